@@ -1,0 +1,141 @@
+"""Every name of Airflow that this package uses, from wherever the installed release keeps it.
+
+Another release is supported by changing this module. It imports nothing that a DAG file has not
+loaded already; what only running tasks need is reached through functions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, BaseOperatorLink, BaseSensorOperator
+from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
+from airflow.sdk.definitions._internal.types import SET_DURING_EXECUTION, ArgNotSet
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseHook, Connection, Context, conf
+    from airflow.sdk.bases.decorator import TaskDecorator, determine_kwargs
+    from airflow.sdk.exceptions import (
+        AirflowException,
+        AirflowFailException,
+        AirflowSkipException,
+        TaskDeferralError,
+        TaskDeferralTimeout,
+    )
+    from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+_PLACES = {
+    "AirflowException": ("airflow.sdk.exceptions", "airflow.exceptions"),
+    "AirflowFailException": ("airflow.sdk.exceptions", "airflow.exceptions"),
+    "AirflowSkipException": ("airflow.sdk.exceptions", "airflow.exceptions"),
+    "TaskDeferralError": ("airflow.sdk.exceptions", "airflow.exceptions"),
+    "TaskDeferralTimeout": ("airflow.sdk.exceptions", "airflow.exceptions"),
+    "BaseHook": ("airflow.sdk", "airflow.hooks.base"),
+    "BaseTrigger": ("airflow.triggers.base",),
+    "Connection": ("airflow.sdk",),
+    "Context": ("airflow.sdk",),
+    "TaskDecorator": ("airflow.sdk.bases.decorator",),
+    "TriggerEvent": ("airflow.triggers.base",),
+    "conf": ("airflow.sdk", "airflow.configuration"),
+    "determine_kwargs": ("airflow.sdk.bases.decorator", "airflow.utils.operator_helpers"),
+}
+
+__all__ = [
+    "SET_DURING_EXECUTION",
+    "AirflowException",
+    "AirflowFailException",
+    "AirflowSkipException",
+    "ArgNotSet",
+    "BaseHook",
+    "BaseOperator",
+    "BaseOperatorLink",
+    "BaseSensorOperator",
+    "BaseTrigger",
+    "Connection",
+    "Context",
+    "DecoratedOperator",
+    "TaskDeferralError",
+    "TaskDecorator",
+    "TaskDeferralTimeout",
+    "TriggerEvent",
+    "conf",
+    "determine_kwargs",
+    "task_decorator_factory",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The first place that has the name, looked up when it is first needed."""
+    from importlib import import_module
+
+    for module in _PLACES.get(name, ()):
+        try:
+            found = getattr(import_module(module), name)
+        except (ImportError, AttributeError):
+            continue
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def mask_secret(secret: str) -> None:
+    """Have every log of this process show the secret as `***`; not for an event loop."""
+    _masking_module().mask_secret(secret)
+
+
+async def mask_secret_on_loop(secret: str) -> None:
+    """`mask_secret` for an event loop: the synchronous call could block the loop for ever."""
+    module = _masking_module()
+    if hasattr(module, "amask_secret"):
+        await module.amask_secret(secret)
+        return
+    from asgiref.sync import sync_to_async
+
+    await sync_to_async(module.mask_secret)(secret)
+
+
+def _masking_module() -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module("airflow.sdk.log")
+    except ImportError:
+        return import_module("airflow.sdk.execution_time.secrets_masker")
+
+
+async def get_connection_on_loop(hook: type[BaseHook], conn_id: str) -> Connection:
+    """Look a connection up from an event loop.
+
+    Before Airflow 3.3.2 the asynchronous look-up masks secrets with a blocking call; the
+    synchronous one then runs in a thread (`Connection.aextra_dejson` came with the mending).
+    """
+    from airflow.sdk import Connection as SdkConnection
+
+    lookup = getattr(hook, "aget_connection", None)
+    if lookup is not None and hasattr(SdkConnection, "aextra_dejson"):
+        found: Connection = await lookup(conn_id)
+        return found
+    from asgiref.sync import sync_to_async
+
+    return await sync_to_async(hook.get_connection)(conn_id)
+
+
+def get_task_xcom(ti_key: Any, key: str) -> Any:
+    """A value that the task instance itself has stored, None where there is none."""
+    from airflow.sdk.execution_time.xcom import XCom
+
+    return XCom.get_value(ti_key=ti_key, key=key)
+
+
+async def get_task_states_on_loop(ti: Any) -> str | None:
+    """The state of a task instance as Airflow knows it now; for a trigger's event loop."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+    from asgiref.sync import sync_to_async
+
+    states = await sync_to_async(RuntimeTaskInstance.get_task_states)(
+        dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=ti.map_index
+    )
+    found = states.get(ti.run_id, {})
+    name = ti.task_id if ti.map_index < 0 else f"{ti.task_id}_{ti.map_index}"
+    state = found.get(name, found.get(ti.task_id))
+    return None if state is None else str(getattr(state, "value", state))

@@ -1,0 +1,99 @@
+"""Addresses that a person or an answer supplied: what is accepted, and in which form.
+
+A credential goes to the host it was given for and over https; plain http is for loopback, or for
+whoever allows it by name.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import SplitResult, urlsplit
+
+from airflow_provider_platform.client.errors import PlatformConfigError
+
+DEFAULT_PORTS = {"https": 443, "http": 80}
+
+
+def management_address(host: str, *, port: int | None, allow_http: bool) -> str:
+    """The management address ending in `/api`, from the connection's host and port."""
+    parts = split_address(host, field="host", port=port, allow_http=allow_http)
+    path = parts.path.rstrip("/")
+    return _join(parts, path if path.endswith("/api") else f"{path}/api")
+
+
+def chat_address(chat_url: str, *, allow_http: bool) -> str:
+    """The chat address ending in `/chat`; a pasted `/stream-chat-state` is dropped."""
+    parts = split_address(chat_url, field="chat_url", port=None, allow_http=allow_http)
+    path = parts.path.rstrip("/").removesuffix("/stream-chat-state")
+    if not path.endswith("/chat"):
+        raise PlatformConfigError(
+            "chat_url must end in /chat: copy the agent's chat address from its settings in the "
+            "platform's admin area.",
+            field="chat_url",
+        )
+    return _join(parts, path)
+
+
+def data_address(url: str, *, field: str, allow_http: bool) -> str:
+    """A data API address, with or without a path, without a trailing `/`."""
+    parts = split_address(url, field=field, port=None, allow_http=allow_http)
+    return _join(parts, parts.path.rstrip("/"))
+
+
+def split_address(text: str, *, field: str, port: int | None, allow_http: bool) -> SplitResult:
+    """The checked parts of an address; scheme https where it has none, `port` (0 and 443 mean the
+    default) where it names none. Raises PlatformConfigError naming the field and the rule."""
+
+    def refuse(rule: str) -> PlatformConfigError:
+        return PlatformConfigError(f"{field} {rule}.", field=field)
+
+    address = text.strip()
+    if not address.isprintable() or any(c in address for c in ' \\"<>^`{|}'):
+        raise refuse("must not contain white space, quotes, brackets or a backslash")
+    if "://" not in address:
+        address = f"https://{address.removeprefix('//')}"
+    try:
+        parts = urlsplit(address)
+        named_port = parts.port
+    except ValueError:
+        raise refuse("is not an address, as in https://acme.example.com") from None
+    scheme = parts.scheme.lower()
+    if scheme not in DEFAULT_PORTS:
+        raise refuse("must begin with https://")
+    if "@" in parts.netloc:
+        raise refuse("must not contain a user name or password")
+    if "?" in address or "#" in address:
+        raise refuse("must not contain a query or a fragment")
+    hostname = parts.hostname or ""
+    if not hostname or "%" in hostname:
+        raise refuse("names no host")
+    segments = parts.path.strip("/").split("/") if parts.path.strip("/") else []
+    decoded = [segment.replace("%2e", ".").replace("%2E", ".") for segment in segments]
+    if any(segment in ("", ".", "..") for segment in decoded) or parts.path.startswith("//"):
+        raise refuse("must not contain empty or relative path segments")
+    if scheme == "http" and not allow_http and not is_loopback(hostname):
+        raise refuse(
+            "must be https: plain http would send the credential unprotected (set allow_http to "
+            "permit it on a trusted network)"
+        )
+    chosen = named_port if named_port is not None else (None if port in (0, 443) else port)
+    if chosen is not None and not 0 < chosen < 65536:
+        raise refuse("must have a port from 1 to 65535")
+    netloc = f"[{hostname}]" if ":" in hostname else hostname
+    if chosen is not None and chosen != DEFAULT_PORTS[scheme]:
+        netloc = f"{netloc}:{chosen}"
+    return SplitResult(scheme, netloc, parts.path, "", "")
+
+
+def is_loopback(hostname: str) -> bool:
+    """Whether the host name is this machine."""
+    if hostname == "localhost" or hostname.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(hostname).is_loopback
+    except ValueError:
+        return False
+
+
+def _join(parts: SplitResult, path: str) -> str:
+    return f"{parts.scheme}://{parts.netloc}{path}"

@@ -1,0 +1,146 @@
+"""The chat API's vocabulary: what is asked (`ChatRequest`) and what comes of it (`ChatResult`).
+
+How records become a result is told in `chat_records`, how a run is followed in `chat_run`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
+
+from pydantic import Field, field_validator
+
+from airflow_provider_platform.client.models import InputModel
+from airflow_provider_platform.client.session_settings import SessionSettings
+
+STREAM_IN_PROGRESS = "Streaming for thread is in progress"
+
+_MESSAGE_ID = re.compile(r"[0-9]{13,}-message")
+
+
+def new_message_id(now: float | None = None) -> str:
+    """A message id of our own: `<Unix time in milliseconds>-message`.
+
+    Microseconds are appended, so that messages of one millisecond differ: the service asks for 13
+    digits or more.
+    """
+    microseconds = int((time.time() if now is None else now) * 1_000_000)
+    return f"{microseconds}-message"
+
+
+def input_digest(text: str) -> str:
+    """SHA-256 of a prompt; it stands for the prompt where that must not be stored."""
+    return hashlib.sha256(text.strip().encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class ChatRequest(InputModel):
+    """Body of a stream request. With `input` it asks; without, it reads or follows a thread."""
+
+    input: str | None = None
+    chat_id: str | None = Field(default=None, min_length=1)
+    message_id: str | None = None
+    session_settings: SessionSettings | None = None
+    active_branch_name: str | None = Field(default=None, min_length=1)
+    is_default_branch: bool | None = None
+
+    @field_validator("input")
+    @classmethod
+    def _prompt_says_something(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise ValueError("the prompt is empty")
+        return value
+
+    @field_validator("message_id")
+    @classmethod
+    def _message_id_is_well_formed(cls, value: str | None) -> str | None:
+        if value is not None and not _MESSAGE_ID.fullmatch(value):
+            raise ValueError("must be a Unix time in milliseconds (13 digits or more) + '-message'")
+        return value
+
+    @classmethod
+    def ask(
+        cls,
+        prompt: str,
+        *,
+        message_id: str,
+        chat_id: str | None = None,
+        session_settings: SessionSettings | None = None,
+        active_branch_name: str | None = None,
+        is_default_branch: bool | None = None,
+    ) -> Self:
+        """The request that asks; a branch that is named counts as a development branch unless
+        `is_default_branch` says otherwise. Raises PlatformInputError."""
+        if active_branch_name and is_default_branch is None:
+            is_default_branch = False
+        return cls.build(
+            input=prompt,
+            chat_id=chat_id,
+            message_id=message_id,
+            session_settings=session_settings,
+            active_branch_name=active_branch_name,
+            is_default_branch=is_default_branch,
+        )
+
+    def follow(self, chat_id: str) -> dict[str, Any]:
+        """The body that follows this message's run: no `input`, so it can never start one."""
+        whole = self.to_json()
+        kept = ("messageId", "sessionSettings")
+        return {"chatId": chat_id} | {name: whole[name] for name in kept if name in whole}
+
+
+@dataclass
+class Query:
+    """One query of the agent and what it gave.
+
+    `rows` holds at most `max_rows` rows as the chat API sends them (100 by default), `total_rows`
+    how many there are, `truncated` whether some are missing here; all of them come from running
+    `sql` on the data API. `chart` is a Vega-Lite specification without data.
+    """
+
+    title: str = ""
+    description: str = ""
+    sql: str = ""
+    columns: list[dict[str, str]] = field(default_factory=list)
+    rows: list[list[Any]] = field(default_factory=list)
+    total_rows: int = 0
+    truncated: bool = False
+    uuid: str | None = None
+    chart: dict[str, Any] | None = None
+    error: str | None = None
+
+
+@dataclass
+class ChatResult:
+    """What a chat run gave: the final answer, the queries behind it and the ids.
+
+    `tool_errors` are the errors of every tool call, queries included.
+    """
+
+    answer: str
+    chat_id: str
+    message_id: str
+    queries: list[Query] = field(default_factory=list)
+    usage: dict[str, Any] | None = None
+    tool_errors: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON: `{"answer", "chat_id", "message_id", "queries", "usage"}`."""
+        plain = self.to_event()
+        del plain["tool_errors"]
+        return plain
+
+    def to_event(self) -> dict[str, Any]:
+        """The whole result as plain JSON, for `from_event`."""
+        return asdict(self)
+
+    @classmethod
+    def from_event(cls, plain: dict[str, Any]) -> Self:
+        """The result that `to_event` described."""
+        queries = [Query(**query) for query in plain["queries"]]
+        return cls(**{**plain, "queries": queries})
+
+
+ToolErrorRule = Literal["all", "any", "never"]

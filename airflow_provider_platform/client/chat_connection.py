@@ -1,0 +1,171 @@
+"""One connection's part of a chat run: which records are the run's, and what ended the stream.
+
+Theory of operation. A stream is a history, a mark, and what is new:
+
+    earlier turns ...   (replayed)
+    __cutoff__          names the thread, and whether it is streaming
+    user echo           our message, under the id that we chose
+    assistant records   thinking, tool calls, text
+    __state__           the end; then, sometimes, __usage__
+
+A follow-up request may replay our own run before or after the mark, or not at all. Hence:
+
+- A record is the run's when it follows the user record with our message id, up to the next user
+  record. Where no such echo comes, it is when it follows the mark.
+- Our echo restarts the fold: what follows is the run from its beginning, so a replay changes
+  nothing. A connection that then breaks before it told as much as was known gives way to that.
+- On a connection without echo, deltas up to the highest sequence number known before it are
+  repeats; within one connection no delta is ever dropped.
+- Only the service ends a run: `__state__`, `__aborted__`, an error object. `__suspended__` is a
+  pause. A connection that ends without one of these is broken, however cleanly it was closed.
+
+This class is fed parsed records and does no I/O; `ChatRun` owns it, one for each connection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.client.chat_records import ThreadMessages, read_messages
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.chat_run import ChatRun
+
+
+class End(Enum):
+    """How a connection ended, as the service told it."""
+
+    STATE = "state"
+    ABORTED = "aborted"
+    ERROR = "error"
+    RPC_ERROR = "rpc error"
+
+
+@dataclass
+class ChatConnection:
+    """What one connection has told so far.
+
+    `submits` says that the request carried `input`. `end` stays None until the service ends the
+    stream; `error` holds its words where it did so with an error. `streaming` is what the mark
+    said of the thread, `state_streaming` what the end said. `complete` means that nothing more is
+    worth reading.
+    """
+
+    run: ChatRun
+    submits: bool
+    known_up_to: float | None
+    cutoff: bool = False
+    echo: bool = False
+    ours: bool = False
+    streaming: bool | None = None
+    state_streaming: bool | None = None
+    suspended: bool = False
+    end: End | None = None
+    error: Any = None
+    messages: ThreadMessages | None = None
+    last_user_id: str | None = None
+    user_records: int = 0
+    complete: bool = False
+    stray_abort: bool = False
+    usage_seen: bool = False
+
+    def take(self, record: Any) -> None:
+        """Take one parsed line. Kinds that are not known are passed over."""
+        if not isinstance(record, dict):
+            return
+        record_id = record.get("id")
+        if "error" in record and ("jsonrpc" in record or not isinstance(record_id, str)):
+            self._take_error(record["error"])
+        elif record_id == "__cutoff__":
+            self._take_cutoff(record)
+        elif record_id == "__state__":
+            self._take_state(record)
+        elif record_id == "__aborted__":
+            self._take_abort()
+        elif record_id == "__suspended__":
+            self.suspended = self.suspended or self.ours or not self.cutoff
+        elif record_id == "__usage__":
+            self._take_usage(record)
+        elif record.get("role") == "user":
+            self._take_user(record)
+        elif record.get("role") == "assistant" and not str(record_id).startswith("__"):
+            self._take_assistant(record)
+
+    def finish(self) -> None:
+        """The stream ended; what was waiting for its context is settled."""
+        if self.stray_abort and self.end is None and not self.cutoff:
+            self.end = End.ABORTED
+
+    def _take_error(self, error: Any) -> None:
+        if not error or self.end is not None:
+            return
+        self.error = error
+        self.end = End.RPC_ERROR if isinstance(error, dict) else End.ERROR
+        self.complete = True
+
+    def _take_cutoff(self, record: dict[str, Any]) -> None:
+        state = record.get("state")
+        state = state if isinstance(state, dict) else {}
+        self.cutoff = True
+        self.stray_abort = False
+        self.streaming = _flag(state.get("isStreaming"))
+        self.run.learn_chat_id(state.get("chatId"))
+        if not self.echo:
+            self.ours = True
+            self.suspended = False
+
+    def _take_state(self, record: dict[str, Any]) -> None:
+        if self.end is not None:
+            return
+        state = record.get("state")
+        state = state if isinstance(state, dict) else {}
+        self.state_streaming = _flag(state.get("isStreaming"))
+        self.run.learn_chat_id(state.get("chatId"))
+        self.messages = read_messages(state.get("messages"))
+        self.end = End.STATE
+        self.complete = self.usage_seen
+
+    def _take_abort(self) -> None:
+        """Only our run's abort ends it: an earlier turn's may be replayed before the mark."""
+        if self.ours and self.end is None:
+            self.end = End.ABORTED
+            self.complete = True
+        elif not self.cutoff:
+            self.stray_abort = True
+
+    def _take_usage(self, record: dict[str, Any]) -> None:
+        if not self.ours and self.end is None:
+            return
+        usage = record.get("usage")
+        plain = {k: v for k, v in record.items() if k not in _RECORD_FIELDS}
+        self.run.usage = usage if isinstance(usage, dict) else plain or None
+        self.usage_seen = True
+        self.complete = self.end is not None
+
+    def _take_user(self, record: dict[str, Any]) -> None:
+        self.user_records += 1
+        self.last_user_id = str(record.get("id") or "")
+        self.ours = self.last_user_id == self.run.message_id
+        if self.ours:
+            self.echo = True
+            self.suspended = False
+            self.known_up_to = None
+            self.run.take_echo()
+
+    def _take_assistant(self, record: dict[str, Any]) -> None:
+        if not self.ours or self.end is not None:
+            return
+        if self.cutoff and (self.submits or self.echo):
+            self.run.accepted = True
+        if self.run.accepted:
+            self.suspended = False
+            self.run.take_assistant(record, known_up_to=self.known_up_to)
+
+
+_RECORD_FIELDS = {"id", "role", "sort", "isDelta", "isInProcess", "graphPath", "content"}
+
+
+def _flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None

@@ -1,0 +1,362 @@
+"""Asking and following: the program that carries one chat message to its end.
+
+`ask` sends the prompt and, in one go or later, `follow` stays with the run until the service says
+that it is over. The prompt goes out once for each message id; after the service has accepted it,
+every further request names the thread and the message and has no `input`, so that none of them
+can start a run. What a connection has told is judged by `ChatRun`; here stands what to do next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from airflow_provider_platform.client.answers import rpc_message
+from airflow_provider_platform.client.chat import STREAM_IN_PROGRESS, ChatRequest
+from airflow_provider_platform.client.chat_run import ChatRun, Verdict
+from airflow_provider_platform.client.errors import (
+    ChatAbortedError,
+    ChatBusyError,
+    ChatNoAnswerError,
+    ChatRpcError,
+    ChatStreamError,
+    ChatSuspendedError,
+    PlatformApiError,
+    PlatformAuthenticationError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformOutcomeUnknownError,
+    PlatformTransportError,
+    quote_service,
+)
+from airflow_provider_platform.client.program import (
+    Clock,
+    CloseStream,
+    Notify,
+    OpenStream,
+    Program,
+    ReadStream,
+    ReloadCredentials,
+    Sleep,
+)
+from airflow_provider_platform.client.retry import (
+    cannot_have_been_processed,
+    is_transient,
+    pause_after,
+)
+
+FUTILE_RECONNECTS = 5
+USAGE_WAIT = 5.0
+"""Seconds that the stream is read on after its end, for the usage record."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long and how often: seconds, and `deadline` in Unix time."""
+
+    deadline: float
+    poll_interval: float = 5.0
+    idle_timeout: float = 120.0
+    max_attempts: int = 5
+    if_thread_busy: Literal["wait", "fail"] = "wait"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The message was not processed because its thread is busy; it is sent again later."""
+
+    seconds: float
+
+
+def ask(
+    run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock, *, whole: bool
+) -> Program[bool]:
+    """Send the prompt. Returns True when the run is over. With `whole` False it returns False as
+    soon as the service has accepted the message; `follow` then goes on from there.
+
+    Notifies of Waiting and of the run's events. Raises PlatformError; ChatBusyError by
+    `if_thread_busy`, and PlatformTransportError where the message may be running unseen.
+    """
+    failures = 0
+    absent = 0
+    while True:
+        _check_deadline(run, patience, clock)
+        try:
+            verdict = yield from _converse(run, request.to_json(), patience, clock, whole=whole)
+        except PlatformError as error:
+            verdict = yield from _after_refusal(run, error)
+            if verdict is None:
+                failures += 1
+                if failures >= patience.max_attempts:
+                    raise
+                yield from _pause(pause_after(error, failures), patience, clock)
+                continue
+        if verdict is None:
+            return False
+        if verdict is Verdict.BUSY and not run.accepted:
+            if patience.if_thread_busy == "fail":
+                raise _busy(run)
+            yield Notify(Waiting(patience.poll_interval))
+            yield from _pause(patience.poll_interval, patience, clock)
+            continue
+        if run.accepted or verdict in _FINAL_VERDICTS:
+            return (yield from _conclude(run, request, verdict, patience, clock, whole=whole))
+        if run.chat_id is None:
+            raise _unseen(run)
+        found = yield from look_up(run, request, patience, clock)
+        if found:
+            return (yield from follow(run, request, patience, clock)) if whole else False
+        absent += 1
+        if absent >= patience.max_attempts:
+            raise ChatNoAnswerError(
+                f"{run}: the service took the message {absent} times and its thread does not hold "
+                "it. Nothing is running."
+            )
+
+
+def follow(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock) -> Program[bool]:
+    """Stay with an accepted run until it is over; returns True.
+
+    Raises ChatSuspendedError where the run stays suspended after it was asked to resume, and the
+    errors of the run's end. Five reconnects in a row that reach nothing raise the last error.
+    """
+    futile = 0
+    resumed = False
+    reloaded = False
+    while True:
+        _check_deadline(run, patience, clock)
+        failure: PlatformError | None = None
+        verdict: Verdict | None = Verdict.BROKEN
+        try:
+            body = request.follow(_thread(run))
+            verdict = yield from _converse(run, body, patience, clock, whole=True, submits=False)
+        except PlatformError as error:
+            failure = error
+            if _is_busy(error):
+                verdict = Verdict.BUSY
+            elif isinstance(error, PlatformAuthenticationError):
+                verdict = Verdict.REFUSED
+            elif not is_transient(error):
+                raise
+        if verdict is Verdict.REFUSED and not reloaded:
+            reloaded = True
+            if (yield ReloadCredentials()):
+                continue
+        if verdict is Verdict.REFUSED and failure is not None:
+            raise failure
+        if verdict is Verdict.SUSPENDED and (run.progressed or not resumed):
+            resumed = True
+            yield from _pause(patience.poll_interval, patience, clock)
+        elif verdict in (Verdict.BUSY, Verdict.GOING_ON, Verdict.ABSENT, Verdict.UNCLEAR):
+            futile = 0
+            reloaded = False
+            yield from _pause(patience.poll_interval, patience, clock)
+        elif verdict is Verdict.BROKEN:
+            futile = 0 if failure is None and run.progressed else futile + 1
+            if futile >= FUTILE_RECONNECTS:
+                raise failure or PlatformTransportError(
+                    f"{run}: {futile} connections in a row ended without anything new. The run "
+                    "may go on at the service; a retry takes it up again."
+                )
+            reloaded = False
+            yield from _pause(pause_after(failure, futile), patience, clock)
+        else:
+            return _settled(run, verdict)
+
+
+def resume(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock) -> Program[bool]:
+    """Follow an accepted run; one that stays suspended gets its input repeated, once.
+
+    The request must carry the prompt: the service asks for the same thread, input and message id.
+    """
+    try:
+        return (yield from follow(run, request, patience, clock))
+    except ChatSuspendedError:
+        again = request.model_copy(update={"chat_id": run.chat_id})
+        return (yield from ask(run, again, patience, clock, whole=True))
+
+
+def look_at_end(
+    run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock
+) -> Program[bool]:
+    """Look once at an accepted run: whether it is over. Raises the error that it ended with."""
+    try:
+        body = request.follow(_thread(run))
+        verdict = yield from _converse(run, body, patience, clock, whole=True, submits=False)
+    except PlatformError as error:
+        if is_transient(error) or _is_busy(error):
+            return False
+        raise
+    ended = verdict is Verdict.OVER or verdict in _FINAL_VERDICTS
+    return _settled(run, verdict) if ended else False
+
+
+def look_up(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock) -> Program[bool]:
+    """Whether the thread holds our message; a lost answer is cleared up this way.
+
+    Raises PlatformOutcomeUnknownError where the thread cannot tell.
+    """
+    futile = 0
+    while True:
+        _check_deadline(run, patience, clock)
+        failure: PlatformError | None = None
+        verdict: Verdict | None = Verdict.BROKEN
+        try:
+            body = request.follow(_thread(run))
+            verdict = yield from _converse(run, body, patience, clock, whole=False, submits=False)
+        except PlatformError as error:
+            if not is_transient(error) and not _is_busy(error):
+                raise
+            failure = error
+        if run.accepted:
+            return True
+        if verdict is Verdict.ABSENT:
+            return False
+        if verdict is Verdict.UNCLEAR:
+            raise PlatformOutcomeUnknownError(
+                f"{run}: the answer to the prompt was lost, and the thread does not tell whether "
+                "its last message is this one or an earlier one with the same words. Look at the "
+                "thread; clear the task to ask anew."
+            )
+        if verdict in _FINAL_VERDICTS:
+            _settled(run, verdict)
+        if verdict is Verdict.BROKEN:
+            futile += 1
+            if futile >= FUTILE_RECONNECTS:
+                raise failure or _unseen(run)
+        pause = pause_after(failure, futile) if futile else patience.poll_interval
+        yield from _pause(pause, patience, clock)
+
+
+_FINAL_VERDICTS = (Verdict.ABORTED, Verdict.FAILED, Verdict.REFUSED)
+
+
+def _converse(
+    run: ChatRun,
+    body: dict[str, Any],
+    patience: Patience,
+    clock: Clock,
+    *,
+    whole: bool,
+    submits: bool = True,
+) -> Program[Verdict | None]:
+    """One connection: its verdict, or None when it was left because the message is accepted."""
+    yield OpenStream(body, timeout=patience.idle_timeout)
+    run.connect(submits=submits)
+    heard = clock()
+    ended: float | None = None
+    clean = False
+    try:
+        while True:
+            now = clock()
+            until = heard + patience.idle_timeout if ended is None else ended + USAGE_WAIT
+            wait = min(until, patience.deadline) - now
+            if wait <= 0:
+                break
+            data: bytes | None = yield ReadStream(wait)
+            if data is None:
+                break
+            if data == b"":
+                clean = True
+                break
+            now = clock()
+            for event in run.feed(data, now):
+                yield Notify(event)
+            if run.heard_something:
+                heard = now
+            if run.told_end and ended is None:
+                ended = now
+            if run.told_all:
+                break
+            if not whole and run.accepted and not run.told_end:
+                yield CloseStream()
+                return None
+    except PlatformTransportError:
+        clean = False
+    yield CloseStream()
+    return run.disconnect(clean=clean)
+
+
+def _after_refusal(run: ChatRun, error: PlatformError) -> Program[Verdict | None]:
+    """What the failure to open a stream for the prompt means: a verdict, None to send again."""
+    if _is_busy(error):
+        return Verdict.BUSY
+    if isinstance(error, PlatformAuthenticationError) and (yield ReloadCredentials()):
+        return None
+    if cannot_have_been_processed(error):
+        return None
+    if not is_transient(error):
+        raise error
+    if run.chat_id is None:
+        raise _unseen(run, error) from error
+    return Verdict.BROKEN
+
+
+def _conclude(
+    run: ChatRun,
+    request: ChatRequest,
+    verdict: Verdict,
+    patience: Patience,
+    clock: Clock,
+    *,
+    whole: bool,
+) -> Program[bool]:
+    """Go on from the connection that submitted: end here, or follow."""
+    if verdict in (*_FINAL_VERDICTS, Verdict.OVER):
+        return _settled(run, verdict)
+    if not whole:
+        return False
+    return (yield from follow(run, request, patience, clock))
+
+
+def _settled(run: ChatRun, verdict: Verdict | None) -> bool:
+    """True for a run that is over, else the error that ended it."""
+    said = quote_service(run.failed_with or "no text").removesuffix(".")
+    if verdict is Verdict.OVER:
+        return True
+    if verdict is Verdict.ABORTED:
+        raise ChatAbortedError(f"{run}: the run was stopped from outside before it had an answer.")
+    if verdict is Verdict.REFUSED:
+        raise ChatRpcError(rpc_message(str(run), run.failed_with))
+    if verdict is Verdict.SUSPENDED:
+        raise ChatSuspendedError(
+            f"{run}: the run is suspended and does not resume. It can be resumed within 24 hours."
+        )
+    raise ChatStreamError(f"{run}: the run failed at the service: {said}.")
+
+
+def _pause(seconds: float, patience: Patience, clock: Clock) -> Program[None]:
+    yield Sleep(max(0.0, min(seconds, patience.deadline - clock())))
+
+
+def _check_deadline(run: ChatRun, patience: Patience, clock: Clock) -> None:
+    if clock() < patience.deadline:
+        return
+    state = "did not end" if run.accepted else "was not accepted"
+    raise PlatformDeadlineError(f"{run}: the run {state} before its deadline.")
+
+
+def _thread(run: ChatRun) -> str:
+    if run.chat_id is None:
+        raise RuntimeError("a run without a thread cannot be followed")
+    return run.chat_id
+
+
+def _is_busy(error: PlatformError) -> bool:
+    said = error.service_message if isinstance(error, PlatformApiError) else None
+    return STREAM_IN_PROGRESS.lower() in (said or "").lower()
+
+
+def _busy(run: ChatRun) -> ChatBusyError:
+    return ChatBusyError(
+        f"{run}: another message of this thread is being answered, so this one was not processed. "
+        "Ask later, or let the task wait with if_thread_busy='wait'."
+    )
+
+
+def _unseen(run: ChatRun, error: PlatformError | None = None) -> PlatformTransportError:
+    cause = f" ({error.message})" if error else ""
+    return PlatformTransportError(
+        f"{run}: the connection was lost before the service named the thread, so the message may "
+        f"be running unseen{cause}. A retry sends it again under the same message id."
+    )

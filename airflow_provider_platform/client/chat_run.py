@@ -1,0 +1,365 @@
+"""`ChatRun`: what is known of one message's run, over all the connections that tell of it.
+
+Bytes go in, a verdict on each connection comes out; no I/O, no clock of its own. What to send
+next is decided by the program in `chat_program`, which reads the verdicts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from airflow_provider_platform.client import chat_tools
+from airflow_provider_platform.client.chat import (
+    STREAM_IN_PROGRESS,
+    ChatResult,
+    ToolErrorRule,
+    input_digest,
+)
+from airflow_provider_platform.client.chat_connection import ChatConnection, End
+from airflow_provider_platform.client.chat_records import RecordFold, ThreadMessages
+from airflow_provider_platform.client.errors import (
+    ChatNoAnswerError,
+    ChatToolError,
+    PlatformAddressError,
+    PlatformProtocolError,
+    quote_service,
+)
+from airflow_provider_platform.client.ndjson import LineReader, parse_line
+
+
+class Verdict(Enum):
+    """What a connection that has ended says of the run."""
+
+    OVER = "the service ended the run"
+    ABORTED = "the run was stopped"
+    FAILED = "the run failed with an error line"
+    REFUSED = "the credential was refused"
+    BUSY = "another message of the thread is being answered"
+    SUSPENDED = "the run is suspended"
+    GOING_ON = "the thread is streaming, but not to us"
+    ABSENT = "the thread does not hold our message"
+    UNCLEAR = "the thread may hold our message"
+    BROKEN = "the connection broke"
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """The service has accepted the message; from now on the run can be followed and stopped."""
+
+    chat_id: str
+    message_id: str
+
+
+@dataclass(frozen=True)
+class StageChanged:
+    """The agent works in another part of its graph."""
+
+    stage: str
+
+
+@dataclass(frozen=True)
+class ToolCallEnded:
+    """A tool call is complete: `rows` of `total_rows` came (None for tools without rows)."""
+
+    tool: str
+    title: str
+    seconds: float
+    rows: int | None = None
+    total_rows: int | None = None
+    error: str | None = None
+
+
+ChatEvent = Accepted | StageChanged | ToolCallEnded
+
+
+class ChatRun:
+    """The run of one message.
+
+    `digest` is the prompt's `input_digest`; `thread_given` says that the caller named the thread,
+    so that it may hold other turns. `accepted` turns true once the service has shown that it
+    processes the message. `failed_with` holds the service's words after FAILED, REFUSED, BUSY.
+    """
+
+    def __init__(
+        self,
+        *,
+        message_id: str,
+        digest: str,
+        chat_id: str | None = None,
+        thread_given: bool = False,
+        accepted: bool = False,
+        max_rows: int = 100,
+    ) -> None:
+        self.message_id = message_id
+        self.digest = digest
+        self.chat_id = chat_id
+        self.thread_given = thread_given
+        self.accepted = accepted
+        self.usage: dict[str, Any] | None = None
+        self.failed_with: Any = None
+        self._fold = RecordFold(max_rows)
+        self._known_before: RecordFold | None = None
+        self._best_size = 0
+        self._progressed = False
+        self._messages: ThreadMessages | None = None
+        self._connection: ChatConnection | None = None
+        self._reader = LineReader()
+        self._events: list[ChatEvent] = []
+        self._told_accepted = accepted
+        self._stage: str | None = None
+        self._calls_began: dict[str, float] = {}
+        self._calls_told: set[str] = set()
+        self._now = 0.0
+
+    # --- bytes in ---------------------------------------------------------------------------
+
+    def connect(self, *, submits: bool) -> None:
+        """A request was sent, with `input` or without; its answer comes next."""
+        self._reader = LineReader()
+        self._known_before = None
+        self._progressed = False
+        self._connection = ChatConnection(self, submits, self._fold.highest_sort)
+
+    def feed(self, data: bytes, now: float) -> list[ChatEvent]:
+        """Take a piece of the stream; returns what is worth telling. Raises
+        PlatformProtocolError for a line that is not JSON or too long."""
+        self._now = now
+        for line, number in self._reader.feed(data):
+            self._take_line(line, number)
+        self._note_acceptance()
+        events, self._events = self._events, []
+        return events
+
+    @property
+    def heard_something(self) -> bool:
+        """Whether the last piece held more than blank lines."""
+        return self._reader.active
+
+    @property
+    def told_end(self) -> bool:
+        """Whether the service has ended this connection's stream."""
+        return self._open_connection.end is not None
+
+    @property
+    def told_all(self) -> bool:
+        """Whether nothing more is worth reading on this connection."""
+        return self._open_connection.complete
+
+    @property
+    def told_latest(self) -> bool:
+        """Whether the thread's history is told and ends with our message."""
+        return self._open_connection.cutoff and self.is_latest
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether the latest user message that the thread has told of is ours."""
+        connection = self._open_connection
+        if connection.last_user_id is not None:
+            return connection.last_user_id == self.message_id
+        messages = connection.messages
+        return messages is not None and self._is_our_prompt(messages)
+
+    @property
+    def progressed(self) -> bool:
+        """Whether the last connection brought anything new, or the service's word that the run is
+        going on."""
+        return self._progressed
+
+    def disconnect(self, *, clean: bool) -> Verdict:
+        """The connection ended; `clean` when the service closed it in order."""
+        connection = self._open_connection
+        if clean and connection.end is None:
+            self._take_rest(self._reader.rest())
+        connection.finish()
+        self._settle_acceptance(connection)
+        size = self._fold.size
+        self._progressed = size > self._best_size or connection.streaming is True
+        self._best_size = max(size, self._best_size)
+        known_before = self._known_before
+        unfinished = connection.end is None or self._still_streaming(connection)
+        if unfinished and known_before is not None and known_before.size > size:
+            self._fold = known_before
+        self._messages = connection.messages or self._messages
+        self.failed_with = connection.error
+        return self._verdict(connection)
+
+    # --- what connections report ------------------------------------------------------------
+
+    def learn_chat_id(self, chat_id: Any) -> None:
+        """The thread's id, as the service names it; the one that we know stays."""
+        if self.chat_id is None and isinstance(chat_id, str) and chat_id:
+            self.chat_id = chat_id
+
+    def take_echo(self) -> None:
+        """Our message came back: the run is told from its beginning."""
+        self.accepted = True
+        if self._known_before is None or self._fold.size > self._known_before.size:
+            self._known_before = self._fold
+        self._fold = self._fold.restart()
+
+    def take_assistant(self, record: dict[str, Any], *, known_up_to: float | None) -> None:
+        """Fold a record of the run in, and note what is worth telling."""
+        folded = self._fold.add(record, known_up_to=known_up_to)
+        if folded is None:
+            return
+        stage = folded.graph_path[0] if folded.graph_path else None
+        if stage is not None and stage != self._stage and folded.id not in self._calls_told:
+            self._stage = stage
+            self._events.append(StageChanged(stage))
+        if folded.tool_call is not None:
+            self._note_tool_call(folded.id, folded.tool_call)
+
+    # --- the result -------------------------------------------------------------------------
+
+    def result(self, *, fail_on_tool_error: ToolErrorRule = "all") -> ChatResult:
+        """The result of a run that is over.
+
+        Raises ChatNoAnswerError for a run without a final answer, and ChatToolError by the rule:
+        "all" where every query failed, "any" where a tool call failed.
+        """
+        answer = self._answer()
+        if answer is None:
+            words = quote_service(self._fold.last_words()) or "nothing"
+            raise ChatNoAnswerError(
+                f"{self}: the run ended without a final answer. The agent last said: {words}."
+            )
+        result = ChatResult(
+            answer=answer,
+            chat_id=self.chat_id or "",
+            message_id=self.message_id,
+            queries=self._fold.queries(),
+            usage=self.usage,
+            tool_errors=self._fold.tool_errors(),
+        )
+        check_tools(result, fail_on_tool_error)
+        return result
+
+    def __str__(self) -> str:
+        return f"chat {self.chat_id or '(no thread yet)'}, message {self.message_id}"
+
+    # --- inside -----------------------------------------------------------------------------
+
+    @property
+    def _open_connection(self) -> ChatConnection:
+        if self._connection is None:
+            raise RuntimeError("connect() comes before feed() and disconnect()")
+        return self._connection
+
+    def _take_line(self, line: bytes, number: int) -> None:
+        connection = self._open_connection
+        try:
+            record = parse_line(line, number)
+        except PlatformProtocolError:
+            if connection.end is not None:
+                return
+            if number == 1 and line.startswith(b"<"):
+                raise PlatformAddressError(
+                    f"{self}: the chat address answers with a web page. Check chat_url in the "
+                    "connection."
+                ) from None
+            raise
+        connection.take(record)
+
+    def _take_rest(self, rest: bytes) -> None:
+        """A last line without its line end may be cut: only an error object counts."""
+        if not rest:
+            return
+        number = self._reader.lines_seen + 1
+        if number == 1 and rest.startswith(b"<"):
+            self._take_line(rest, number)
+        try:
+            record = parse_line(rest, number)
+        except PlatformProtocolError:
+            return
+        if isinstance(record, dict) and "error" in record:
+            self._open_connection.take(record)
+
+    def _note_acceptance(self) -> None:
+        if self.accepted and not self._told_accepted and self.chat_id is not None:
+            self._told_accepted = True
+            self._events.insert(0, Accepted(self.chat_id, self.message_id))
+
+    def _note_tool_call(self, record_id: str, tool_call: dict[str, Any]) -> None:
+        began = self._calls_began.setdefault(record_id, self._now)
+        if not chat_tools.has_result(tool_call) or record_id in self._calls_told:
+            return
+        self._calls_told.add(record_id)
+        query = chat_tools.read_query(tool_call) if chat_tools.is_query(tool_call) else None
+        self._events.append(
+            ToolCallEnded(
+                tool=str(tool_call.get("name") or ""),
+                title=chat_tools.title_of(tool_call),
+                seconds=self._now - began,
+                rows=len(query.rows) if query else None,
+                total_rows=query.total_rows if query else None,
+                error=chat_tools.error_of(tool_call),
+            )
+        )
+
+    def _settle_acceptance(self, connection: ChatConnection) -> None:
+        """A thread of our own whose last human message is our prompt holds our message."""
+        messages = connection.messages
+        if self.accepted or messages is None:
+            return
+        if messages.human_id == self.message_id or (
+            not self.thread_given and self._is_our_prompt(messages)
+        ):
+            self.accepted = True
+
+    def _verdict(self, connection: ChatConnection) -> Verdict:
+        if connection.end is End.ABORTED:
+            return Verdict.ABORTED
+        if connection.end in (End.ERROR, End.RPC_ERROR):
+            if STREAM_IN_PROGRESS.lower() in str(connection.error).lower():
+                return Verdict.BUSY
+            return Verdict.FAILED if connection.end is End.ERROR else Verdict.REFUSED
+        if connection.suspended and not self._has_complete_answer():
+            return Verdict.SUSPENDED
+        if connection.end is None:
+            return Verdict.BROKEN
+        if self._still_streaming(connection):
+            return Verdict.GOING_ON
+        if self.accepted:
+            return Verdict.OVER
+        messages = connection.messages
+        if messages and self._is_our_prompt(messages) and not connection.user_records:
+            return Verdict.UNCLEAR
+        return Verdict.ABSENT
+
+    def _still_streaming(self, connection: ChatConnection) -> bool:
+        if connection.state_streaming is not None:
+            return connection.state_streaming
+        if connection.submits or not connection.streaming:
+            return False
+        return not self._has_complete_answer()
+
+    def _has_complete_answer(self) -> bool:
+        final = self._fold.final_answer()
+        return final is not None and not final.in_process
+
+    def _is_our_prompt(self, messages: ThreadMessages) -> bool:
+        return bool(messages.last_human) and input_digest(messages.last_human) == self.digest
+
+    def _answer(self) -> str | None:
+        final = self._fold.final_answer()
+        told = self._messages
+        ours = told is not None and told.answer and self._is_our_prompt(told)
+        if final is not None and not (final.gaps and ours):
+            return final.content
+        return told.answer if told is not None and ours else None
+
+
+def check_tools(result: ChatResult, rule: ToolErrorRule) -> None:
+    """Raise ChatToolError where the run's tool errors make it a failure under the rule."""
+    failed = [query.error for query in result.queries if query.error is not None]
+    every_query = bool(failed) and len(failed) == len(result.queries)
+    errors = failed + [error for error in result.tool_errors if quote_service(error) not in failed]
+    if rule == "never" or not (every_query if rule == "all" else errors):
+        return
+    what = "every query of the run failed" if every_query else "a tool call of the run failed"
+    raise ChatToolError(
+        f"chat {result.chat_id}, message {result.message_id}: {what}: "
+        f"{quote_service(errors[0])}. The agent answered: {quote_service(result.answer)}"
+    )

@@ -1,0 +1,252 @@
+"""dbt syncs: start one, follow it, read its result, log and files, cancel it.
+
+A tenant of the first release with dbt syncs has the start only. `syncJobId` names a sync in every
+other operation; `workflowId` is only echoed by the service.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from airflow_provider_platform.client.models import AnswerModel, EmptiableAnswer, InputModel
+from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.paging import Page, PageQuery
+
+SUCCEEDED = "COMPLETED"
+FAILED = "FAILED"
+CANCELLED = "CANCELLED"
+TERMINAL_STATUSES = frozenset({SUCCEEDED, FAILED, CANCELLED})
+"""Where a sync ends; any other status, known or not, means that it is going on. CANCELLED is
+shown by the history only."""
+
+SyncStatus = Literal["RUNNING", "COMPLETED", "FAILED", "CANCELLED", "UNKNOWN"]
+SyncTrigger = Literal["manual", "api", "webhook", "agent", "unknown"]
+
+MAX_START_BYTES = 50 * 1024 * 1024
+"""What the body of a start may hold; matters for an uploaded manifest."""
+
+
+class StartDbtSyncInput(InputModel):
+    """What to sync: the platform's branch to write, the dbt repository's ref or a manifest."""
+
+    branch_name: str | None = Field(default=None, min_length=1)
+    ref: str | None = Field(default=None, min_length=1)
+    source: Literal["git", "manifest"] | None = None
+    manifest: dict[str, Any] | None = None
+    output: Literal["branch", "files"] | None = None
+
+    @model_validator(mode="after")
+    def _manifest_belongs_to_its_source(self) -> Self:
+        if self.source == "manifest" and self.manifest is None:
+            raise ValueError("manifest is needed when source is manifest")
+        if self.manifest is not None and self.source != "manifest":
+            raise ValueError("manifest is only read when source is manifest")
+        if self.manifest is not None and len(json.dumps(self.manifest)) > MAX_START_BYTES:
+            raise ValueError(f"manifest exceeds the {MAX_START_BYTES} bytes that a start can hold")
+        return self
+
+
+class DbtSyncResponse(AnswerModel):
+    """A sync that has been started, and the platform's branch that it writes to."""
+
+    sync_job_id: str
+    workflow_id: str | None = None
+    branch_name: str | None = None
+
+
+class DbtSyncProgress(AnswerModel):
+    """How far a sync is; the percentage is rough."""
+
+    stage: str | None = None
+    percent_complete: int | None = None
+    message: str | None = None
+
+
+class DbtSyncStatusResponse(AnswerModel):
+    """Where a sync is now; `error` only of one that failed."""
+
+    sync_job_id: str | None = None
+    status: str
+    progress: DbtSyncProgress | None = None
+    updated_at: str | None = None
+    error: str | None = None
+
+
+class DbtSyncGeneratedFile(AnswerModel):
+    """A file that a sync wrote."""
+
+    path: str
+
+
+class DbtGeneratedFileContent(AnswerModel):
+    """A file that a sync generated without committing it, with its text."""
+
+    path: str
+    content: str | None = None
+
+
+class DbtSyncManifestStats(AnswerModel):
+    """How much a dbt manifest holds."""
+
+    models: int | None = None
+    sources: int | None = None
+    macros: int | None = None
+
+
+class DbtSyncResultResponse(EmptiableAnswer):
+    """What a completed sync wrote; every field None where the service has no result yet."""
+
+    sync_job_id: str | None = None
+    generated_files: list[DbtSyncGeneratedFile] | None = None
+    manifest_stats: DbtSyncManifestStats | None = None
+    cube_count: int | None = None
+    completed_at: str | None = None
+    duration_ms: int | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is a result: shortly after the end it can be empty for a moment."""
+        return bool(self.model_fields_set)
+
+
+class DbtSyncLogEntry(AnswerModel):
+    """One line of a sync's log."""
+
+    timestamp: str | None = None
+    level: str | None = None
+    stream: str | None = None
+    message: str | None = None
+    phase: str | None = None
+    duration_ms: int | None = None
+
+
+class DbtSyncCancelResponse(EmptiableAnswer):
+    """What the service says to a cancellation."""
+
+    message: str | None = None
+
+
+class DbtSyncRunPhase(AnswerModel):
+    """One phase of a past sync."""
+
+    phase: str | None = None
+    started_offset_ms: int | None = None
+    duration_ms: int | None = None
+    outcome: str | None = None
+
+
+class DbtSyncRunStats(AnswerModel):
+    """What a past sync worked on and wrote."""
+
+    cube_count: int | None = None
+    dbt_version: str | None = None
+    generated_file_count: int | None = None
+    macros: int | None = None
+    manifest_generated_at: str | None = None
+    models: int | None = None
+    sources: int | None = None
+
+
+class DbtSyncRunTriggerContext(AnswerModel):
+    """The push that started a sync."""
+
+    head_sha: str | None = None
+    pushed_branch: str | None = None
+    target_branch: str | None = None
+
+
+class DbtSyncRun(AnswerModel):
+    """A sync in the history; UNKNOWN means that its outcome was lost, not that it failed."""
+
+    sync_job_id: str
+    deployment_id: int | None = None
+    status: str | None = None
+    trigger: str | None = None
+    source: str | None = None
+    branch_name: str | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+    duration_ms: int | None = None
+    error_message: str | None = None
+    failed_phase: str | None = None
+    git_ref: str | None = None
+    last_stage: str | None = None
+    phases: list[DbtSyncRunPhase] | None = None
+    stats: DbtSyncRunStats | None = None
+    trigger_context: DbtSyncRunTriggerContext | None = None
+    user_id: int | None = None
+
+
+class DbtSyncQuery(PageQuery):
+    """Which syncs of the history."""
+
+    status: SyncStatus | None = None
+    trigger: SyncTrigger | None = None
+
+
+_SYNCS = "/v1/deployments/{deploymentId}/dbt-sync"
+_SYNC = _SYNCS + "/{syncJobId}"
+
+START_DBT_SYNC = Endpoint(
+    operation_id="startDbtSync",
+    method="POST",
+    path=_SYNCS,
+    body=StartDbtSyncInput,
+    body_required=True,
+    answer=DbtSyncResponse,
+    description="dbt sync start",
+    permission="SchemaUpdate on the deployment",
+)
+LIST_DBT_SYNCS = Endpoint(
+    operation_id="listDbtSyncs",
+    method="GET",
+    path=_SYNCS,
+    query=DbtSyncQuery,
+    answer=Page[DbtSyncRun],
+    description="dbt sync history",
+    permission="SchemaRead on the deployment",
+)
+GET_DBT_SYNC_STATUS = Endpoint(
+    operation_id="getDbtSyncStatus",
+    method="GET",
+    path=_SYNC,
+    answer=DbtSyncStatusResponse,
+    description="dbt sync status",
+    permission="SchemaRead on the deployment",
+)
+GET_DBT_SYNC_RESULT = Endpoint(
+    operation_id="getDbtSyncResult",
+    method="GET",
+    path=f"{_SYNC}/result",
+    answer=DbtSyncResultResponse,
+    description="dbt sync result",
+    permission="SchemaRead on the deployment",
+)
+LIST_DBT_SYNC_LOGS = Endpoint(
+    operation_id="getDbtSyncLogs",
+    method="GET",
+    path=f"{_SYNC}/logs",
+    answer=Page[DbtSyncLogEntry],
+    description="dbt sync log",
+    permission="SchemaRead on the deployment",
+)
+LIST_DBT_SYNC_FILES = Endpoint(
+    operation_id="getDbtSyncGeneratedFiles",
+    method="GET",
+    path=f"{_SYNC}/generated-files",
+    query=PageQuery,
+    answer=Page[DbtGeneratedFileContent],
+    description="dbt sync generated files",
+    permission="DeploymentRead on the deployment",
+)
+CANCEL_DBT_SYNC = Endpoint(
+    operation_id="cancelDbtSync",
+    method="DELETE",
+    path=_SYNC,
+    answer=DbtSyncCancelResponse,
+    description="dbt sync cancel",
+    permission="SchemaUpdate on the deployment",
+)

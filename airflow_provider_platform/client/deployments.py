@@ -1,0 +1,161 @@
+"""Deployments: what there is, how it is set up, whether a branch is built, tokens for its data."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, SecretStr
+
+from airflow_provider_platform.client.models import AnswerModel, InputModel
+from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.paging import OffsetPageQuery, Page
+
+CreationStep = Literal["project", "upload", "schema", "github", "ssh", "databases", "ready", "demo"]
+
+
+class Deployment(AnswerModel):
+    """A deployment; its data API answers below `deployment_url`."""
+
+    id: int
+    name: str | None = None
+    deployment_url: str | None = None
+    creation_step: str | None = None
+
+
+class CspsConfig(AnswerModel):
+    """Where a deployment keeps pre-aggregations in storage of the customer's own."""
+
+    enabled: bool | None = None
+    storage_provider: str | None = None
+    aws_role_arn: str | None = None
+    azure_client_id: str | None = None
+    azure_container: str | None = None
+    azure_storage_account: str | None = None
+    azure_tenant_id: str | None = None
+    gcp_service_account_email: str | None = None
+    gcp_workload_identity_provider: str | None = None
+    gcs_bucket: str | None = None
+    s3_bucket: str | None = Field(default=None, alias="s3Bucket")
+    s3_region: str | None = Field(default=None, alias="s3Region")
+    s3_sse: str | None = Field(default=None, alias="s3Sse")
+
+
+class DeploymentSettings(AnswerModel):
+    """How a deployment is set up; `deploy_branch_name` is its production branch."""
+
+    id: int
+    name: str | None = None
+    template: str | None = None
+    cloud_provider: str | None = None
+    creation_step: str | None = None
+    deployment_url: str | None = None
+    release_channel: str | None = None
+    deploy_branch_name: str | None = None
+    deploy_branch_read_only: bool | None = None
+    deploy_branch_merge_allowed: bool | None = None
+    deploy_project_root: str | None = None
+    is_cube_sql_enabled: bool | None = None
+    is_support_pre_aggregations: bool | None = None
+    auto_domain: str | None = None
+    creation_method: str | None = None
+    csps_config: CspsConfig | None = None
+    cube_image_cloud: str | None = None
+    cube_image_version: str | None = None
+    custom_domain: str | None = None
+    default_launchpad_view_group: str | None = None
+    deploy_mode: str | None = None
+    is_cold: bool | None = None
+    is_managed: bool | None = None
+    launchpad_tabs: list[str] | None = None
+    region: str | None = None
+    release_channel_version: str | None = None
+    release_channel_version_hold: bool | None = None
+    repo_type: str | None = None
+    target_platform: str | None = None
+    template_variables: dict[str, Any] | None = None
+
+
+class BuildStatusResponse(AnswerModel):
+    """Whether a branch is built; `error_text` can say why it never will be, whatever `status`."""
+
+    status: str
+    deployment_id: int | None = None
+    branch_name: str | None = None
+    mode: str | None = None
+    build_job_id: int | None = None
+    deployment_status: str | None = None
+    error_text: str | None = None
+    files_hash: str | None = None
+    last_hash: str | None = None
+    updated_at: str | None = None
+
+
+class CreateDeploymentTokenInput(InputModel):
+    """How long a data token lives, in seconds; a day when not given."""
+
+    expires_in: int | None = Field(default=None, ge=60, le=86400)
+
+
+class DeploymentTokenResponse(AnswerModel):
+    """A token (JWT) for the deployment's data API, sent there without a scheme."""
+
+    cube_api_token: SecretStr
+
+
+class DeploymentsQuery(OffsetPageQuery):
+    """Which deployments."""
+
+    creation_step: list[CreationStep] | None = None
+
+
+class BuildStatusQuery(InputModel):
+    """Which branch; the active development branch, else the production branch, when not given."""
+
+    branch_name: str | None = Field(default=None, min_length=1)
+
+
+_DEPLOYMENT = "/v1/deployments/{deploymentId}"
+
+LIST_DEPLOYMENTS = Endpoint(
+    operation_id="getDeployments",
+    method="GET",
+    path="/v1/deployments",
+    query=DeploymentsQuery,
+    answer=Page[Deployment],
+    description="deployment list",
+)
+GET_DEPLOYMENT = Endpoint(
+    operation_id="getDeployment",
+    method="GET",
+    path=_DEPLOYMENT,
+    answer=Deployment,
+    description="deployment get",
+    permission="DeploymentRead on the deployment",
+)
+GET_DEPLOYMENT_SETTINGS = Endpoint(
+    operation_id="getDeploymentSettings",
+    method="GET",
+    path=f"{_DEPLOYMENT}/settings",
+    answer=DeploymentSettings,
+    description="deployment settings",
+    permission="DeploymentRead on the deployment",
+)
+GET_BUILD_STATUS = Endpoint(
+    operation_id="buildStatus",
+    method="GET",
+    path=f"{_DEPLOYMENT}/build-status",
+    query=BuildStatusQuery,
+    answer=BuildStatusResponse,
+    description="build status",
+    permission="DeploymentRead on the deployment",
+)
+CREATE_DEPLOYMENT_TOKEN = Endpoint(
+    operation_id="deploymentToken",
+    method="POST",
+    path=f"{_DEPLOYMENT}/token",
+    body=CreateDeploymentTokenInput,
+    body_required=True,
+    answer=DeploymentTokenResponse,
+    description="data token create",
+    permission="DeploymentRead on the deployment",
+)

@@ -1,0 +1,127 @@
+"""Embedding of a dashboard: whether it may be embedded, and which embed users may see it."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from airflow_provider_platform.client.dashboards import Dashboard
+from airflow_provider_platform.client.models import AnswerModel, InputModel
+from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.paging import Page, PageQuery
+from airflow_provider_platform.client.policies import ADMINISTRATOR
+from airflow_provider_platform.client.workbooks import Workbook
+
+
+class EmbedAccessAllEmbedUsers(AnswerModel):
+    """What every embed user may do."""
+
+    enabled: bool | None = None
+    action: str | None = None
+    group_id: int | None = None
+
+
+class EmbedAccessTenantEntry(AnswerModel):
+    """What the users of one embed tenant may do."""
+
+    embed_tenant_name: str | None = None
+    group_id: int | None = None
+    action: str | None = None
+
+
+class EmbedAccessResponse(AnswerModel):
+    """Who may see a dashboard embedded."""
+
+    allow_embed: bool | None = None
+    all_embed_users: EmbedAccessAllEmbedUsers | None = None
+    tenants: list[EmbedAccessTenantEntry] | None = None
+
+
+class UpdateEmbedAccessInput(InputModel):
+    """What to change: embedding as such, or the `action` of one target (an embed tenant, or with
+    `all_embed_users` everyone)."""
+
+    allow_embed: bool | None = None
+    action: Literal["read", "none"] | None = None
+    embed_tenant_name: str | None = None
+    all_embed_users: bool | None = None
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        if self.embed_tenant_name is not None and self.all_embed_users:
+            raise ValueError("embed_tenant_name and all_embed_users exclude each other")
+        targeted = self.embed_tenant_name is not None or bool(self.all_embed_users)
+        if targeted != (self.action is not None):
+            raise ValueError("action goes with one of embed_tenant_name and all_embed_users")
+        if self.allow_embed is None and not targeted:
+            raise ValueError("names no change: give allow_embed, or action and its target")
+        return self
+
+
+class DashboardEmbeddingResponse(AnswerModel):
+    """Whether a dashboard may be embedded."""
+
+    public_id: str | None = None
+    allow_embed: bool | None = None
+
+
+class UpdateDashboardEmbeddingInput(InputModel):
+    """Whether a dashboard may be embedded."""
+
+    allow_embed: bool
+
+
+class EmbedTenantWorkbooksQuery(PageQuery):
+    """The workbooks that a tenant may see, by where that comes from; all when not given."""
+
+    access_source: Literal["tenant", "allEmbedUsers", "folder"] | None = None
+
+
+_DEPLOYMENT = "/v1/deployments/{deploymentId}"
+_ACCESS = _DEPLOYMENT + "/workbooks/{workbookId}/embed-access"
+_DASHBOARD = "/v1/embed/dashboard/{publicId}"
+
+GET_EMBED_ACCESS = Endpoint(
+    operation_id="getEmbedAccess",
+    method="GET",
+    path=_ACCESS,
+    answer=EmbedAccessResponse,
+    description="embed access get",
+)
+UPDATE_EMBED_ACCESS = Endpoint(
+    operation_id="updateEmbedAccess",
+    method="PUT",
+    path=_ACCESS,
+    body=UpdateEmbedAccessInput,
+    body_required=True,
+    answer=EmbedAccessResponse,
+    description="embed access update",
+)
+LIST_EMBED_TENANT_WORKBOOKS = Endpoint(
+    operation_id="listEmbedTenantWorkbooks",
+    method="GET",
+    path=_DEPLOYMENT + "/embed-tenants/{embedTenantName}/workbooks",
+    query=EmbedTenantWorkbooksQuery,
+    answer=Page[Workbook],
+    description="embed tenant workbooks",
+    permission=ADMINISTRATOR,
+)
+GET_EMBED_DASHBOARD = Endpoint(
+    operation_id="getDashboard",
+    method="GET",
+    path=_DASHBOARD,
+    answer=Dashboard,
+    description="embeddable dashboard get",
+    permission="embedding allowed for the dashboard",
+)
+UPDATE_DASHBOARD_EMBEDDING = Endpoint(
+    operation_id="updateDashboardEmbedding",
+    method="PATCH",
+    path=_DASHBOARD,
+    body=UpdateDashboardEmbeddingInput,
+    body_required=True,
+    answer=DashboardEmbeddingResponse,
+    description="dashboard embedding update",
+    permission=ADMINISTRATOR,
+)

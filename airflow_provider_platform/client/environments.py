@@ -1,0 +1,115 @@
+"""Environments of a deployment, how each is reached, and tokens for them.
+
+The service spells this resource's fields in snake_case.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, SecretStr
+
+from airflow_provider_platform.client.models import AnswerModel, InputModel
+from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.paging import OffsetPageQuery, Page
+
+
+class _AsSpelled(AnswerModel):
+    model_config = ConfigDict(alias_generator=None)
+
+
+class DeploymentEnvironmentApiCredential(AnswerModel):
+    """Where an environment answers, by kind of API."""
+
+    type: str | None = None
+    version: int | None = None
+    database: str | None = None
+    host: str | None = None
+    port: int | None = None
+    url: str | None = None
+
+
+class DeploymentEnvironment(_AsSpelled):
+    """An environment of a deployment."""
+
+    id: str
+    type: str | None = None
+    api_credentials: list[DeploymentEnvironmentApiCredential] | None = None
+    branch: str | None = None
+    user: str | None = None
+
+
+class DeploymentEnvironmentToken(_AsSpelled):
+    """A token for an environment."""
+
+    token: SecretStr
+    security_context: dict[str, Any] | None = None
+    created_at: str | None = None
+    expires_at: str | None = None
+
+
+class CreatedDeploymentEnvironmentToken(DeploymentEnvironmentToken):
+    """A token that was just signed, with the scopes that were."""
+
+    scopes: list[str] | None = None
+
+
+class DeploymentEnvironmentTokenResponse(AnswerModel):
+    """The answer to a token request."""
+
+    data: CreatedDeploymentEnvironmentToken
+
+
+class CreateDeploymentEnvironmentTokenInput(InputModel):
+    """What to sign; `expires_in` in seconds. The service drops scopes that the caller lacks."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    security_context: dict[str, Any]
+    expires_in: int | None = Field(default=None, ge=1, le=3600)
+    scopes: list[str] | None = None
+
+
+class EnvironmentsQuery(OffsetPageQuery):
+    """Which environments."""
+
+    type: Literal["production", "staging", "development"] | None = None
+
+
+_ENVIRONMENTS = "/v1/deployments/{deploymentId}/environments"
+_TOKENS = _ENVIRONMENTS + "/{environmentId}/tokens"
+
+LIST_ENVIRONMENTS = Endpoint(
+    operation_id="getDeploymentEnvironments",
+    method="GET",
+    path=_ENVIRONMENTS,
+    query=EnvironmentsQuery,
+    answer=Page[DeploymentEnvironment],
+    description="environment list",
+)
+LIST_ENVIRONMENT_TOKENS = Endpoint(
+    operation_id="getDeploymentEnvironmentTokens",
+    method="GET",
+    path=_TOKENS,
+    query=OffsetPageQuery,
+    answer=Page[DeploymentEnvironmentToken],
+    description="environment token list",
+)
+CREATE_ENVIRONMENT_TOKEN = Endpoint(
+    operation_id="createDeploymentEnvironmentToken",
+    method="POST",
+    path=_TOKENS,
+    body=CreateDeploymentEnvironmentTokenInput,
+    body_required=True,
+    answer=DeploymentEnvironmentTokenResponse,
+    description="environment token create",
+)
+CREATE_META_SYNC_TOKEN = Endpoint(
+    operation_id="createDeploymentEnvironmentTokenForMetaSync",
+    method="POST",
+    path=f"{_TOKENS}-for-meta-sync",
+    body=CreateDeploymentEnvironmentTokenInput,
+    body_required=True,
+    answer=DeploymentEnvironmentTokenResponse,
+    description="meta sync token create",
+)

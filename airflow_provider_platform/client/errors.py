@@ -1,0 +1,253 @@
+"""Every error the client raises: one tree, told apart by what the caller can do about it.
+
+`retryable` answers the one question an orchestrator has: can a later try of the same work succeed
+without anybody changing something first? Bad configuration, refused requests and wrong addresses
+cannot be mended by trying again; an interrupted connection, a run that ended without an answer or
+a missed deadline can. Errors survive a trip through JSON (`to_payload`, `from_payload`), so that a
+trigger can hand the worker the very error that it met.
+
+Messages name what failed, where, what the service said and the next step. They never hold a
+secret: callers pass only addresses, ids and text of the service, and the latter goes through
+`quote_service`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+MAX_SERVICE_TEXT = 500
+_GROUP_MARK = re.compile(r"[:#](?=:(?:end)?group::|#\[(?:end)?group\])", re.IGNORECASE)
+
+
+def quote_service(text: object) -> str:
+    """Text of the service as one printable line of at most 500 characters.
+
+    Control characters (line ends, escape codes) and the `::group::` marks that log viewers fold
+    on, wherever they stand in a line, are escaped, so that an answer cannot forge log lines.
+    """
+    cut = str(text).strip()[: MAX_SERVICE_TEXT + 1]
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+    line = _GROUP_MARK.sub(r"\g<0>\\", line)
+    return line if len(line) <= MAX_SERVICE_TEXT else line[: MAX_SERVICE_TEXT - 1] + "…"
+
+
+class PlatformError(Exception):
+    """Base of all errors of this package; `retryable` says whether a later try can succeed."""
+
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details: dict[str, Any] = {k: v for k, v in details.items() if v is not None}
+
+    def to_payload(self) -> dict[str, Any]:
+        """This error as plain JSON: `{"type", "message", "details"}`."""
+        return {"type": type(self).__name__, "message": self.message, "details": self.details}
+
+
+class PlatformConfigError(PlatformError):
+    """A setting of the connection is missing or bad. `field` names it; no request was made."""
+
+    def __init__(self, message: str, *, field: str | None = None, **details: Any) -> None:
+        super().__init__(message, field=field, **details)
+        self.field = field
+
+
+class PlatformInputError(PlatformError):
+    """An argument that the service would have to refuse. `field` names it; nothing was sent."""
+
+    def __init__(self, message: str, *, field: str | None = None, **details: Any) -> None:
+        super().__init__(message, field=field, **details)
+        self.field = field
+
+
+class PlatformTransportError(PlatformError):
+    """The request got no usable answer: no connection, a time-out, a reset, a cut.
+
+    `processed` tells what the service may have done with the request: False when it cannot have
+    been processed (no connection was made), None when nobody knows.
+    """
+
+    retryable = True
+
+    def __init__(self, message: str, *, processed: bool | None = None, **details: Any) -> None:
+        super().__init__(message, processed=processed, **details)
+        self.processed = processed
+
+
+class PlatformAddressError(PlatformError):
+    """Something else than the service answers there: HTML, other non-JSON, or a redirect."""
+
+
+class PlatformProtocolError(PlatformError):
+    """The service's answer breaks the contract: broken JSON in a stream, a cursor that repeats."""
+
+    retryable = True
+
+
+class PlatformApiError(PlatformError):
+    """The service answered with an error status.
+
+    `status` is the HTTP status, `operation` what was asked, `service_message` the service's own
+    words (one line), `retry_after` the seconds it asked us to wait, if it did.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        operation: str | None = None,
+        service_message: str | None = None,
+        retry_after: float | None = None,
+        **details: Any,
+    ) -> None:
+        super().__init__(
+            message,
+            status=status,
+            operation=operation,
+            service_message=service_message,
+            retry_after=retry_after,
+            **details,
+        )
+        self.status = status
+        self.operation = operation
+        self.service_message = service_message
+        self.retry_after = retry_after
+
+
+class PlatformBadRequestError(PlatformApiError):
+    """400, or another 4xx without a class of its own: the service refuses the request."""
+
+
+class PlatformAuthenticationError(PlatformApiError):
+    """401: the management token is missing, malformed, revoked or expired."""
+
+
+class PlatformPermissionError(PlatformApiError):
+    """403: the credential is valid but not allowed to do this."""
+
+
+class PlatformNotFoundError(PlatformApiError):
+    """404: the resource, or the deployment that holds it, does not exist for this credential."""
+
+
+class PlatformConflictError(PlatformApiError):
+    """409: the resource is in a state that does not allow this."""
+
+
+class PlatformUnprocessableError(PlatformApiError):
+    """422: the request is well formed but cannot be carried out."""
+
+
+class PlatformRateLimitError(PlatformApiError):
+    """429: too many requests, after all tries; the request was not processed."""
+
+    retryable = True
+
+
+class PlatformServerError(PlatformApiError):
+    """5xx or 408, after all tries."""
+
+    retryable = True
+
+
+class PlatformOutcomeUnknownError(PlatformError):
+    """A call that must not be repeated was lost: it may or may not have been carried out."""
+
+
+class PlatformDeadlineError(PlatformError):
+    """The remote run did not end in time."""
+
+    retryable = True
+
+
+class ChatError(PlatformError):
+    """Base of the errors that end a chat run."""
+
+    retryable = True
+
+
+class ChatRpcError(ChatError):
+    """A JSON-RPC error object under HTTP 200: the credential or its permissions were refused."""
+
+    retryable = False
+
+
+class ChatStreamError(ChatError):
+    """The stream carried an `{"error": ...}` line: the run failed at the service."""
+
+
+class ChatBusyError(ChatError):
+    """Another message of the thread is being answered; ours was not processed."""
+
+
+class ChatAbortedError(ChatError):
+    """The run was stopped from outside."""
+
+
+class ChatSuspendedError(ChatError):
+    """The run stays suspended although it was asked to resume."""
+
+
+class ChatNoAnswerError(ChatError):
+    """The run ended without a final answer."""
+
+
+class ChatToolError(ChatError):
+    """The run's queries failed (see `fail_on_tool_error`)."""
+
+
+class DbtSyncFailedError(PlatformError):
+    """The dbt sync ended as FAILED."""
+
+    retryable = True
+
+
+class DbtSyncCancelledError(PlatformError):
+    """The dbt sync was cancelled from outside."""
+
+    retryable = True
+
+
+class DashboardExportFailedError(PlatformError):
+    """The dashboard export ended as failed, or its file is gone."""
+
+    retryable = True
+
+
+def _tree(root: type[PlatformError]) -> dict[str, type[PlatformError]]:
+    found = {root.__name__: root}
+    for child in root.__subclasses__():
+        found.update(_tree(child))
+    return found
+
+
+def from_payload(payload: dict[str, Any]) -> PlatformError:
+    """The error that `to_payload` described; an unknown type becomes a plain `PlatformError`."""
+    error_type = _tree(PlatformError).get(str(payload.get("type")), PlatformError)
+    message = str(payload.get("message") or "The platform reported an error without a message.")
+    details = payload.get("details")
+    known = details.items() if isinstance(details, dict) else ()
+    return error_type(message, **{str(k): v for k, v in known if k not in ("self", "message")})
+
+
+_BY_STATUS: dict[int, type[PlatformApiError]] = {
+    400: PlatformBadRequestError,
+    401: PlatformAuthenticationError,
+    403: PlatformPermissionError,
+    404: PlatformNotFoundError,
+    408: PlatformServerError,
+    409: PlatformConflictError,
+    422: PlatformUnprocessableError,
+    429: PlatformRateLimitError,
+}
+
+
+def error_for_status(status: int) -> type[PlatformApiError]:
+    """The error class of an HTTP status of 400 and above."""
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    return PlatformServerError if status >= 500 else PlatformBadRequestError

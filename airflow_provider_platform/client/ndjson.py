@@ -1,0 +1,74 @@
+"""Bytes to lines: splits a byte stream on `\\n`, and on nothing else.
+
+Text splitters also break on U+2028 and its kin, which are data inside a JSON string. Pieces may
+end anywhere, inside a UTF-8 character too: a line is decoded only when it is whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_platform.client.errors import PlatformProtocolError, quote_service
+from airflow_provider_platform.client.json_text import read_json
+
+MAX_LINE_BYTES = 32 * 1024 * 1024
+
+
+class LineReader:
+    """Collects bytes and gives out whole, non-blank lines, numbered, without their line end.
+
+    `lines_seen` counts the whole lines so far, blank ones included; `active` tells whether the last
+    piece held anything but white space.
+    """
+
+    def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self._max = max_line_bytes
+        self._parts: list[bytes] = []
+        self._size = 0
+        self.lines_seen = 0
+        self.active = False
+
+    def feed(self, data: bytes) -> list[tuple[bytes, int]]:
+        """The lines that this piece completes, each with its number (from 1, blank lines
+        counted). Raises PlatformProtocolError for a line that exceeds the limit."""
+        self.active = bool(data.strip())
+        pieces = data.split(b"\n")
+        lines = []
+        for piece in pieces[:-1]:
+            self._keep(piece)
+            self.lines_seen += 1
+            line = self._take()
+            if line:
+                lines.append((line, self.lines_seen))
+        self._keep(pieces[-1])
+        return lines
+
+    def rest(self) -> bytes:
+        """What came after the last line end, at the end of the stream."""
+        return self._take()
+
+    def _keep(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._max:
+            raise PlatformProtocolError(
+                f"Line {self.lines_seen + 1} of the stream exceeds {self._max} bytes."
+            )
+        if piece:
+            self._parts.append(piece)
+
+    def _take(self) -> bytes:
+        line = b"".join(self._parts).strip(b" \t\r")
+        self._parts.clear()
+        self._size = 0
+        return line
+
+
+def parse_line(line: bytes, number: int) -> Any:
+    """The JSON value of a line. Raises PlatformProtocolError naming the line and the position."""
+    try:
+        return read_json(line)
+    except ValueError as error:
+        start = quote_service(line[:80].decode("utf-8", "replace"))
+        raise PlatformProtocolError(
+            f"Line {number} of the stream {error}; it begins with {start!r}."
+        ) from None

@@ -1,0 +1,176 @@
+"""Who gets a scheduled notification: list, add and remove recipients.
+
+Adding and removing somebody twice changes nothing, so that long lists can be sent in batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from airflow_provider_platform.client.models import AnswerModel, EmptiableAnswer, InputModel
+from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.paging import Page, PageQuery
+from airflow_provider_platform.client.policies import ADMINISTRATOR
+from airflow_provider_platform.client.program import Program, call
+from airflow_provider_platform.client.user_attributes import UserAttributeInput
+
+BATCH = 1000
+"""Recipients in one request, at most."""
+
+RecipientType = Literal["USER", "EMBED_USER"]
+"""Who can be added and removed here; the service lists SLACK channels too, and refuses them in
+requests."""
+
+
+class NotificationRecipient(AnswerModel):
+    """A recipient: a console user, an embed user or a channel, by `type`."""
+
+    type: str | None = None
+    user_id: int | None = None
+    username: str | None = None
+    email: str | None = None
+    embed_user_id: int | None = None
+    embed_tenant_name: str | None = None
+    external_id: str | None = None
+    channel_id: str | None = None
+    channel_name: str | None = None
+
+
+class NotificationRecipientInput(InputModel):
+    """A recipient to add: a USER by `user_id` or `email`, an EMBED_USER by tenant and external id.
+
+    Groups, attributes and security context are those the dashboard is rendered with for an embed
+    user.
+    """
+
+    type: RecipientType
+    user_id: int | None = Field(default=None, ge=1)
+    email: str | None = Field(default=None, min_length=1)
+    embed_tenant_name: str | None = Field(default=None, min_length=1)
+    external_id: str | None = Field(default=None, min_length=1)
+    groups: list[str] | None = None
+    security_context: dict[str, Any] | None = None
+    user_attributes: list[UserAttributeInput] | None = None
+
+    @model_validator(mode="after")
+    def _is_told(self) -> Self:
+        if self.type == "USER" and (self.user_id is None) == (self.email is None):
+            raise ValueError("a USER is given by exactly one of user_id and email")
+        if self.type == "EMBED_USER" and None in (self.embed_tenant_name, self.external_id):
+            raise ValueError("an EMBED_USER is given by embed_tenant_name and external_id")
+        return self
+
+
+class RemoveNotificationRecipientInput(InputModel):
+    """A recipient to remove: `id` is the user id or the embed user id, the latter with a tenant."""
+
+    type: RecipientType
+    id: int | str
+    embed_tenant_name: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _has_tenant(self) -> Self:
+        if self.type == "EMBED_USER" and self.embed_tenant_name is None:
+            raise ValueError("embed_tenant_name is needed with type EMBED_USER")
+        return self
+
+
+class AddNotificationRecipientsInput(InputModel):
+    """Recipients to add, in one request."""
+
+    recipients: list[NotificationRecipientInput] = Field(min_length=1, max_length=BATCH)
+
+
+class RemoveNotificationRecipientsInput(InputModel):
+    """Recipients to remove, in one request."""
+
+    recipients: list[RemoveNotificationRecipientInput] = Field(min_length=1, max_length=BATCH)
+
+
+class NotificationRecipientsMutationResponse(EmptiableAnswer):
+    """What adding recipients did."""
+
+    created_recipients: list[NotificationRecipient] | None = None
+    updated_recipients: list[NotificationRecipient] | None = None
+    unchanged_recipients: list[NotificationRecipient] | None = None
+
+
+_RECIPIENTS = "/v1/deployments/{deploymentId}/notifications/{id}/recipients"
+
+LIST_RECIPIENTS = Endpoint(
+    operation_id="getRecipients",
+    method="GET",
+    path=_RECIPIENTS,
+    query=PageQuery,
+    answer=Page[NotificationRecipient],
+    description="notification recipient list",
+    permission=ADMINISTRATOR,
+)
+ADD_RECIPIENTS = Endpoint(
+    operation_id="addRecipients",
+    method="POST",
+    path=_RECIPIENTS,
+    body=AddNotificationRecipientsInput,
+    body_required=True,
+    answer=NotificationRecipientsMutationResponse,
+    description="notification recipient add",
+    permission=ADMINISTRATOR,
+)
+REMOVE_RECIPIENTS = Endpoint(
+    operation_id="removeRecipients",
+    method="DELETE",
+    path=_RECIPIENTS,
+    body=RemoveNotificationRecipientsInput,
+    body_required=True,
+    answer=type(None),
+    description="notification recipient remove",
+    permission=ADMINISTRATOR,
+)
+
+
+def add_recipients(
+    deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
+) -> Program[NotificationRecipientsMutationResponse]:
+    """Add recipients, given as inputs or as their fields, in batches; the answers are joined.
+
+    Every recipient is checked before the first request. Raises PlatformInputError naming the
+    recipient and the rule.
+    """
+    batches = [
+        AddNotificationRecipientsInput.build(recipients=part) for part in _batches(recipients)
+    ]
+    joined = NotificationRecipientsMutationResponse(
+        created_recipients=[], updated_recipients=[], unchanged_recipients=[]
+    )
+    for batch in batches:
+        operation = ADD_RECIPIENTS(deployment_id=deployment_id, id=notification_id, body=batch)
+        answer = yield from call(operation)
+        for name in NotificationRecipientsMutationResponse.model_fields:
+            getattr(joined, name).extend(getattr(answer, name) or [])
+    return joined
+
+
+def remove_recipients(
+    deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
+) -> Program[None]:
+    """Remove recipients, given as inputs or as their fields, in batches.
+
+    Every recipient is checked before the first request. Raises PlatformInputError naming the
+    recipient and the rule.
+    """
+    batches = [
+        RemoveNotificationRecipientsInput.build(recipients=part) for part in _batches(recipients)
+    ]
+    for batch in batches:
+        yield from call(
+            REMOVE_RECIPIENTS(deployment_id=deployment_id, id=notification_id, body=batch)
+        )
+
+
+def _batches(recipients: Sequence[Any]) -> list[Sequence[Any]]:
+    """The parts of the list; an empty list is one part, which is then refused."""
+    starts = range(0, max(len(recipients), 1), BATCH)
+    return [recipients[start : start + BATCH] for start in starts]

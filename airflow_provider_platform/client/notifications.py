@@ -1,0 +1,214 @@
+"""Scheduled notifications: a dashboard sent as an image or a PDF, and who gets it.
+
+For administrators. Creating is not idempotent: two equal requests make two schedules, so look
+with `find_notifications` first.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from airflow_provider_platform.client.dashboard_filters import (
+    DashboardFilter,
+    DashboardFilterInput,
+    DashboardMemberSwitcher,
+    DashboardMemberSwitcherInput,
+    DashboardTimeGrain,
+    DashboardTimeGrainInput,
+)
+from airflow_provider_platform.client.models import AnswerModel, InputModel
+from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.paging import Page, PageQuery
+from airflow_provider_platform.client.policies import ADMINISTRATOR
+from airflow_provider_platform.client.schedules import check_cron, check_timezone, cron_times
+
+ScheduleType = Literal["HOURLY", "DAILY", "WEEKLY", "MONTHLY", "CUSTOM"]
+NotificationFormat = Literal["png", "pdf"]
+
+DEFAULT_TIMEZONE = "UTC"
+
+_PARTS_OF: dict[str, frozenset[str]] = {
+    "HOURLY": frozenset({"minute"}),
+    "DAILY": frozenset({"minute", "hour"}),
+    "WEEKLY": frozenset({"minute", "hour", "day_of_week"}),
+    "MONTHLY": frozenset({"minute", "hour", "day_of_month"}),
+    "CUSTOM": frozenset({"custom_cron"}),
+}
+_PARTS = ("minute", "hour", "day_of_month", "day_of_week", "custom_cron")
+
+
+class Notification(AnswerModel):
+    """A schedule on which a dashboard is sent, with the filters and time grains it runs with."""
+
+    id: int
+    dashboard_id: int | None = None
+    deployment_id: int | None = None
+    cron_expression: str | None = None
+    timezone: str | None = None
+    is_enabled: bool | None = None
+    human_readable_schedule: str | None = None
+    notification_enabled: bool | None = None
+    notification_format: str | None = None
+    notification_ai_summary: bool | None = None
+    filters: list[DashboardFilter] | None = None
+    member_switchers: list[DashboardMemberSwitcher] | None = None
+    time_grains: list[DashboardTimeGrain] | None = None
+
+
+class NotificationInput(InputModel):
+    """What creating and updating have in common: when (`hour` 0-23, `day_of_week` 0-6 from
+    Sunday, `day_of_month` 1-31), as what, and with which settings of the dashboard."""
+
+    schedule_type: ScheduleType | None = None
+    minute: int | None = Field(default=None, ge=0, le=59)
+    hour: int | None = Field(default=None, ge=0, le=23)
+    day_of_week: int | None = Field(default=None, ge=0, le=6)
+    day_of_month: int | None = Field(default=None, ge=1, le=31)
+    custom_cron: Annotated[str, AfterValidator(check_cron)] | None = None
+    timezone: Annotated[str, AfterValidator(check_timezone)] | None = None
+    notification_format: NotificationFormat | None = None
+    notification_enabled: bool | None = None
+    notification_ai_summary: bool | None = None
+    filters: list[DashboardFilterInput] | None = None
+    time_grains: list[DashboardTimeGrainInput] | None = None
+    member_switchers: list[DashboardMemberSwitcherInput] | None = None
+
+    @model_validator(mode="after")
+    def _schedule_is_whole(self) -> Self:
+        if self.schedule_type is None:
+            return self
+        if self.schedule_type == "CUSTOM" and self.custom_cron is None:
+            raise ValueError("custom_cron is needed with schedule_type CUSTOM")
+        for part in _PARTS:
+            if getattr(self, part) is not None and part not in _PARTS_OF[self.schedule_type]:
+                raise ValueError(f"{part} does not go with schedule_type {self.schedule_type}")
+        return self
+
+
+class CreateNotificationInput(NotificationInput):
+    """A schedule to create, for exactly one dashboard."""
+
+    schedule_type: ScheduleType
+    dashboard_id: int | None = Field(default=None, ge=1)
+    dashboard_public_id: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _one_dashboard(self) -> Self:
+        if (self.dashboard_id is None) == (self.dashboard_public_id is None):
+            raise ValueError("give exactly one of dashboard_id and dashboard_public_id")
+        return self
+
+    def describes(self, existing: Notification) -> bool:
+        """Whether an existing schedule of the same dashboard has this schedule, time zone and
+        format; what is not given here (the service then chooses) is not compared."""
+        if self.notification_format not in (None, existing.notification_format):
+            return False
+        if (self.timezone or DEFAULT_TIMEZONE) != (existing.timezone or DEFAULT_TIMEZONE):
+            return False
+        return self._runs_at(existing.cron_expression)
+
+    def _runs_at(self, cron: str | None) -> bool:
+        if cron is None:
+            return False
+        if self.custom_cron is not None and cron.split() == self.custom_cron.split():
+            return True
+        try:
+            theirs = cron_times(cron)
+            ours = cron_times(self.custom_cron or self._cron(cron.split()))
+        except ValueError:
+            return False
+        return ours == theirs
+
+    def _cron(self, unsaid: list[str]) -> str:
+        """This schedule as cron; the parts that were not given are taken from `unsaid`."""
+        used = _PARTS_OF[self.schedule_type]
+        fields = ("minute", "hour", "day_of_month", "month", "day_of_week")
+        parts = []
+        for name, default in zip(fields, unsaid, strict=True):
+            value = getattr(self, name, None)
+            parts.append(("*" if name not in used else default) if value is None else str(value))
+        return " ".join(parts)
+
+
+class UpdateNotificationInput(NotificationInput):
+    """What to change in a schedule; what is left out stays. Filters, time grains and member
+    switchers replace the stored ones."""
+
+    is_enabled: bool | None = None
+
+
+class NotificationsQuery(PageQuery):
+    """Which schedules: of a dashboard, or with a recipient, who is a console user (id or e-mail
+    address) or an embed user (tenant and external id)."""
+
+    dashboard_id: int | None = Field(default=None, ge=1)
+    dashboard_public_id: str | None = None
+    recipient_user_id: int | None = Field(default=None, ge=1)
+    recipient_email: str | None = None
+    recipient_embed_tenant_name: str | None = None
+    recipient_external_id: str | None = None
+
+    @model_validator(mode="after")
+    def _one_recipient(self) -> Self:
+        if self.dashboard_id is not None and self.dashboard_public_id is not None:
+            raise ValueError("dashboard_id and dashboard_public_id exclude each other")
+        if self.recipient_user_id is not None and self.recipient_email is not None:
+            raise ValueError("recipient_user_id and recipient_email exclude each other")
+        tenant, user = self.recipient_embed_tenant_name, self.recipient_external_id
+        if (tenant is None) != (user is None):
+            raise ValueError("recipient_embed_tenant_name and recipient_external_id go together")
+        if tenant is not None and (self.recipient_user_id, self.recipient_email) != (None, None):
+            raise ValueError("a console user and an embed user as recipient exclude each other")
+        return self
+
+
+_NOTIFICATIONS = "/v1/deployments/{deploymentId}/notifications"
+_NOTIFICATION = _NOTIFICATIONS + "/{id}"
+
+LIST_NOTIFICATIONS = Endpoint(
+    operation_id="getNotifications",
+    method="GET",
+    path=_NOTIFICATIONS,
+    query=NotificationsQuery,
+    answer=Page[Notification],
+    description="notification list",
+    permission=ADMINISTRATOR,
+)
+CREATE_NOTIFICATION = Endpoint(
+    operation_id="createNotification",
+    method="POST",
+    path=_NOTIFICATIONS,
+    body=CreateNotificationInput,
+    body_required=True,
+    answer=Notification,
+    description="notification create",
+    permission=ADMINISTRATOR,
+)
+GET_NOTIFICATION = Endpoint(
+    operation_id="getNotification",
+    method="GET",
+    path=_NOTIFICATION,
+    answer=Notification,
+    description="notification get",
+    permission=ADMINISTRATOR,
+)
+UPDATE_NOTIFICATION = Endpoint(
+    operation_id="updateNotification",
+    method="PUT",
+    path=_NOTIFICATION,
+    body=UpdateNotificationInput,
+    body_required=True,
+    answer=Notification,
+    description="notification update",
+    permission=ADMINISTRATOR,
+)
+DELETE_NOTIFICATION = Endpoint(
+    operation_id="deleteNotification",
+    method="DELETE",
+    path=_NOTIFICATION,
+    answer=type(None),
+    description="notification delete",
+    permission=ADMINISTRATOR,
+)

@@ -1,0 +1,179 @@
+"""The client's two doors: `PlatformClient` for synchronous code, `AsyncPlatformClient` for loops.
+
+Both run operations and programs. There is one transport, on an event loop; the synchronous client
+keeps such a loop in a thread of its own, so that every time-out and rule is the same, and steps
+the program itself, so that `Notify` reaches the caller's own thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, Self, TypeVar
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.to_thread import run_sync
+
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.operation import Operation
+from airflow_provider_platform.client.program import Clock, Notify, Program, call
+from airflow_provider_platform.client.transport import Session, Transport
+
+T = TypeVar("T")
+OnEvent = Callable[[Any], None]
+
+
+def _ignore(event: Any) -> None:
+    """The listener of those who do not listen."""
+
+
+def _steps(work: Operation[T] | Program[T], on_event: OnEvent) -> Program[T]:
+    """The program of some work, with `Notify` already handled: only I/O is left to its driver."""
+    program = call(work) if isinstance(work, Operation) else work
+    try:
+        effect = next(program)
+        while True:
+            try:
+                outcome = None
+                if isinstance(effect, Notify):
+                    on_event(effect.event)
+                else:
+                    outcome = yield effect
+            except PlatformError as error:
+                effect = program.throw(error)
+            else:
+                effect = program.send(outcome)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    finally:
+        program.close()
+
+
+class AsyncPlatformClient:
+    """The client of an event loop; `async with`, or `aclose` when done."""
+
+    def __init__(
+        self,
+        config: PlatformConfig,
+        *,
+        reload: Callable[[], Awaitable[PlatformConfig]] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._transport = Transport(config, reload=reload, clock=clock)
+
+    @property
+    def config(self) -> PlatformConfig:
+        """The configuration in use (credentials may have been read again)."""
+        return self._transport.config
+
+    @property
+    def clock(self) -> Clock:
+        """Unix time as this client sees it."""
+        return self._transport.clock
+
+    async def run(self, work: Operation[T] | Program[T], on_event: OnEvent = _ignore) -> T:
+        """Run an operation or a program to its end; `on_event` hears what it notifies of."""
+        steps = _steps(work, on_event)
+        session = Session(self._transport)
+        try:
+            effect = next(steps)
+            while True:
+                try:
+                    outcome = await session.perform(effect)
+                except PlatformError as error:
+                    effect = steps.throw(error)
+                else:
+                    effect = steps.send(outcome)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            steps.close()
+            await session.aclose()
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+class PlatformClient:
+    """The client of synchronous code; `with`, or `close` when done.
+
+    Its event loop runs in a thread that starts with the first use. A signal handler may raise
+    through `run`: what was under way is cancelled.
+    """
+
+    def __init__(
+        self,
+        config: PlatformConfig,
+        *,
+        reload: Callable[[], PlatformConfig] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._transport = Transport(
+            config, reload=partial(run_sync, reload) if reload else None, clock=clock
+        )
+        self._stack = ExitStack()
+        self._portal: BlockingPortal | None = None
+
+    @property
+    def config(self) -> PlatformConfig:
+        """The configuration in use (credentials may have been read again)."""
+        return self._transport.config
+
+    @property
+    def clock(self) -> Clock:
+        """Unix time as this client sees it."""
+        return self._transport.clock
+
+    def run(self, work: Operation[T] | Program[T], on_event: OnEvent = _ignore) -> T:
+        """Run an operation or a program to its end; `on_event` hears what it notifies of."""
+        steps = _steps(work, on_event)
+        session = Session(self._transport)
+        try:
+            effect = next(steps)
+            while True:
+                try:
+                    outcome = self._on_loop(session.perform, effect)
+                except PlatformError as error:
+                    effect = steps.throw(error)
+                else:
+                    effect = steps.send(outcome)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            steps.close()
+            self._on_loop(session.aclose)
+
+    def close(self) -> None:
+        """Close every connection and end the loop's thread."""
+        if self._portal is not None:
+            self._on_loop(self._transport.aclose)
+            self._portal = None
+            self._stack.close()
+
+    def _on_loop(self, function: Callable[..., Awaitable[Any]], *args: Any) -> Any:
+        if self._portal is None:
+            self._portal = self._stack.enter_context(start_blocking_portal())
+        future = self._portal.start_task_soon(function, *args)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

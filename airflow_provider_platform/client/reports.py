@@ -1,0 +1,258 @@
+"""Reports: saved queries with their layout, and where they were placed in spreadsheets."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from airflow_provider_platform.client.models import AnswerModel, InputModel, Timestamp
+from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.ownership import (
+    ResourceOwner,
+    RoleWithAccess,
+    WorkspaceFolderPathEntry,
+)
+from airflow_provider_platform.client.paging import Page, PageQuery
+from airflow_provider_platform.client.report_placements import (
+    ConnectReportToWorkbookInput,
+    DisconnectReportFromWorkbookInput,
+    RefreshReportInput,
+    ReportPlacement,
+    ReportPlacementResultChecksumInput,
+    SpreadsheetHost,
+)
+
+ReportSource = Literal["GOOGLE_SHEETS", "EXCEL", "PLAYGROUND", "D3"]
+ReportSortBy = Literal["name", "createdAt", "updatedAt", "lastViewedAt"]
+SortDirection = Literal["ASC", "DESC"]
+
+
+class PivotItems(AnswerModel):
+    """How a report's result is laid out."""
+
+    columns: list[str] | None = None
+    measures: list[str] | None = None
+    rows: list[str] | None = None
+    filters: list[str] | None = None
+    display_scale: str | None = None
+    measures_axis: str | None = None
+    measures_position: str | None = None
+    show_applied_filters: bool | None = None
+    show_column_totals: bool | None = None
+    show_row_totals: bool | None = None
+
+
+class PivotItemsInput(InputModel):
+    """How a report's result shall be laid out; the four lists hold names of members."""
+
+    columns: list[str]
+    measures: list[str]
+    rows: list[str]
+    filters: list[str]
+    display_scale: Literal["model", "absolute", "thousands", "millions", "billions"] | None = None
+    measures_axis: Literal["columns", "rows"] | None = None
+    measures_position: Literal["before", "after"] | None = None
+    show_applied_filters: bool | None = None
+    show_column_totals: bool | None = None
+    show_row_totals: bool | None = None
+
+
+class Report(AnswerModel):
+    """A report; `external_workbook_placements` are its places in external spreadsheets."""
+
+    id: int
+    public_id: str | None = None
+    name: str | None = None
+    title: str | None = None
+    description: str | None = None
+    type: str | None = None
+    deployment_id: int | None = None
+    workbook_id: int | None = None
+    folder_id: int | None = None
+    folder_path: list[WorkspaceFolderPathEntry] | None = None
+    created_at: Timestamp | None = None
+    updated_at: Timestamp | None = None
+    created_by: int | None = None
+    user_id: int | None = None
+    user: ResourceOwner | None = None
+    refreshed_by: int | None = None
+    refreshed_by_user: ResourceOwner | None = None
+    can_edit: bool | None = None
+    can_manage: bool | None = None
+    roles_with_access: list[RoleWithAccess] | None = None
+    external_workbook_id: str | None = None
+    external_workbook_placements: list[ReportPlacement] | None = None
+    result_location: str | None = None
+    end_result_cell: str | None = None
+    current_query_checksum: str | None = None
+    json_query: str | None = None
+    sql_query: str | None = None
+    pivot_items: PivotItems | None = None
+    source: str | None = None
+    meta: dict[str, Any] | None = None
+    version: int | None = None
+
+
+class ReportInput(InputModel):
+    """What creating and updating a report have in common; `json_query` is JSON as text."""
+
+    name: str | None = Field(default=None, max_length=255)
+    title: str | None = Field(default=None, max_length=255)
+    public_id: str | None = Field(default=None, pattern=r"^[0-9A-Za-z]{12}$")
+    folder_id: int | None = None
+    workbook_id: int | None = None
+    json_query: str | None = None
+    sql_query: str | None = None
+    pivot_items: PivotItemsInput | None = None
+    meta: dict[str, Any] | None = None
+    external_workbook_id: str | None = None
+    workbook_name: str | None = None
+    result_location: str | None = None
+    end_result_cell: str | None = None
+    sheet_id: str | None = None
+    result_checksum: ReportPlacementResultChecksumInput | None = None
+    host: SpreadsheetHost | None = None
+
+
+class CreateReportInput(ReportInput):
+    """A report to create."""
+
+    source: ReportSource | None = None
+
+
+class UpdateReportInput(ReportInput):
+    """What to change in a report; a stale `expected_version` is answered with 409."""
+
+    placement_id: str | None = None
+    expected_version: int | None = None
+
+
+class ReportsQuery(PageQuery):
+    """Which reports, in which order; sorted by `lastViewedAt` they cannot be paged by cursor."""
+
+    workbook_id: int | None = None
+    folder_id: int | None = None
+    external_workbook_id: str | None = None
+    search: str | None = None
+    sort_by: ReportSortBy | None = None
+    sort_direction: SortDirection | None = None
+    page: int | None = Field(default=None, ge=0)
+    limit: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _one_way(self) -> ReportsQuery:
+        by_number = {"page", "limit"} & self.model_fields_set
+        by_cursor = {"first", "after"} & self.model_fields_set
+        if by_cursor and by_number:
+            raise ValueError("first and after cannot be combined with page and limit")
+        if by_cursor and not self.cursor_allowed:
+            raise ValueError("first and after are not available with sort_by lastViewedAt")
+        return self
+
+    @property
+    def cursor_allowed(self) -> bool:
+        """False with `sort_by` `lastViewedAt`."""
+        return self.sort_by != "lastViewedAt"
+
+
+class CanonicalFile(AnswerModel):
+    """A definition as canonical JSON text, and that text's SHA-256."""
+
+    content: str
+    hash: str | None = None
+
+
+_REPORTS = "/v1/deployments/{deploymentId}/reports"
+_REPORT = _REPORTS + "/{reportId}"
+
+LIST_REPORTS = Endpoint(
+    operation_id="getReports",
+    method="GET",
+    path=_REPORTS,
+    query=ReportsQuery,
+    answer=Page[Report],
+    description="report list",
+)
+CREATE_REPORT = Endpoint(
+    operation_id="createReport",
+    method="POST",
+    path=_REPORTS,
+    body=CreateReportInput,
+    body_required=True,
+    answer=Report,
+    description="report create",
+)
+UPSERT_REPORT = Endpoint(
+    operation_id="upsertReportByPublicId",
+    method="PUT",
+    path=_REPORTS + "/by-public-id/{publicId}",
+    body=CreateReportInput,
+    body_required=True,
+    answer=Report,
+    description="report upsert",
+)
+GET_REPORT = Endpoint(
+    operation_id="getReport",
+    method="GET",
+    path=_REPORT,
+    answer=Report,
+    description="report get",
+    permission="ReportRead on the report",
+)
+UPDATE_REPORT = Endpoint(
+    operation_id="updateReport",
+    method="PUT",
+    path=_REPORT,
+    body=UpdateReportInput,
+    body_required=True,
+    answer=Report,
+    description="report update",
+    permission="ReportEdit on the report",
+)
+DELETE_REPORT = Endpoint(
+    operation_id="deleteReport",
+    method="DELETE",
+    path=_REPORT,
+    answer=type(None),
+    description="report delete",
+    permission="ReportManage on the report",
+)
+REFRESH_REPORT = Endpoint(
+    operation_id="refreshReport",
+    method="PUT",
+    path=f"{_REPORT}/refresh",
+    body=RefreshReportInput,
+    body_required=True,
+    answer=Report,
+    description="report refresh",
+    permission="ReportRead on the report",
+)
+CONNECT_REPORT = Endpoint(
+    operation_id="connectReportToWorkbook",
+    method="PUT",
+    path=f"{_REPORT}/connect-workbook",
+    body=ConnectReportToWorkbookInput,
+    body_required=True,
+    answer=Report,
+    description="report connect",
+    permission="ReportRead on the report",
+)
+DISCONNECT_REPORT = Endpoint(
+    operation_id="disconnectReportFromWorkbook",
+    method="DELETE",
+    path=f"{_REPORT}/connect-workbook",
+    body=DisconnectReportFromWorkbookInput,
+    body_required=True,
+    answer=Report,
+    description="report disconnect",
+    permission="ReportRead on the report",
+)
+GET_REPORT_FILE = Endpoint(
+    operation_id="getReportFile",
+    method="GET",
+    path=f"{_REPORT}/file",
+    answer=CanonicalFile,
+    description="report file get",
+    permission="ReportRead on the report",
+)

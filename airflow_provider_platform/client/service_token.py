@@ -1,0 +1,60 @@
+"""What the claims of a chat service token tell about why it will be refused, now or soon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow_provider_platform.client.config import unverified_claims
+
+SOON = 24 * 3600.0
+"""Seconds: a token that lives no longer does not last until the next nightly run."""
+
+
+def token_warnings(token: str, now: float) -> list[str]:
+    """A sentence for each fault of the token's claims; `now` is Unix time.
+
+    The signature is not checked, and a custom check function of the deployment may make up for
+    missing claims: only the service knows whether it accepts the token.
+    """
+    claims = unverified_claims(token)
+    if claims is None:
+        return ["chat_service_token is not a JWT: it must have three parts separated by dots."]
+    return [*_missing_claims(claims), *_times(claims, now)]
+
+
+def _missing_claims(claims: dict[str, Any]) -> Iterator[str]:
+    scope = claims.get("scope")
+    if not isinstance(scope, list) or "chat" not in scope:
+        yield (
+            "chat_service_token lacks the scope 'chat': its claim scope must be a list that "
+            "includes it."
+        )
+    if not claims.get("externalId") and not claims.get("sub"):
+        yield "chat_service_token has neither the claim externalId nor sub: it names no user."
+
+
+def _times(claims: dict[str, Any], now: float) -> Iterator[str]:
+    expires, begins = _seconds(claims.get("exp")), _seconds(claims.get("nbf"))
+    if begins is not None and begins > now:
+        yield f"chat_service_token is not valid before {_when(begins)}."
+    if expires is None:
+        return
+    if expires <= now:
+        yield f"chat_service_token expired on {_when(expires)}: enter a new one."
+    elif expires - now < SOON:
+        yield (
+            f"chat_service_token expires soon, on {_when(expires)}: runs after that need a new one."
+        )
+
+
+def _seconds(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _when(seconds: float) -> str:
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    except (OverflowError, OSError, ValueError):
+        return "a date beyond the calendar"

@@ -1,0 +1,70 @@
+"""Who a chat session acts as: the `sessionSettings` of chat requests and their rules."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import ConfigDict, Field, field_validator, model_validator
+
+from airflow_provider_platform.client.models import InputModel
+
+NOT_WITH_INTERNAL_ID = ("roles", "groups", "userAttributes", "securityContext")
+
+
+class UserAttribute(InputModel):
+    """One attribute for row-level security; its name must be configured at the platform."""
+
+    name: str = Field(min_length=1)
+    value: str | bool
+
+
+class SessionSettings(InputModel):
+    """`sessionSettings` of a chat request: exactly one of `externalId` and `internalId`.
+
+    `externalId` is lowercase without white space; with `internalId` (an existing user) the user's
+    own permissions apply, so none may be given here. `ephemeralTtlSeconds` is in seconds.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    external_id: str | None = None
+    internal_id: str | None = None
+    email: str | None = None
+    user_attributes: list[UserAttribute] | None = None
+    groups: list[str] | None = None
+    roles: list[str] | None = None
+    security_context: dict[str, Any] | None = None
+    is_ephemeral: bool | None = None
+    ephemeral_ttl_seconds: int | None = Field(default=None, gt=0, strict=False)
+    public_dashboard_id: str | None = None
+
+    @field_validator("external_id")
+    @classmethod
+    def _external_id_is_normal(cls, value: str | None) -> str | None:
+        if value is not None and (value != value.lower() or any(c.isspace() for c in value)):
+            raise ValueError("must be lowercase and without spaces")
+        return value
+
+    @model_validator(mode="after")
+    def _names_one_user(self) -> Self:
+        if (self.external_id is None) == (self.internal_id is None):
+            raise ValueError("exactly one of externalId and internalId must be given")
+        if self.internal_id is not None:
+            given = self.to_json()
+            refused = [name for name in NOT_WITH_INTERNAL_ID if name in given]
+            if refused:
+                raise ValueError(f"{', '.join(refused)} cannot be given together with internalId")
+        return self
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """The one id that names the user, as an abort request carries it."""
+        if self.external_id is not None:
+            return {"externalId": self.external_id}
+        return {"internalId": str(self.internal_id)}
+
+
+def session_settings(given: dict[str, Any]) -> SessionSettings:
+    """Checked settings; None and empty values count as absent. Raises PlatformInputError."""
+    present = {name: value for name, value in given.items() if value not in (None, "", [], {})}
+    return SessionSettings.build(**present)

@@ -1,0 +1,400 @@
+"""Carries out effects over HTTP: the one module that imports httpx.
+
+`Transport` performs single effects of a program on an event loop: management calls under the
+retry policy, the chat stream, the abort request. It holds one HTTP client per target host for its
+whole life, follows no redirects and sends each credential to its own address only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import certifi
+import httpx
+from tenacity import AsyncRetrying
+
+from airflow_provider_platform.client import answers
+from airflow_provider_platform.client.addresses import is_loopback
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import (
+    PlatformAuthenticationError,
+    PlatformConfigError,
+    PlatformNotFoundError,
+    PlatformProtocolError,
+    PlatformTransportError,
+    quote_service,
+)
+from airflow_provider_platform.client.operation import Operation
+from airflow_provider_platform.client.program import (
+    Call,
+    CloseStream,
+    Effect,
+    OpenStream,
+    ReadStream,
+    ReloadCredentials,
+    SendChat,
+    Sleep,
+)
+from airflow_provider_platform.client.retry import tenacity_policy
+
+T = TypeVar("T")
+
+Reload = Callable[[], Awaitable[PlatformConfig]]
+"""Reads the configuration again where it came from."""
+
+CONNECT_TIMEOUT = 30.0
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+MAX_DOWNLOAD_BYTES = 512 * 1024 * 1024
+MAX_ERROR_BYTES = 64 * 1024
+
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+
+
+class SteadyClock:
+    """Unix time that a jump of the wall clock does not move while the process runs."""
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.monotonic()
+
+    def __call__(self) -> float:
+        return self._offset + time.monotonic()
+
+
+class Transport:
+    """Performs effects for one configuration; create and use it on one event loop."""
+
+    def __init__(
+        self,
+        config: PlatformConfig,
+        *,
+        reload: Reload | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self.config = config
+        self.clock = clock or SteadyClock()
+        self._reload = reload
+        self._clients: dict[str, httpx.AsyncClient] = {}
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        clients, self._clients = list(self._clients.values()), {}
+        for client in clients:
+            await client.aclose()
+
+    async def call(self, effect: Call[T]) -> T:
+        """Run a management operation. Raises PlatformError (see `client.errors`)."""
+        operation = effect.operation
+        policy = tenacity_policy(
+            repeatable=operation.repeatable,
+            max_attempts=1 if effect.once else self.config.max_attempts,
+            deadline=effect.deadline,
+            clock=self.clock,
+        )
+        async for attempt in AsyncRetrying(**policy):
+            with attempt:
+                try:
+                    return await self._exchange(operation)
+                except PlatformAuthenticationError:
+                    if not await self.reload_credentials():
+                        raise
+                    return await self._exchange(operation)
+                except PlatformNotFoundError:
+                    if operation.method == "DELETE" and attempt.retry_state.attempt_number > 1:
+                        return operation.read(None)
+                    raise
+        raise AssertionError("tenacity re-raises the last error")
+
+    async def reload_credentials(self) -> bool:
+        """Read the credentials again; True where they changed and the addresses did not."""
+        if self._reload is None:
+            return False
+        fresh = await self._reload()
+        if fresh.secrets == self.config.secrets or not fresh.same_places(self.config):
+            return False
+        self.config = fresh
+        return True
+
+    async def send_chat(self, effect: SendChat) -> None:
+        """Send an abort request. Raises PlatformError; returns only where it was confirmed."""
+        url = f"{self._chat_url()}{effect.path}"
+        headers = {**self._chat_headers(), "Accept": "application/json"}
+        status, got, body = await self._request(
+            "POST", url, headers=headers, json=effect.body, limit=MAX_ERROR_BYTES
+        )
+        answers.read_abort(status, got, body, now=self.clock())
+
+    async def open_stream(self, effect: OpenStream) -> Stream:
+        """Send a chat request; the answer's head is checked, its body is still to be read."""
+        what = "chat stream: POST /stream-chat-state"
+        url = f"{self._chat_url()}/stream-chat-state"
+        stack = AsyncExitStack()
+        try:
+            async with _translated(what, effect.timeout):
+                response = await stack.enter_async_context(
+                    self._client(url).stream(
+                        "POST",
+                        url,
+                        json=effect.body,
+                        headers={**self._chat_headers(), "Accept": "application/json"},
+                        timeout=httpx.Timeout(None, connect=_connect_timeout(effect.timeout)),
+                    )
+                )
+                unusual = response.status_code != 200 or answers.is_html_type(response.headers)
+                body = await _read(response, MAX_ERROR_BYTES, cut=True) if unusual else b""
+                answers.check_stream_start(
+                    what, response.status_code, response.headers, body, now=self.clock()
+                )
+        except BaseException:
+            await stack.aclose()
+            raise
+        return Stream(response, stack)
+
+    async def _exchange(self, operation: Operation[T]) -> T:
+        base, token = self.config.management_url, self.config.management_token
+        if base is None or token is None:
+            raise PlatformConfigError(
+                f"{operation.description} needs the management API: give host and password in "
+                "the connection.",
+                field="host",
+            )
+        status, headers, body = await self._request(
+            operation.method,
+            f"{base}{operation.path}",
+            headers={
+                "Authorization": f"Bearer {token.get_secret_value()}",
+                "Accept": "*/*" if operation.binary else "application/json",
+            },
+            params=operation.query,
+            json=operation.body,
+            limit=MAX_DOWNLOAD_BYTES if operation.binary else MAX_ANSWER_BYTES,
+            what=str(operation),
+        )
+        return answers.read_answer(operation, status, headers, body, now=self.clock())
+
+    async def _request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: dict[str, str],
+        json: Any,
+        limit: int,
+        params: Mapping[str, Any] | None = None,
+        what: str | None = None,
+    ) -> tuple[int, httpx.Headers, bytes]:
+        seconds = self.config.request_timeout
+        named = what or f"{method} {urlsplit(url).path}"
+        extra: dict[str, Any] = {} if json is None else {"json": json}
+        if json is None and method != "GET":
+            extra["content"] = b""
+        async with (
+            _translated(named, seconds),
+            self._client(url).stream(
+                method,
+                url,
+                params=_query(params),
+                headers=headers,
+                timeout=httpx.Timeout(seconds, connect=_connect_timeout(seconds)),
+                **extra,
+            ) as response,
+        ):
+            body = await _read(response, limit, cut=response.status_code >= 300)
+            return response.status_code, response.headers, body
+
+    def _chat_url(self) -> str:
+        if self.config.chat_url is None:
+            raise PlatformConfigError(
+                "Chat calls need chat_url and a chat credential in the connection. "
+                + answers.PREMIUM_HINT,
+                field="chat_url",
+            )
+        return self.config.chat_url
+
+    def _chat_headers(self) -> dict[str, str]:
+        config = self.config
+        if config.chat_api_key is not None:
+            return {"Authorization": f"Api-Key {config.chat_api_key.get_secret_value()}"}
+        token = config.chat_service_token
+        return {config.chat_service_header: token.get_secret_value()} if token else {}
+
+    def _client(self, url: str) -> httpx.AsyncClient:
+        parts = urlsplit(url)
+        origin = f"{parts.scheme}://{parts.netloc}"
+        if origin not in self._clients:
+            self._clients[origin] = httpx.AsyncClient(
+                transport=httpx.AsyncHTTPTransport(
+                    verify=_tls(self.config) if parts.scheme == "https" else False,
+                    proxy=_proxy(self.config, parts.scheme, parts.hostname or ""),
+                    http2=False,
+                    socket_options=_keep_alive(),
+                ),
+                follow_redirects=False,
+                trust_env=False,
+                headers={"User-Agent": "airflow-provider-platform"},
+            )
+        return self._clients[origin]
+
+
+class Stream:
+    """The open answer of a chat request, read piece by piece; bytes come decoded."""
+
+    def __init__(self, response: httpx.Response, stack: AsyncExitStack) -> None:
+        self._pieces: AsyncIterator[bytes] = response.aiter_bytes()
+        self._stack = stack
+
+    async def read(self, seconds: float) -> bytes | None:
+        """The next bytes, b"" at the clean end, None after so many seconds without any (the
+        connection is lost then)."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await anext(self._pieces, b"")
+        except TimeoutError:
+            return None
+        except httpx.HTTPError as error:
+            raise PlatformTransportError(
+                f"chat stream: the connection broke ({_reason(error)})."
+            ) from error
+
+    async def aclose(self) -> None:
+        """Give the connection back or close it."""
+        await self._stack.aclose()
+
+
+class Session:
+    """Performs the effects of one running program, and owns its open stream."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._stream: Stream | None = None
+
+    async def perform(self, effect: Effect) -> Any:
+        """The outcome of one effect, `Notify` excepted: telling the caller is the driver's part."""
+        match effect:
+            case Call():
+                return await self._transport.call(effect)
+            case OpenStream():
+                await self.aclose()
+                self._stream = await self._transport.open_stream(effect)
+                return None
+            case ReadStream(timeout=seconds):
+                if self._stream is None:
+                    raise RuntimeError("the program reads a stream that it has not opened")
+                return await self._stream.read(seconds)
+            case CloseStream():
+                return await self.aclose()
+            case SendChat():
+                return await self._transport.send_chat(effect)
+            case Sleep(seconds=seconds):
+                return await asyncio.sleep(max(0.0, seconds))
+            case ReloadCredentials():
+                return await self._transport.reload_credentials()
+        raise TypeError(f"not an effect: {effect!r}")
+
+    async def aclose(self) -> None:
+        """Close the open stream, if any."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            await stream.aclose()
+
+
+@asynccontextmanager
+async def _translated(what: str, seconds: float) -> AsyncIterator[None]:
+    """Turns time-outs and httpx errors inside the block into PlatformTransportError."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise PlatformTransportError(
+            f"{what}: no complete answer within {seconds:g} seconds."
+        ) from None
+    except _NEVER_SENT as error:
+        raise PlatformTransportError(
+            f"{what}: no connection could be made ({_reason(error)}). Check the address, the "
+            "network and, for a certificate error, ca_bundle.",
+            processed=False,
+        ) from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise PlatformTransportError(
+            f"{what}: the connection broke before the answer was complete ({_reason(error)})."
+        ) from error
+
+
+def _connect_timeout(seconds: float) -> float:
+    """A little less than the whole, so that a connection that was never made shows as that."""
+    return min(CONNECT_TIMEOUT, seconds * 0.9)
+
+
+def _reason(error: Exception) -> str:
+    return quote_service(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+
+
+async def _read(response: httpx.Response, limit: int, *, cut: bool) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in response.aiter_bytes():
+        pieces.append(piece)
+        size += len(piece)
+        if size > limit:
+            if cut:
+                break
+            raise PlatformProtocolError(f"The answer exceeds {limit} bytes; it was not read on.")
+    return b"".join(pieces)
+
+
+def _query(params: Mapping[str, Any] | None) -> list[tuple[str, Any]] | None:
+    """Query parameters as pairs: lists repeat their name, None is absent, booleans are lower."""
+    if not params:
+        return None
+    return [
+        (name, str(one).lower() if isinstance(one, bool) else str(one))
+        for name, value in params.items()
+        for one in (value if isinstance(value, list | tuple) else [value])
+        if one is not None
+    ]
+
+
+def _tls(config: PlatformConfig) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    if config.ca_bundle is not None:
+        is_folder = config.ca_bundle.is_dir()
+        try:
+            context.load_verify_locations(
+                capath=str(config.ca_bundle) if is_folder else None,
+                cafile=None if is_folder else str(config.ca_bundle),
+            )
+        except (OSError, ssl.SSLError):
+            raise PlatformConfigError(
+                "ca_bundle holds no readable certificates.", field="ca_bundle"
+            ) from None
+    if not config.verify_tls:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _proxy(config: PlatformConfig, scheme: str, host: str) -> str | None:
+    """The connection's proxy, else the system's, which never applies to this machine itself."""
+    if config.proxy is not None:
+        return config.proxy.get_secret_value()
+    if is_loopback(host) or proxy_bypass(host):
+        return None
+    proxies = getproxies()
+    return proxies.get(scheme) or proxies.get("all")
+
+
+def _keep_alive() -> list[tuple[int, int, int]]:
+    """Long streams cross middleboxes that forget idle connections."""
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    for name, seconds in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+        if hasattr(socket, name):
+            options.append((socket.IPPROTO_TCP, getattr(socket, name), seconds))
+    return options

@@ -1,0 +1,216 @@
+"""The connection type `platform`: its form, declared once.
+
+The provider metadata (Airflow 3.2 and later draw the form from it), the hook's form methods
+(Airflow 3.1) and the check for unknown settings all read this table. It imports nothing, because
+Airflow's API server loads it to list the providers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+CONNECTION_TYPE = "platform"
+HOOK_NAME = "Analytics Platform"
+HOOK_CLASS = "airflow_provider_platform.hooks.platform.PlatformHook"
+
+Kind = Literal["text", "secret", "integer", "switch", "object"]
+
+_JSON_TYPES: dict[Kind, str] = {
+    "text": "string",
+    "secret": "string",
+    "integer": "integer",
+    "switch": "boolean",
+    "object": "object",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormField:
+    """One field of the form that is kept in the connection's `extra`, under its own name."""
+
+    name: str
+    label: str
+    description: str
+    section: str
+    kind: Kind = "text"
+    default: str | int | bool | None = None
+    choices: tuple[str, ...] = ()
+    minimum: int | None = None
+    maximum: int | None = None
+
+    def metadata(self) -> dict[str, Any]:
+        """This field as an entry of `conn-fields`; it may be left empty."""
+        schema: dict[str, Any] = {
+            "type": [_JSON_TYPES[self.kind], "null"],
+            "section": self.section,
+        }
+        if self.kind == "secret":
+            schema["format"] = "password"
+        if self.choices:
+            schema["enum"] = list(self.choices)
+        for keyword in ("default", "minimum", "maximum"):
+            value = getattr(self, keyword)
+            if value is not None:
+                schema[keyword] = value
+        return {"label": self.label, "description": self.description, "schema": schema}
+
+
+_CHAT = "Chat API (premium or enterprise plan)"
+_DEFAULTS = "Deployment and data API"
+_PATIENCE = "Time-outs and retries"
+_NETWORK = "TLS and proxy"
+
+EXTRA_FIELDS: tuple[FormField, ...] = (
+    FormField(
+        name="chat_url",
+        label="Chat address",
+        description=(
+            "Address of the agent, ending in /chat: copy it from the agent's settings in the "
+            "platform's admin area. Leave empty for a connection without chat."
+        ),
+        section=_CHAT,
+    ),
+    FormField(
+        name="chat_api_key",
+        label="Chat API key",
+        description="The bare key. Give either this or a chat service token, not both.",
+        section=_CHAT,
+        kind="secret",
+    ),
+    FormField(
+        name="chat_service_token",
+        label="Chat service token",
+        description=(
+            "JWT of the deployment with the scope 'chat' and an externalId, instead of an API key."
+        ),
+        section=_CHAT,
+        kind="secret",
+    ),
+    FormField(
+        name="chat_service_header",
+        label="Header of the chat service token",
+        description="The header that your platform reads the service token from.",
+        section=_CHAT,
+        choices=("X-Service-Auth-Token", "X-Cube-Auth-Token"),
+        default="X-Service-Auth-Token",
+    ),
+    FormField(
+        name="session_settings",
+        label="Session settings",
+        description=(
+            "Who the agent acts for, with an API key. A JSON object with exactly one of externalId "
+            '(lowercase, no spaces) and internalId, as in {"externalId": "nightly"}. Not used with '
+            "a service token."
+        ),
+        section=_CHAT,
+        kind="object",
+    ),
+    FormField(
+        name="deployment_id",
+        label="Deployment id",
+        description="Used by tasks that name no deployment of their own.",
+        section=_DEFAULTS,
+        kind="integer",
+        minimum=1,
+    ),
+    FormField(
+        name="data_api_url",
+        label="Data API address",
+        description="Only if it differs from the one that the management API names.",
+        section=_DEFAULTS,
+    ),
+    FormField(
+        name="request_timeout",
+        label="Request time-out (seconds)",
+        description="How long one management request may take.",
+        section=_PATIENCE,
+        kind="integer",
+        minimum=1,
+        default=60,
+    ),
+    FormField(
+        name="stream_idle_timeout",
+        label="Silence on a chat stream (seconds)",
+        description="A stream that is silent for longer is taken for dead and connected again.",
+        section=_PATIENCE,
+        kind="integer",
+        minimum=1,
+        default=120,
+    ),
+    FormField(
+        name="max_attempts",
+        label="Tries per request",
+        description="Including the first; only what is safe to send twice is sent again.",
+        section=_PATIENCE,
+        kind="integer",
+        minimum=1,
+        maximum=100,
+        default=5,
+    ),
+    FormField(
+        name="verify_tls",
+        label="Verify TLS certificates",
+        description="Leave on. For a private certificate authority give a CA bundle instead.",
+        section=_NETWORK,
+        kind="switch",
+        default=True,
+    ),
+    FormField(
+        name="ca_bundle",
+        label="CA bundle",
+        description=(
+            "File or folder with further CA certificates (PEM), present on every machine that "
+            "runs tasks."
+        ),
+        section=_NETWORK,
+    ),
+    FormField(
+        name="proxy",
+        label="Proxy",
+        description=(
+            "As http://proxy.example.com:3128. When empty, the proxy settings of the machine hold."
+        ),
+        section=_NETWORK,
+    ),
+    FormField(
+        name="allow_http",
+        label="Allow plain http",
+        description=(
+            "Credentials then travel unprotected: only for a trusted network. The machine itself "
+            "(localhost) needs no permission."
+        ),
+        section=_NETWORK,
+        kind="switch",
+        default=False,
+    ),
+)
+
+EXTRA_NAMES = frozenset(field.name for field in EXTRA_FIELDS)
+
+HIDDEN_FIELDS = ("login", "schema")
+LABELS = {
+    "host": "Management API address",
+    "password": "Management token",
+    # Airflow's Test button sends port 0 for an empty field and then refuses the difference.
+    "port": "Port (443; the Test button needs one)",
+}
+PLACEHOLDERS = {
+    "host": "https://acme.example.com/api",
+    "port": "443",
+}
+
+
+def connection_type() -> dict[str, Any]:
+    """The entry of `connection-types` in the provider metadata."""
+    return {
+        "connection-type": CONNECTION_TYPE,
+        "hook-class-name": HOOK_CLASS,
+        "hook-name": HOOK_NAME,
+        "ui-field-behaviour": {
+            "hidden-fields": list(HIDDEN_FIELDS),
+            "relabeling": dict(LABELS),
+            "placeholders": dict(PLACEHOLDERS),
+        },
+        "conn-fields": {field.name: field.metadata() for field in EXTRA_FIELDS},
+    }

@@ -1,0 +1,44 @@
+"""What Airflow reads of this provider: its connection type and form, modules, decorator, links."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_platform import __version__
+from airflow_provider_platform.connection_form import HOOK_NAME, connection_type
+
+PACKAGE = "airflow_provider_platform"
+MODULES = {
+    "hooks": ("platform",),
+    "operators": ("api", "chat", "dbt_sync", "exports", "notifications", "reports", "workbooks"),
+    "sensors": ("account", "chat", "dbt_sync", "notifications", "reports"),
+    "triggers": ("chat", "dbt_sync", "exports", "sensors"),
+}
+DECORATOR = f"{PACKAGE}.decorators.chat.platform_chat_task"
+
+
+def get_provider_info() -> dict[str, Any]:
+    """The provider metadata; its shape is Airflow's `provider_info.schema.json`."""
+    return {
+        "package-name": "airflow-provider-platform",
+        "name": HOOK_NAME,
+        "description": (
+            "The analytics platform from Airflow: questions to its AI agent, dbt syncs, reports, "
+            "workbooks, notifications, exports and the rest of its management API."
+        ),
+        "versions": [__version__],
+        "integrations": [{"integration-name": HOOK_NAME, "tags": ["service"]}],
+        **{
+            floor: [
+                {
+                    "integration-name": HOOK_NAME,
+                    "python-modules": [f"{PACKAGE}.{floor}.{module}" for module in modules],
+                }
+            ]
+            for floor, modules in MODULES.items()
+        },
+        "connection-types": [connection_type()],
+        # The schema speaks of `path`, the code of Airflow reads `class-name`.
+        "task-decorators": [{"name": "platform_chat", "class-name": DECORATOR, "path": DECORATOR}],
+        "extra-links": [f"{PACKAGE}.links.PlatformLink"],
+    }

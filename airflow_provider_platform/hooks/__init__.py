@@ -1,0 +1,1 @@
+"""The hook: the door from Airflow to the client."""

@@ -1,0 +1,144 @@
+"""From an Airflow connection to the client's configuration, however the connection was made.
+
+The form, a URI, a JSON environment variable and the command line leave the same things in
+different places: an address may come whole in `host` or with its scheme or path in `schema`, and
+the extras of a URI are strings. What is read here is the same for all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import PlatformConfigError, quote_service
+from airflow_provider_platform.connection_form import EXTRA_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+log = logging.getLogger(__name__)
+
+_SCHEMES = ("http", "https")
+
+
+class AirflowConnection(Protocol):
+    """What is read of a connection; Airflow has two classes of that name."""
+
+    @property
+    def host(self) -> str | None: ...
+    @property
+    def schema(self) -> str | None: ...
+    @property
+    def login(self) -> str | None: ...
+    @property
+    def password(self) -> str | None: ...
+    @property
+    def port(self) -> int | None: ...
+    @property
+    def extra(self) -> str | None: ...
+
+
+def config_from_connection(connection: AirflowConnection) -> PlatformConfig:
+    """The checked configuration. Raises PlatformConfigError naming the field and the rule.
+
+    Extras that do not exist are passed over with a warning in the log, which names them.
+    """
+    extras = read_extras(connection)
+    for warning in unknown_settings(extras):
+        log.warning("%s", warning)
+    _check_login(connection)
+    return PlatformConfig.build(
+        host=_address(connection.host, connection.schema),
+        port=connection.port,
+        management_token=connection.password,
+        **{name: value for name, value in extras.items() if name in EXTRA_NAMES},
+    )
+
+
+def read_extras(connection: AirflowConnection) -> dict[str, Any]:
+    """The extras as they are stored. Raises PlatformConfigError where they are no JSON object.
+
+    Airflow's own `extra_dejson` masks secrets on the way, which cannot be done on an event loop.
+    """
+    text = (connection.extra or "").strip()
+    if not text:
+        return {}
+    try:
+        extras = json.loads(text)
+    except (ValueError, RecursionError):
+        extras = None
+    if not isinstance(extras, dict):
+        raise PlatformConfigError(
+            'extra must be a JSON object, as in {"chat_url": "https://..."}.', field="extra"
+        )
+    return extras
+
+
+def unknown_settings(extras: Mapping[str, Any]) -> list[str]:
+    """A sentence for each extra that is given and that no setting is called, with the setting
+    that was probably meant. Values are never shown."""
+    given = [name for name, value in extras.items() if value is not None and value != ""]
+    return [
+        f"The connection's extra {quote_service(name)!r} is not a setting of this provider and has "
+        f"no effect{_suggestion(name)}."
+        for name in given
+        if name not in EXTRA_NAMES
+    ]
+
+
+def _suggestion(name: str) -> str:
+    standard = _STANDARD_NAMES.get(name.strip().lower())
+    if standard:
+        return f"; it belongs in the connection's {standard}"
+    plain = name.strip().lower().removeprefix("extra__platform__").replace("-", "_")
+    near = get_close_matches(plain, sorted(EXTRA_NAMES), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+_STANDARD_NAMES = {
+    "host": "host",
+    "base_url": "host",
+    "management_url": "host",
+    "password": "password",
+    "token": "password",
+    "management_token": "password",
+    "port": "port",
+}
+
+
+def _check_login(connection: AirflowConnection) -> None:
+    """A token in the place of a user name is the usual slip in a URI."""
+    if connection.login and not connection.password:
+        raise PlatformConfigError(
+            "password is missing, and login, which is not used, is set: the management token "
+            "belongs in password (in a URI after a colon, as in platform://:TOKEN@host).",
+            field="password",
+        )
+
+
+def _address(host: str | None, schema: str | None) -> str | None:
+    """The management address: `schema` is its scheme (`https`) or its path (`api`), as a URI
+    leaves it."""
+    host, schema = (host or "").strip(), (schema or "").strip()
+    if not schema:
+        return host or None
+    if not host:
+        raise PlatformConfigError(
+            "schema is set without host: the management address belongs in host, as in "
+            "https://acme.example.com/api.",
+            field="host",
+        )
+    if schema.lower() not in _SCHEMES:
+        return f"{host.rstrip('/')}/{schema.strip('/')}"
+    scheme, separator, _ = host.partition("://")
+    if not separator:
+        return f"{schema.lower()}://{host}"
+    if scheme.lower() != schema.lower():
+        raise PlatformConfigError(
+            "schema contradicts the scheme that host begins with: leave schema empty.",
+            field="schema",
+        )
+    return host

@@ -1,0 +1,188 @@
+"""`PlatformHook`: the door from an Airflow connection to the platform's client."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+
+from airflow_provider_platform._airflow import (
+    BaseHook,
+    get_connection_on_loop,
+    mask_secret,
+    mask_secret_on_loop,
+)
+from airflow_provider_platform.client.chat_call import ChatCall, ask_or_stop
+from airflow_provider_platform.client.chat_program import Patience
+from airflow_provider_platform.client.chat_stop import abort
+from airflow_provider_platform.client.connection_test import check_connection, summary
+from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.hooks._form import PlatformConnectionForm
+from airflow_provider_platform.hooks.connection import config_from_connection
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from typing import Unpack
+
+    from airflow_provider_platform.client.chat import ChatResult, ToolErrorRule
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.operation import Operation
+    from airflow_provider_platform.client.program import Clock, Program
+
+T = TypeVar("T")
+
+
+class ChatOptions(TypedDict, total=False):
+    """Options of `PlatformHook.chat`: those of `PlatformChatOperator`, `timeout` (default 1800)
+    and `poll_interval` (default 5) in seconds."""
+
+    chat_id: str | None
+    message_id: str | None
+    session_settings: dict[str, Any] | None
+    active_branch_name: str | None
+    is_default_branch: bool | None
+    if_thread_busy: Literal["wait", "fail"]
+    fail_on_tool_error: ToolErrorRule
+    max_rows: int
+    timeout: float
+    poll_interval: float
+
+
+class PlatformHook(PlatformConnectionForm, BaseHook):
+    """Calls the platform with the credentials of an Airflow connection.
+
+    Methods raise PlatformError (see `client.errors`); each says what failed and what to do. The
+    methods of the resources (`connect_report`, `list_notifications` ...) are synchronous; on an
+    event loop use `async_client` or the twins `arun`, `achat`, `aabort_chat`.
+    """
+
+    conn_name_attr = "platform_conn_id"
+    default_conn_name = "platform_default"
+    conn_type = "platform"
+    hook_name = "Analytics Platform"
+
+    def __init__(self, platform_conn_id: str = default_conn_name) -> None:
+        super().__init__()
+        self.platform_conn_id = platform_conn_id
+
+    @cached_property
+    def config(self) -> PlatformConfig:
+        """The connection as checked configuration, its secrets masked in logs. Raises
+        PlatformConfigError naming the field."""
+        return self.read_config()
+
+    def read_config(self) -> PlatformConfig:
+        """The connection as it is now; `config` keeps the first one."""
+        connection = self.get_connection(self.platform_conn_id)
+        config = config_from_connection(connection)
+        for secret in config.secrets:
+            mask_secret(secret)
+        return config
+
+    async def read_config_on_loop(self) -> PlatformConfig:
+        """`read_config` for an event loop."""
+        connection = await get_connection_on_loop(type(self), self.platform_conn_id)
+        config = config_from_connection(connection)
+        for secret in config.secrets:
+            await mask_secret_on_loop(secret)
+        return config
+
+    @contextmanager
+    def client(self, *, clock: Clock | None = None) -> Iterator[PlatformClient]:
+        """A client for several calls; it reads the connection again when a token is refused."""
+        with PlatformClient(self.config, reload=self.read_config, clock=clock) as client:
+            yield client
+
+    @asynccontextmanager
+    async def async_client(
+        self, *, clock: Clock | None = None
+    ) -> AsyncIterator[AsyncPlatformClient]:
+        """A client for an event loop; it reads the connection again when a token is refused."""
+        config = await self.read_config_on_loop()
+        async with AsyncPlatformClient(
+            config, reload=self.read_config_on_loop, clock=clock
+        ) as client:
+            yield client
+
+    def get_conn(self) -> PlatformClient:
+        """A client of its own for the caller, who closes it."""
+        return PlatformClient(self.config, reload=self.read_config)
+
+    def run(
+        self, work: Operation[T] | Program[T], on_event: Callable[[Any], None] | None = None
+    ) -> T:
+        """Run an operation or a program of the client, and return its typed answer."""
+        with self.client() as client:
+            return client.run(work, on_event) if on_event else client.run(work)
+
+    async def arun(
+        self, work: Operation[T] | Program[T], on_event: Callable[[Any], None] | None = None
+    ) -> T:
+        """`run` for an event loop."""
+        async with self.async_client() as client:
+            return await (client.run(work, on_event) if on_event else client.run(work))
+
+    def resolve_deployment_id(self, deployment_id: int | str | None = None) -> int:
+        """The given deployment, else the connection's. Raises PlatformInputError."""
+        return self.config.resolve_deployment_id(deployment_id)
+
+    def chat(self, prompt: str, **options: Unpack[ChatOptions]) -> ChatResult:
+        """Ask the agent and wait for its final answer, through every broken connection.
+
+        A run that is not over after `timeout` seconds is stopped. Raises PlatformError.
+        """
+        with self.client() as client:
+            call = self._chat_call(client, prompt, options)
+            client.run(ask_or_stop(call, client.clock))
+        return call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
+
+    async def achat(self, prompt: str, **options: Unpack[ChatOptions]) -> ChatResult:
+        """`chat` for an event loop."""
+        async with self.async_client() as client:
+            call = self._chat_call(client, prompt, options)
+            await client.run(ask_or_stop(call, client.clock))
+        return call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
+
+    def abort_chat(self, chat_id: str, session_settings: dict[str, Any] | None = None) -> None:
+        """Stop whatever streams in the thread. Raises PlatformNotFoundError for an unknown
+        thread, PlatformPermissionError for one of another owner, ChatRpcError."""
+        settings = self.config.resolve_session_settings(session_settings)
+        self.run(abort(chat_id, settings))
+
+    async def aabort_chat(
+        self, chat_id: str, session_settings: dict[str, Any] | None = None
+    ) -> None:
+        """`abort_chat` for an event loop."""
+        async with self.async_client() as client:
+            settings = client.config.resolve_session_settings(session_settings)
+            await client.run(abort(chat_id, settings))
+
+    def test_connection(self) -> tuple[bool, str]:
+        """What works and what does not, for each side that is configured; starts no chat run."""
+        try:
+            return summary(self.run(check_connection(self.config)))
+        except PlatformError as error:
+            return False, error.message
+
+    def _chat_call(
+        self, client: PlatformClient | AsyncPlatformClient, prompt: str, options: ChatOptions
+    ) -> ChatCall:
+        patience = Patience(
+            deadline=client.clock() + options.get("timeout", 1800.0),
+            poll_interval=options.get("poll_interval", 5.0),
+            idle_timeout=client.config.stream_idle_timeout,
+            max_attempts=client.config.max_attempts,
+            if_thread_busy=options.get("if_thread_busy", "wait"),
+        )
+        return ChatCall.prepare(
+            client.config,
+            prompt,
+            patience,
+            message_id=options.get("message_id"),
+            chat_id=options.get("chat_id"),
+            session_settings=options.get("session_settings"),
+            active_branch_name=options.get("active_branch_name"),
+            is_default_branch=options.get("is_default_branch"),
+            max_rows=options.get("max_rows", 100),
+        )

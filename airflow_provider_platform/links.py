@@ -1,0 +1,25 @@
+"""The link from a task to the platform, shown on the task's details."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform._airflow import BaseOperatorLink
+
+if TYPE_CHECKING:
+    from airflow_provider_platform._airflow import BaseOperator
+
+LINK_KEY = "platform_link"
+
+
+class PlatformLink(BaseOperatorLink):
+    """The platform's web address, as the task's own run has stored it."""
+
+    name = "Analytics Platform"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:  # noqa: ARG002
+        """The address; "" where the task has stored none."""
+        from airflow_provider_platform._airflow import get_task_xcom
+
+        found = get_task_xcom(ti_key, LINK_KEY)
+        return found if isinstance(found, str) else ""

@@ -1,0 +1,1 @@
+"""Operators: one module for each resource of the platform."""

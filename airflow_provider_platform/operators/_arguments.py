@@ -1,0 +1,121 @@
+"""Arguments of operators: what is known when the DAG is parsed, and what rendering made of them.
+
+A template may render a number as text and an absent value as "" or "None": after rendering,
+`optional`, `number` and `boolean` give the value that was meant. What holds no template is checked
+when the DAG is parsed, so that a mistake shows before the first run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_platform._airflow import SET_DURING_EXECUTION
+from airflow_provider_platform.client.errors import PlatformInputError
+
+
+def is_template(value: Any) -> bool:
+    """Whether the value is known only after rendering: a template, or an output of a task."""
+    if isinstance(value, str):
+        return "{{" in value or "{%" in value
+    if isinstance(value, dict):
+        return any(map(is_template, (*value.keys(), *value.values())))
+    if isinstance(value, list | tuple | set):
+        return any(map(is_template, value))
+    return hasattr(value, "resolve") or value is SET_DURING_EXECUTION
+
+
+def optional(value: Any) -> Any:
+    """The value, or None where it rendered to nothing."""
+    if isinstance(value, str) and value.strip() in ("", "None"):
+        return None
+    return value
+
+
+def number(
+    name: str, value: Any, *, minimum: float | None = None, above: float | None = None
+) -> float:
+    """A finite number, rendered or not. Raises PlatformInputError."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        found = float(value)
+    except (TypeError, ValueError):
+        raise _refuse(name, "must be a number") from None
+    if found != found or found in (float("inf"), float("-inf")):
+        raise _refuse(name, "must be a finite number")
+    if minimum is not None and found < minimum:
+        raise _refuse(name, f"must be at least {minimum:g}")
+    if above is not None and found <= above:
+        raise _refuse(name, f"must be above {above:g}")
+    return found
+
+
+def whole_number(name: str, value: Any, *, minimum: int) -> int:
+    """A whole number, rendered or not. Raises PlatformInputError."""
+    found = number(name, value, minimum=minimum)
+    if found != int(found):
+        raise _refuse(name, "must be a whole number")
+    return int(found)
+
+
+def boolean(name: str, value: Any) -> bool:
+    """True or False, rendered or not. Raises PlatformInputError."""
+    if isinstance(value, bool):
+        return value
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    found = words.get(str(value).strip().lower())
+    if found is None:
+        raise _refuse(name, "must be true or false")
+    return found
+
+
+def choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """One of the choices. Raises PlatformInputError."""
+    if str(value) not in choices:
+        raise _refuse(name, f"must be one of {', '.join(choices)}")
+    return str(value)
+
+
+def optional_choice(name: str, value: Any, choices: tuple[str, ...]) -> str | None:
+    """One of the choices, or None. Raises PlatformInputError."""
+    found = optional(value)
+    return None if found is None else choice(name, found, choices)
+
+
+def optional_id(name: str, value: Any) -> int | None:
+    """A positive whole number, or None. Raises PlatformInputError."""
+    found = optional(value)
+    return None if found is None else whole_number(name, found, minimum=1)
+
+
+def optional_boolean(name: str, value: Any) -> bool | None:
+    """True, False or None. Raises PlatformInputError."""
+    found = optional(value)
+    return None if found is None else boolean(name, found)
+
+
+def text(name: str, value: Any) -> str:
+    """A text that says something; a number counts as its digits. Raises PlatformInputError."""
+    found = optional(value)
+    if found is None or isinstance(found, bool | dict | list) or not str(found).strip():
+        raise _refuse(name, "must be a text that is not empty")
+    return str(found)
+
+
+def mapping(name: str, value: Any) -> dict[str, Any] | None:
+    """An object, also as JSON text; None and {} count as absent. Raises PlatformInputError."""
+    found = optional(value)
+    if isinstance(found, str):
+        import json
+
+        try:
+            found = json.loads(found)
+        except ValueError:
+            raise _refuse(name, "must be an object (dict), or its JSON text") from None
+    if found is not None and not isinstance(found, dict):
+        raise _refuse(name, "must be an object (dict), or its JSON text")
+    return found or None
+
+
+def _refuse(name: str, rule: str) -> PlatformInputError:
+    return PlatformInputError(f"Nothing was sent: {name} {rule}.", field=name)

@@ -1,0 +1,74 @@
+"""What all operators share: the connection, checks at parse time, and errors as Airflow's."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform._airflow import BaseOperator
+from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.links import LINK_KEY, PlatformLink
+from airflow_provider_platform.operators._arguments import is_template
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.hooks.platform import PlatformHook
+
+DEFAULT_CONN_ID = "platform_default"
+
+
+class PlatformOperator(BaseOperator):
+    """Base of the operators: `platform_conn_id` names the connection (default
+    `platform_default`)."""
+
+    template_fields: Sequence[str] = ("platform_conn_id",)
+    ui_color = "#eef3fb"
+    operator_extra_links = (PlatformLink(),)
+    checks: ClassVar[dict[str, Callable[[Any], Any]]] = {}
+    """For each argument, what makes the value that is meant of the one that was given."""
+
+    def __init__(self, *, platform_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.platform_conn_id = platform_conn_id
+
+    def check_known_arguments(self) -> None:
+        """Check every argument that holds no template. Raises PlatformInputError at parse time."""
+        for name, check in self.checks.items():
+            value = getattr(self, name)
+            if not is_template(value):
+                check(value)
+
+    def settle_arguments(self) -> None:
+        """Turn the rendered arguments into the values that are meant. Raises
+        PlatformInputError."""
+        for name, check in self.checks.items():
+            setattr(self, name, check(getattr(self, name)))
+
+    def hook(self) -> PlatformHook:
+        """A hook for the connection."""
+        from airflow_provider_platform.hooks.platform import PlatformHook
+
+        return PlatformHook(self.platform_conn_id)
+
+    def store_link(self, context: Context, config: PlatformConfig) -> None:
+        """Store the platform's web address for the task's extra link."""
+        if config.management_url is not None:
+            address = config.management_url.removesuffix("/api")
+            context["ti"].xcom_push(key=LINK_KEY, value=address)
+
+
+@contextmanager
+def airflow_errors() -> Iterator[None]:
+    """Turns errors that a retry cannot mend into AirflowFailException; the others stay typed, so
+    that a retry policy can tell them apart."""
+    try:
+        yield
+    except PlatformError as error:
+        if error.retryable:
+            raise
+        from airflow_provider_platform._airflow import AirflowFailException
+
+        raise AirflowFailException(error.message) from error

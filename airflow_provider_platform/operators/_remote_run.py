@@ -1,0 +1,403 @@
+"""Operators that start something at the service and wait for it: one course for all of them.
+
+    execute            decide by the record of the last try: submit, find out, re-attach, take
+      submit           write `intent`, start the run, write `running`
+      follow or defer  on the worker, or in the triggerer until `execute_complete`
+    finish             write `done`, return the result
+
+Each step's failure is judged in one place (`_give_up`): whether the remote run has ended, goes on
+or must be stopped, and what the next try may rely on. A subclass says how its kind of run is
+submitted, followed, stopped and read; it holds no rule about tries.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from airflow_provider_platform.client.errors import (
+    ChatAbortedError,
+    ChatError,
+    ChatRpcError,
+    DashboardExportFailedError,
+    DbtSyncCancelledError,
+    DbtSyncFailedError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformOutcomeUnknownError,
+    PlatformProtocolError,
+    from_payload,
+)
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import PlatformOperator, airflow_errors
+from airflow_provider_platform.operators._submission import (
+    Step,
+    Submission,
+    decide,
+    read_record,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from airflow_provider_platform._airflow import BaseTrigger, Context
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.platform_client import PlatformClient
+
+OutcomeT = TypeVar("OutcomeT")
+"""What a run that is over has given."""
+
+Ids = dict[str, Any]
+"""What names a run at the service, as plain JSON; `submitted_at` is in Unix time."""
+
+LOOK_SECONDS = 15.0
+BACKSTOP_SECONDS = 120.0
+"""How much longer than the deadline Airflow waits for a trigger that does not run."""
+
+_RUN_ENDED = (DbtSyncFailedError, DbtSyncCancelledError, DashboardExportFailedError, ChatError)
+
+
+@dataclass
+class Work:
+    """One opening of the connection by one try."""
+
+    context: Context
+    client: PlatformClient
+    config: PlatformConfig
+    submission: Submission
+    ids: Ids | None = None
+    reattached: bool = False
+
+    @property
+    def now(self) -> float:
+        """Unix time."""
+        return self.client.clock()
+
+    def forget(self) -> None:
+        """Begin again with a submission of this try's own."""
+        self.ids, self.reattached = None, False
+
+
+class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
+    """Base of the operators that wait for a run at the service.
+
+    :param deferrable: wait in the triggerer (default: `[operators] default_deferrable`)
+    :param poll_interval: seconds between two looks at the run
+    :param timeout: seconds of wall time from submission
+    :param cancel_on_kill: stop the remote run when the task is ended from outside or too late
+    """
+
+    waiting_fields: ClassVar[Sequence[str]] = (
+        "deferrable",
+        "poll_interval",
+        "timeout",
+        "cancel_on_kill",
+    )
+    event_names: ClassVar[str]
+    """Which of the ids tells one run from another."""
+
+    checks: ClassVar[dict[str, Any]] = {
+        "deferrable": lambda value: arguments.boolean("deferrable", value),
+        "poll_interval": lambda value: arguments.number("poll_interval", value, above=0),
+        "timeout": lambda value: arguments.number("timeout", value, above=0),
+        "cancel_on_kill": lambda value: arguments.boolean("cancel_on_kill", value),
+    }
+
+    def __init__(
+        self,
+        *,
+        deferrable: bool | None = None,
+        poll_interval: float = 5.0,
+        timeout: float,
+        cancel_on_kill: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if deferrable is None:
+            from airflow_provider_platform._airflow import conf
+
+            deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
+        self.deferrable = deferrable
+        self.poll_interval = poll_interval
+        self.timeout = timeout
+        self.cancel_on_kill = cancel_on_kill
+        self._work: Work | None = None
+        self._killed = False
+
+    # --- what a kind of run is --------------------------------------------------------------
+
+    @abstractmethod
+    def key_of(self, config: PlatformConfig) -> str:
+        """The fingerprint of address, identity and input."""
+
+    @abstractmethod
+    def submit(self, work: Work, *, ids: Ids | None, whole: bool) -> OutcomeT | None:
+        """Start the run, with the ids of a lost submission where there was one.
+
+        Writes `intent` before and `running` (through `accepted`) after. Returns what came of it
+        where the run is already over, else None; with `whole` it may stay until the end.
+        """
+
+    @abstractmethod
+    def recover(self, work: Work, ids: Ids) -> Ids | None:
+        """The ids of a submission whose outcome was lost, None where it was not processed.
+        Raises PlatformOutcomeUnknownError where nobody can tell."""
+
+    @abstractmethod
+    def follow(self, work: Work, ids: Ids) -> OutcomeT:
+        """Wait for the run on the worker."""
+
+    @abstractmethod
+    def look(self, work: Work, ids: Ids) -> OutcomeT | None:
+        """What the run has given, None where it is not over now."""
+
+    @abstractmethod
+    def stop(self, client: PlatformClient, ids: Ids) -> bool:
+        """Stop the run; False where there was nothing of ours to stop."""
+
+    @abstractmethod
+    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
+        """The trigger that waits for the run until the deadline (Unix time)."""
+
+    @abstractmethod
+    def read_event(self, work: Work, ids: Ids, event: dict[str, Any]) -> OutcomeT | None:
+        """What the trigger brought; None where the run must be followed further (ids may have
+        changed)."""
+
+    @abstractmethod
+    def finish(self, work: Work, ids: Ids, outcome: OutcomeT) -> Any:
+        """The task's result as plain JSON. Raises PlatformError where the outcome is a failure."""
+
+    def take(self, work: Work, ids: Ids) -> OutcomeT:
+        """The outcome of a run that an earlier try has seen to its end."""
+        return self.follow(work, ids)
+
+    # --- the course -------------------------------------------------------------------------
+
+    def execute(self, context: Context) -> Any:
+        """Start or take up the run, wait for it, return its result."""
+        with self._opened(context) as work:
+            return self._start(work)
+
+    def execute_complete(
+        self, context: Context, event: dict[str, Any], run: Ids | None = None
+    ) -> Any:
+        """Take what the trigger brought. `run` are the ids that the task deferred with; an event
+        of another run (trigger ids are reused) is ignored."""
+        ids: Ids = run or event["run"]
+        with self._opened(context, ids) as work:
+            work.ids, work.reattached = ids, bool(ids.get("reattached"))
+            if event["run"].get(self.event_names) != ids.get(self.event_names):
+                self.log.warning("Ignoring the event of another run; this task waits on.")
+                self._defer(work, ids)
+            try:
+                if event["status"] == "error":
+                    raise _error_of(event)
+                outcome = self.read_event(work, ids, event)
+            except PlatformError as error:
+                return self._after_failure(work, ids, error, stopped=event.get("stopped", False))
+            if outcome is None:
+                return self._wait(work, work.ids)
+            return self._finish(work, ids, outcome)
+
+    def resume_execution(
+        self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
+    ) -> Any:
+        """Stop a run whose trigger did not report in time, before the task fails."""
+        if next_method == "__fail__" and self.cancel_on_kill:
+            record = read_record(context)
+            if record is not None and record.phase == "running":
+                with self._opened(context, record.ids) as work:
+                    self.log.error("The trigger did not report in time; stopping the remote run.")
+                    self._stop_quietly(work.client, record.ids)
+                    work.submission.close("failed", record.ids)
+        return super().resume_execution(next_method, next_kwargs, context)
+
+    def on_kill(self) -> None:
+        """Stop the remote run of a task that is ended from outside. Runs in a signal handler, so
+        it uses a client of its own and nothing that asks Airflow."""
+        self._killed = True
+        work = self._work
+        if work is None or not self.cancel_on_kill:
+            return
+        if work.ids is None:
+            self.log.warning(
+                "The service has not accepted the submission yet, so it cannot be stopped; it may "
+                "still be processed."
+            )
+            return
+        from airflow_provider_platform.client.platform_client import PlatformClient
+
+        quick = work.config.model_copy(update={"request_timeout": 3.0, "max_attempts": 1})
+        with PlatformClient(quick) as client:
+            self._stop_quietly(client, work.ids)
+
+    def accepted(self, work: Work, ids: Ids) -> None:
+        """The service has accepted the submission: from now on it can be followed and stopped."""
+        work.ids = {**ids, "key": work.submission.key}
+        work.submission.write("running", work.ids)
+
+    def deadline(self, work: Work, ids: Ids) -> float:
+        """When the run must be over (Unix time): `timeout` after its submission, or this try's
+        `execution_timeout`, whichever comes first."""
+        deadline = float(ids["submitted_at"]) + float(self.timeout)
+        limit = self.execution_timeout
+        if limit is not None:
+            began = getattr(work.context["ti"], "start_date", None)
+            start = began.timestamp() if began is not None else work.now
+            deadline = min(deadline, start + limit.total_seconds())
+        return deadline
+
+    # --- inside -----------------------------------------------------------------------------
+
+    @contextmanager
+    def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Work]:
+        """The connection and the record; a run that is under way keeps the key it began with."""
+        with airflow_errors():
+            self.settle_arguments()
+            hook = self.hook()
+            with hook.client() as client:
+                key = (ids or {}).get("key") or self.key_of(hook.config)
+                submission = Submission(context, key)
+                work = Work(context, client, hook.config, submission)
+                self._work = work
+                self.store_link(context, hook.config)
+                yield work
+
+    def _start(self, work: Work) -> Any:
+        record = read_record(work.context)
+        step, stop_first = decide(record, work.submission.key, work.submission.max_tries)
+        if record is not None and stop_first:
+            self.log.info("The input changed or the task was cleared: stopping the earlier run.")
+            self._stop_quietly(work.client, record.ids)
+        if record is None or step is Step.START:
+            return self._submit(work, None)
+        try:
+            if step is Step.TAKE:
+                self.log.info("An earlier try saw the run succeed; taking its result again.")
+                return self._finish(work, record.ids, self.take(work, record.ids))
+            if step is Step.RECOVER:
+                self.log.warning("An earlier try was lost while it submitted; looking it up.")
+                found = self.recover(work, record.ids)
+                if found is None:
+                    return self._submit(work, record.ids)
+                self.accepted(work, found)
+                return self._wait(work, work.ids)
+        except PlatformError as error:
+            self._give_up(work, record.ids, error)
+            raise
+        return self._reattach(work, record.ids)
+
+    def _reattach(self, work: Work, ids: Ids) -> Any:
+        work.ids, work.reattached = ids, True
+        if work.now < float(ids["submitted_at"]) + float(self.timeout):
+            self.log.info("Taking up the run that an earlier try has started.")
+            return self._wait(work, {**ids, "reattached": True})
+        try:
+            outcome = self.look(work, ids)
+        except PlatformError as error:
+            return self._after_failure(work, ids, error)
+        if outcome is not None:
+            return self._finish(work, ids, outcome)
+        self.log.info("The earlier try's run is past its deadline: stopping it, starting anew.")
+        self._stop_quietly(work.client, ids)
+        return self._submit(work, None)
+
+    def _submit(self, work: Work, ids: Ids | None) -> Any:
+        work.forget()
+        try:
+            outcome = self.submit(work, ids=ids, whole=not self.deferrable)
+        except PlatformError as error:
+            self._give_up(work, work.ids, error)
+            raise
+        accepted: Ids = work.ids or {}
+        if outcome is not None:
+            return self._finish(work, accepted, outcome)
+        return self._wait(work, accepted)
+
+    def _wait(self, work: Work, ids: Ids | None) -> Any:
+        if ids is None:
+            raise RuntimeError("nothing was submitted that could be waited for")
+        if self.deferrable:
+            self._defer(work, ids)
+        try:
+            outcome = self.follow(work, ids)
+        except PlatformError as error:
+            return self._after_failure(work, ids, error)
+        return self._finish(work, ids, outcome)
+
+    def _defer(self, work: Work, ids: Ids) -> None:
+        deadline = self.deadline(work, ids)
+        patience = max(0.0, deadline - work.now) + BACKSTOP_SECONDS
+        self.defer(
+            trigger=self.trigger(ids, deadline),
+            method_name="execute_complete",
+            kwargs={"run": ids},
+            timeout=timedelta(seconds=patience + work.config.stream_idle_timeout),
+        )
+
+    def _after_failure(
+        self, work: Work, ids: Ids, error: PlatformError, *, stopped: bool = False
+    ) -> Any:
+        """A run that was taken up and turns out aborted is submitted anew, once: the old try's
+        stop can land after this try began. Every other failure ends the try."""
+        aborted = isinstance(error, ChatAbortedError | DbtSyncCancelledError)
+        if aborted and work.reattached and not self._killed:
+            self.log.info("The run that was taken up has been stopped; submitting anew.")
+            return self._submit(work, None)
+        self._give_up(work, ids, error, stopped=stopped)
+        raise error
+
+    def _finish(self, work: Work, ids: Ids, outcome: OutcomeT) -> Any:
+        try:
+            result = self.finish(work, ids, outcome)
+        except PlatformError as error:
+            self._give_up(work, ids, error)
+            raise
+        work.submission.close("done", ids)
+        return result
+
+    def _give_up(
+        self, work: Work, ids: Ids | None, error: PlatformError, *, stopped: bool = False
+    ) -> None:
+        """Leave the record as the next try needs it, and nothing running that nobody follows."""
+        named = ids or {}
+        if isinstance(error, PlatformOutcomeUnknownError):
+            work.submission.close("lost", named)
+        elif isinstance(error, PlatformDeadlineError | PlatformProtocolError):
+            if ids is not None and not stopped:
+                self._stop_quietly(work.client, ids)
+            work.submission.close("failed", named)
+        elif isinstance(error, _RUN_ENDED) and not (ids and isinstance(error, ChatRpcError)):
+            work.submission.close("failed", named)
+        elif ids is not None and error.retryable and self._is_last_try(work):
+            self.log.warning("No retry is left to take the run up again; stopping it.")
+            self._stop_quietly(work.client, ids)
+        elif ids is None and not error.retryable:
+            work.submission.close("failed", named)
+
+    def _is_last_try(self, work: Work) -> bool:
+        ti = work.context["ti"]
+        return int(getattr(ti, "try_number", 1) or 1) > int(getattr(ti, "max_tries", 0) or 0)
+
+    def _stop_quietly(self, client: PlatformClient, ids: Ids) -> None:
+        if not self.cancel_on_kill:
+            return
+        try:
+            stopped = self.stop(client, ids)
+        except PlatformError as error:
+            self.log.warning("The remote run could not be stopped: %s", error)
+        else:
+            self.log.info(
+                "%s",
+                "The remote run was stopped."
+                if stopped
+                else ("The thread's latest message is another one; nothing was stopped."),
+            )
+
+
+def _error_of(event: dict[str, Any]) -> PlatformError:
+    return from_payload(event["error"])

@@ -1,0 +1,106 @@
+"""Operators that make one call that must not be repeated: the same record, without a wait.
+
+A call whose answer was lost is looked up where the service allows it; where not, its outcome is
+unknown, and the task says so instead of doing the same thing twice.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.client.errors import (
+    PlatformApiError,
+    PlatformError,
+    PlatformOutcomeUnknownError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.operators._base import PlatformOperator, airflow_errors
+from airflow_provider_platform.operators._submission import (
+    Step,
+    Submission,
+    decide,
+    read_record,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.hooks.platform import PlatformHook
+
+
+class SubmitOnceOperator(PlatformOperator):
+    """Base of the operators around a call that is not repeatable."""
+
+    @abstractmethod
+    def key_of(self, config: PlatformConfig) -> str:
+        """The fingerprint of address, identity and input."""
+
+    @abstractmethod
+    def call(self, hook: PlatformHook) -> Any:
+        """Make the call; returns the result as plain JSON. Raises PlatformError."""
+
+    def prepare(self, hook: PlatformHook) -> dict[str, Any]:
+        """What a later look-up will need, read before the call; stored with `intent`."""
+        return {}
+
+    def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
+        """What a lost call has made, None where it made nothing. Raises
+        PlatformOutcomeUnknownError where the service cannot tell."""
+        raise PlatformOutcomeUnknownError(
+            f"{self.task_type}: the answer to the call was lost, and the service has no way to "
+            "tell whether it was carried out. Check at the platform, then clear the task to make "
+            "the call anew."
+        )
+
+    def take(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
+        """The result of a call that an earlier try has seen succeed."""
+        return ids["result"]
+
+    def execute(self, context: Context) -> Any:
+        """Make the call once, and return its result."""
+        with airflow_errors():
+            self.settle_arguments()
+            hook = self.hook()
+            self.store_link(context, hook.config)
+            submission = Submission(context, self.key_of(hook.config))
+            record = read_record(context)
+            step, _ = decide(record, submission.key, submission.max_tries)
+            if record is not None and step is Step.TAKE:
+                self.log.info("An earlier try saw the call succeed; taking its result again.")
+                return self.take(hook, record.ids)
+            try:
+                result = self._result(hook, submission, record.ids if record else {}, step)
+            except PlatformOutcomeUnknownError:
+                submission.close("lost", record.ids if record else {})
+                raise
+            submission.close("done", {"result": result})
+            return result
+
+    def _result(
+        self, hook: PlatformHook, submission: Submission, lost: dict[str, Any], step: Step
+    ) -> Any:
+        if step is Step.RECOVER:
+            self.log.warning("An earlier try was lost while it made the call; looking it up.")
+            found = self.find(hook, lost)
+            if found is not None:
+                return found
+        ids = self.prepare(hook)
+        submission.write("intent", ids)
+        try:
+            return self.call(hook)
+        except PlatformError as error:
+            if not _may_have_been_processed(error):
+                submission.close("failed", ids)
+                raise
+            found = self.find(hook, ids)
+            if found is None:
+                raise
+            return found
+
+
+def _may_have_been_processed(error: PlatformError) -> bool:
+    if isinstance(error, PlatformTransportError):
+        return error.processed is not False
+    status = error.status if isinstance(error, PlatformApiError) else None
+    return status is not None and (status >= 500 or status == 408)

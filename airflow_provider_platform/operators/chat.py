@@ -1,0 +1,282 @@
+"""`PlatformChatOperator`: asks the platform's AI agent and returns its answer and query results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._remote_run import (
+    LOOK_SECONDS,
+    Ids,
+    RemoteRunOperator,
+    Work,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow_provider_platform._airflow import BaseTrigger
+    from airflow_provider_platform.client.chat import ChatResult
+    from airflow_provider_platform.client.chat_call import ChatCall
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.platform_client import PlatformClient
+
+CHAT_TIMEOUT = 1800.0
+
+
+def _session_settings(value: Any) -> dict[str, Any] | None:
+    found = arguments.mapping("session_settings", value)
+    if found is not None and not arguments.is_template(found):
+        from airflow_provider_platform.client.session_settings import session_settings
+
+        session_settings(found)
+    return found
+
+
+class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
+    """Ask the agent a question; the answer and the query results go to XCom.
+
+    Returns, and pushes key by key with `multiple_outputs` (the default):
+    `{"answer": str, "chat_id": str, "message_id": str, "queries": [...], "usage": dict | None}`.
+    Each query is `{"title", "description", "sql", "columns": [{"name", "type"}], "rows",
+    "total_rows", "truncated", "uuid", "chart", "error"}`.
+
+    :param prompt: the question (templated)
+    :param chat_id: a thread to go on with; without it the agent starts a new one
+    :param session_settings: who asks; replaces the connection's settings as a whole
+    :param active_branch_name: a development branch to run the queries on
+    :param is_default_branch: whether that branch is the default one (default: no)
+    :param if_thread_busy: `wait` until the thread is free, or `fail`
+    :param fail_on_tool_error: fail the task when `all` queries failed, when `any` tool call
+        failed, or `never`
+    :param max_rows: rows of each query to keep
+    :param timeout: seconds from submission (default 1800)
+    """
+
+    template_fields: Sequence[str] = (
+        "prompt",
+        "chat_id",
+        "session_settings",
+        "active_branch_name",
+        "is_default_branch",
+        "if_thread_busy",
+        "fail_on_tool_error",
+        "max_rows",
+        "platform_conn_id",
+        *RemoteRunOperator.waiting_fields,
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
+    event_names = "message_id"
+    checks: ClassVar[dict[str, Any]] = {
+        **RemoteRunOperator.checks,
+        "prompt": lambda value: arguments.text("prompt", value),
+        "chat_id": arguments.optional,
+        "session_settings": _session_settings,
+        "active_branch_name": arguments.optional,
+        "is_default_branch": lambda value: arguments.optional_boolean("is_default_branch", value),
+        "if_thread_busy": lambda value: arguments.choice("if_thread_busy", value, ("wait", "fail")),
+        "fail_on_tool_error": lambda value: arguments.choice(
+            "fail_on_tool_error", value, ("all", "any", "never")
+        ),
+        "max_rows": lambda value: arguments.whole_number("max_rows", value, minimum=0),
+    }
+
+    def __init__(
+        self,
+        *,
+        prompt: str,
+        chat_id: str | None = None,
+        session_settings: dict[str, Any] | None = None,
+        active_branch_name: str | None = None,
+        is_default_branch: bool | None = None,
+        if_thread_busy: Literal["wait", "fail"] = "wait",
+        fail_on_tool_error: Literal["all", "any", "never"] = "all",
+        max_rows: int = 100,
+        timeout: float = CHAT_TIMEOUT,
+        multiple_outputs: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(timeout=timeout, multiple_outputs=multiple_outputs, **kwargs)
+        self.prompt = prompt
+        self.chat_id = chat_id
+        self.session_settings = session_settings
+        self.active_branch_name = active_branch_name
+        self.is_default_branch = is_default_branch
+        self.if_thread_busy = if_thread_busy
+        self.fail_on_tool_error = fail_on_tool_error
+        self.max_rows = max_rows
+        self.check_known_arguments()
+
+    def key_of(self, config: PlatformConfig) -> str:
+        from airflow_provider_platform.client.config import fingerprint
+
+        settings = config.resolve_session_settings(self.session_settings)
+        return fingerprint(
+            "chat",
+            config.chat_url,
+            config.chat_identity(settings),
+            self.prompt,
+            self.chat_id,
+            self.active_branch_name,
+            self.is_default_branch,
+            settings.to_json() if settings else None,
+        )
+
+    def submit(self, work: Work, *, ids: Ids | None, whole: bool) -> ChatResult | None:
+        from airflow_provider_platform.client.chat_program import ask
+
+        submitted_at = work.now
+        call = self._call(work, {**(ids or {}), "submitted_at": submitted_at})
+        if ids is not None:
+            self.log.warning(
+                "Sending the prompt again under the same message id %s: whether the lost try was "
+                "processed cannot be looked up.",
+                call.run.message_id,
+            )
+        work.submission.write("intent", self._ids(call, submitted_at))
+        self.log.info("Asking the agent, message %s", call.run.message_id)
+
+        def tell(event: Any) -> None:
+            from airflow_provider_platform.client.chat_run import Accepted
+
+            if isinstance(event, Accepted):
+                self.accepted(work, self._ids(call, submitted_at))
+            self._tell(event)
+
+        program = (
+            call.ask_to_end(work.client.clock)
+            if whole
+            else ask(call.run, call.request, call.patience, work.client.clock, whole=False)
+        )
+        try:
+            over = work.client.run(program, tell)
+        finally:
+            if call.run.accepted and work.ids is None:
+                self.accepted(work, self._ids(call, submitted_at))
+        return call.run.result(fail_on_tool_error="never") if whole or over else None
+
+    def recover(self, work: Work, ids: Ids) -> Ids | None:
+        from airflow_provider_platform.client.chat_program import look_up
+
+        call = self._call(work, ids)
+        if call.run.chat_id is None:
+            return None
+        found = work.client.run(
+            look_up(call.run, call.request, call.patience, work.client.clock), self._tell
+        )
+        return self._ids(call, float(ids["submitted_at"])) if found else None
+
+    def follow(self, work: Work, ids: Ids) -> ChatResult:
+        call = self._call(work, ids)
+        work.ids = work.ids or ids
+        work.client.run(call.follow_to_end(work.client.clock), self._tell)
+        return call.run.result(fail_on_tool_error="never")
+
+    def take(self, work: Work, ids: Ids) -> ChatResult:
+        return self.follow(work, {**ids, "submitted_at": work.now})
+
+    def look(self, work: Work, ids: Ids) -> ChatResult | None:
+        from airflow_provider_platform.client.chat_program import look_at_end
+
+        call = self._call(work, ids, deadline=work.now + LOOK_SECONDS)
+        over = work.client.run(
+            look_at_end(call.run, call.request, call.patience, work.client.clock), self._tell
+        )
+        return call.run.result(fail_on_tool_error="never") if over else None
+
+    def stop(self, client: PlatformClient, ids: Ids) -> bool:
+        call = self._call_for(client, ids, deadline=client.clock() + 30.0)
+        return client.run(call.stop(client.clock))
+
+    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
+        from airflow_provider_platform.client.chat import input_digest
+        from airflow_provider_platform.triggers.chat import PlatformChatTrigger
+
+        return PlatformChatTrigger(
+            platform_conn_id=self.platform_conn_id,
+            run=ids,
+            input_sha256=ids.get("input_sha256") or input_digest(self.prompt),
+            session_settings=self.session_settings,
+            max_rows=self.max_rows,
+            deadline=deadline,
+            poll_interval=self.poll_interval,
+            cancel_on_kill=self.cancel_on_kill,
+        )
+
+    def read_event(self, work: Work, ids: Ids, event: dict[str, Any]) -> ChatResult | None:
+        from airflow_provider_platform.client.chat import ChatResult
+        from airflow_provider_platform.client.chat_program import ask
+        from airflow_provider_platform.client.errors import ChatSuspendedError
+
+        if event["status"] == "suspended":
+            if ids.get("resumed"):
+                raise ChatSuspendedError(
+                    f"chat {ids['chat_id']}, message {ids['message_id']}: the run stays suspended "
+                    "although its input was repeated."
+                )
+            self.log.info("The run stays suspended; repeating its input once.")
+            call = self._call(work, ids)
+            over = work.client.run(
+                ask(call.run, call.request, call.patience, work.client.clock, whole=False),
+                self._tell,
+            )
+            work.ids = {**ids, "resumed": True}
+            return call.run.result(fail_on_tool_error="never") if over else None
+        if event.get("result") is not None:
+            return ChatResult.from_event(event["result"])
+        result = self.follow(work, {**ids, "submitted_at": work.now})
+        result.usage = result.usage or event.get("usage")
+        return result
+
+    def finish(self, work: Work, ids: Ids, outcome: ChatResult) -> dict[str, Any]:
+        from airflow_provider_platform.client.chat_log import describe_result
+        from airflow_provider_platform.client.chat_run import check_tools
+
+        check_tools(outcome, self.fail_on_tool_error)
+        self.log.info("%s", describe_result(outcome))
+        return outcome.to_json()
+
+    def _call(self, work: Work, ids: Ids, *, deadline: float | None = None) -> ChatCall:
+        return self._call_for(work.client, ids, deadline=deadline or self.deadline(work, ids))
+
+    def _call_for(self, client: PlatformClient, ids: Ids, *, deadline: float) -> ChatCall:
+        """The call that the ids name; with no message id yet, a new one."""
+        from airflow_provider_platform.client.chat_call import ChatCall
+        from airflow_provider_platform.client.chat_program import Patience
+
+        patience = Patience(
+            deadline=deadline,
+            poll_interval=float(self.poll_interval),
+            idle_timeout=client.config.stream_idle_timeout,
+            max_attempts=client.config.max_attempts,
+            if_thread_busy=self.if_thread_busy,
+        )
+        call = ChatCall.prepare(
+            client.config,
+            self.prompt,
+            patience,
+            message_id=ids.get("message_id"),
+            chat_id=ids.get("chat_id") or self.chat_id,
+            session_settings=self.session_settings,
+            active_branch_name=self.active_branch_name,
+            is_default_branch=self.is_default_branch,
+            max_rows=self.max_rows,
+        )
+        call.run.thread_given = bool(ids.get("thread_given", self.chat_id is not None))
+        call.run.accepted = bool(ids.get("accepted"))
+        return call
+
+    def _ids(self, call: ChatCall, submitted_at: float) -> Ids:
+        return {
+            "chat_id": call.run.chat_id,
+            "message_id": call.run.message_id,
+            "thread_given": call.run.thread_given,
+            "input_sha256": call.run.digest,
+            "accepted": call.run.accepted,
+            "submitted_at": submitted_at,
+        }
+
+    def _tell(self, event: Any) -> None:
+        from airflow_provider_platform.client.chat_log import describe
+
+        self.log.info("%s", describe(event))

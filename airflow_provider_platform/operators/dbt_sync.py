@@ -1,0 +1,250 @@
+"""`PlatformDbtSyncOperator`: starts a dbt sync, once, and waits where the tenant can tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._remote_run import (
+    LOOK_SECONDS,
+    Ids,
+    RemoteRunOperator,
+    Work,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow_provider_platform._airflow import BaseTrigger
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.dbt_run import DbtSyncOutcome
+    from airflow_provider_platform.client.dbt_sync import StartDbtSyncInput
+    from airflow_provider_platform.client.platform_client import PlatformClient
+    from airflow_provider_platform.client.program import Program
+
+DBT_SYNC_TIMEOUT = 3600.0
+
+
+def _wait_for_completion(value: Any) -> bool | str:
+    if value == "if_supported":
+        return "if_supported"
+    return arguments.boolean("wait_for_completion", value)
+
+
+class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
+    """Start a dbt sync and wait until it has written the data model.
+
+    Returns `{"sync_job_id", "workflow_id", "branch_name", "status", "result"}`; `status` and
+    `result` are None where the sync was not waited for.
+
+    :param branch_name: the platform's branch to write to (default: the service makes one)
+    :param ref: branch or tag of the dbt repository (default: the integration's)
+    :param wait_for_completion: True waits, and fails before anything is started on a tenant that
+        cannot tell how a sync goes; False returns after the start; `if_supported` waits where the
+        tenant can tell
+    :param source: `git` (the service's default) or `manifest`
+    :param manifest: the dbt manifest, with `source="manifest"`
+    :param output_mode: the service's `output`: `branch` (its default) or `files`
+    :param deployment_id: default: the connection's
+    :param timeout: seconds from submission (default 3600)
+    """
+
+    template_fields: Sequence[str] = (
+        "branch_name",
+        "ref",
+        "wait_for_completion",
+        "source",
+        "manifest",
+        "output_mode",
+        "deployment_id",
+        "platform_conn_id",
+        *RemoteRunOperator.waiting_fields,
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"manifest": "json"}
+    event_names = "sync_job_id"
+    checks: ClassVar[dict[str, Any]] = {
+        **RemoteRunOperator.checks,
+        "branch_name": arguments.optional,
+        "ref": arguments.optional,
+        "wait_for_completion": _wait_for_completion,
+        "source": lambda value: arguments.optional_choice("source", value, ("git", "manifest")),
+        "manifest": lambda value: arguments.mapping("manifest", value),
+        "output_mode": lambda value: arguments.optional_choice(
+            "output_mode", value, ("branch", "files")
+        ),
+        "deployment_id": lambda value: arguments.optional_id("deployment_id", value),
+    }
+
+    def __init__(
+        self,
+        *,
+        branch_name: str | None = None,
+        ref: str | None = None,
+        wait_for_completion: bool | Literal["if_supported"] = "if_supported",
+        source: Literal["git", "manifest"] | None = None,
+        manifest: dict[str, Any] | None = None,
+        output_mode: Literal["branch", "files"] | None = None,
+        deployment_id: int | None = None,
+        timeout: float = DBT_SYNC_TIMEOUT,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(timeout=timeout, **kwargs)
+        self.branch_name = branch_name
+        self.ref = ref
+        self.wait_for_completion = wait_for_completion
+        self.source = source
+        self.manifest = manifest
+        self.output_mode = output_mode
+        self.deployment_id = deployment_id
+        self.check_known_arguments()
+
+    def key_of(self, config: PlatformConfig) -> str:
+        from airflow_provider_platform.client.config import fingerprint
+
+        deployment_id = config.resolve_deployment_id(self.deployment_id)
+        return fingerprint("dbt sync", config.management_url, deployment_id, self._body().to_json())
+
+    def submit(self, work: Work, *, ids: Ids | None, whole: bool) -> DbtSyncOutcome | None:
+        from airflow_provider_platform.client.dbt_run import DbtSyncOutcome, start
+        from airflow_provider_platform.client.errors import PlatformInputError
+
+        deployment_id = work.config.resolve_deployment_id(self.deployment_id)
+        known = self._known_syncs(work, deployment_id)
+        if self.wait_for_completion is True and known is None:
+            raise PlatformInputError(
+                "Nothing was started: this tenant has no operation that tells how a dbt sync goes, "
+                "so wait_for_completion=True cannot be kept. Use 'if_supported' or False.",
+                field="wait_for_completion",
+            )
+        submitted_at = work.now
+        intent: Ids = {
+            "deployment_id": deployment_id,
+            "known": known,
+            "submitted_at": submitted_at,
+        }
+        work.submission.write("intent", intent)
+        started = work.client.run(start(deployment_id, self._body(), known=known))
+        run: Ids = {
+            "deployment_id": deployment_id,
+            "sync_job_id": started.sync_job_id,
+            "workflow_id": started.workflow_id,
+            "branch_name": started.branch_name,
+            "waits": self.wait_for_completion is not False and known is not None,
+            "submitted_at": submitted_at,
+        }
+        self.accepted(work, run)
+        self.log.info(
+            "Started dbt sync %s of deployment %s on branch %s",
+            started.sync_job_id,
+            deployment_id,
+            started.branch_name,
+        )
+        if run["waits"]:
+            return None
+        if self.wait_for_completion is not False:
+            self.log.warning(
+                "This tenant does not tell how a dbt sync goes: returning after its start, with "
+                "status and result None."
+            )
+        return DbtSyncOutcome(started.sync_job_id, started.branch_name, None)
+
+    def recover(self, work: Work, ids: Ids) -> Ids | None:
+        from airflow_provider_platform.client.dbt_run import find_started
+
+        found = work.client.run(
+            find_started(ids["deployment_id"], self._body(), known=ids.get("known"))
+        )
+        if found is None:
+            return None
+        return {
+            "deployment_id": ids["deployment_id"],
+            "sync_job_id": found.sync_job_id,
+            "workflow_id": found.workflow_id,
+            "branch_name": found.branch_name,
+            "waits": self.wait_for_completion is not False,
+            "submitted_at": ids["submitted_at"],
+        }
+
+    def follow(self, work: Work, ids: Ids) -> DbtSyncOutcome:
+        outcome = work.client.run(self._wait_program(work, ids), self._tell)
+        if outcome is None:
+            raise RuntimeError("a wait ends with an outcome")
+        return outcome
+
+    def take(self, work: Work, ids: Ids) -> DbtSyncOutcome:
+        return self.follow(work, {**ids, "submitted_at": work.now})
+
+    def look(self, work: Work, ids: Ids) -> DbtSyncOutcome | None:
+        return work.client.run(self._wait_program(work, ids, look_once=True), self._tell)
+
+    def stop(self, client: PlatformClient, ids: Ids) -> bool:
+        from airflow_provider_platform.client.dbt_sync import CANCEL_DBT_SYNC
+
+        client.run(
+            CANCEL_DBT_SYNC(deployment_id=ids["deployment_id"], sync_job_id=ids["sync_job_id"])
+        )
+        return True
+
+    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
+        from airflow_provider_platform.triggers.dbt_sync import PlatformDbtSyncTrigger
+
+        return PlatformDbtSyncTrigger(
+            platform_conn_id=self.platform_conn_id,
+            run=ids,
+            deadline=deadline,
+            poll_interval=self.poll_interval,
+            cancel_on_kill=self.cancel_on_kill,
+        )
+
+    def read_event(self, work: Work, ids: Ids, event: dict[str, Any]) -> DbtSyncOutcome | None:
+        from airflow_provider_platform.client.dbt_run import DbtSyncOutcome
+
+        return DbtSyncOutcome(**event["outcome"])
+
+    def finish(self, work: Work, ids: Ids, outcome: DbtSyncOutcome) -> dict[str, Any]:
+        if ids["waits"]:
+            self.log.info("dbt sync %s is complete", outcome.sync_job_id)
+        return {
+            "sync_job_id": outcome.sync_job_id,
+            "workflow_id": ids.get("workflow_id"),
+            "branch_name": outcome.branch_name or ids.get("branch_name"),
+            "status": "COMPLETED" if ids["waits"] else None,
+            "result": outcome.result,
+        }
+
+    def _known_syncs(self, work: Work, deployment_id: int) -> list[str] | None:
+        """The ids in the history, None where the tenant has none: it cannot tell then."""
+        from airflow_provider_platform.client.dbt_run import read_history
+
+        history = work.client.run(read_history(deployment_id))
+        return None if history is None else [run.sync_job_id for run in history]
+
+    def _wait_program(
+        self, work: Work, ids: Ids, *, look_once: bool = False
+    ) -> Program[DbtSyncOutcome | None]:
+        from airflow_provider_platform.client.dbt_run import SyncPatience, wait
+
+        deadline = work.now + LOOK_SECONDS if look_once else self.deadline(work, ids)
+        return wait(
+            ids["deployment_id"],
+            ids["sync_job_id"],
+            SyncPatience(deadline=deadline, poll_interval=float(self.poll_interval)),
+            work.client.clock,
+            look_once=look_once,
+        )
+
+    def _body(self) -> StartDbtSyncInput:
+        from airflow_provider_platform.client.dbt_sync import StartDbtSyncInput
+
+        return StartDbtSyncInput.build(
+            branch_name=self.branch_name,
+            ref=self.ref,
+            source=self.source,
+            manifest=self.manifest,
+            output=self.output_mode,
+        )
+
+    def _tell(self, event: Any) -> None:
+        from airflow_provider_platform.client.errors import quote_service
+
+        self.log.info("%s", quote_service(f"dbt sync: {event.status} {event.message}"))

@@ -1,0 +1,82 @@
+"""`PlatformConnectReportOperator`: records where a report stands in a spreadsheet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import PlatformOperator, airflow_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow_provider_platform._airflow import Context
+
+
+class PlatformConnectReportOperator(PlatformOperator):
+    """Connect a report to a workbook outside the platform, by recording its placement there.
+
+    The call can be repeated: one placement is kept, not two. Read access to the report is enough.
+    Returns the report as the service describes it.
+
+    :param report_id: the report's id
+    :param external_workbook_id: the spreadsheet's id at its host
+    :param result_location: the first cell of the result, as in `Revenue!A1`
+    :param end_result_cell: the last cell of the result
+    :param deployment_id: default: the connection's
+    """
+
+    template_fields: Sequence[str] = (
+        "report_id",
+        "external_workbook_id",
+        "result_location",
+        "end_result_cell",
+        "deployment_id",
+        "platform_conn_id",
+    )
+    checks: ClassVar[dict[str, Any]] = {
+        "report_id": lambda value: arguments.whole_number("report_id", value, minimum=1),
+        "external_workbook_id": lambda value: arguments.text("external_workbook_id", value),
+        "result_location": lambda value: arguments.text("result_location", value),
+        "end_result_cell": arguments.optional,
+        "deployment_id": lambda value: arguments.optional_id("deployment_id", value),
+    }
+
+    def __init__(
+        self,
+        *,
+        report_id: int,
+        external_workbook_id: str,
+        result_location: str,
+        end_result_cell: str | None = None,
+        deployment_id: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.report_id = report_id
+        self.external_workbook_id = external_workbook_id
+        self.result_location = result_location
+        self.end_result_cell = end_result_cell
+        self.deployment_id = deployment_id
+        self.check_known_arguments()
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Record the placement and return the report."""
+        with airflow_errors():
+            self.settle_arguments()
+            hook = self.hook()
+            self.store_link(context, hook.config)
+            report = hook.connect_report(
+                self.report_id,
+                deployment_id=self.deployment_id,
+                external_workbook_id=self.external_workbook_id,
+                result_location=self.result_location,
+                end_result_cell=self.end_result_cell,
+            )
+        self.log.info(
+            "Connected report %s to workbook %s at %s",
+            self.report_id,
+            self.external_workbook_id,
+            self.result_location,
+        )
+        return report.to_json()

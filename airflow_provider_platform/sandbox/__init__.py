@@ -1,0 +1,37 @@
+"""The sandbox: both APIs of the platform in one process, for demos and tests, without an account.
+
+Importing this package is cheap: the server and its libraries load when a name is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.control import (
+        SandboxControl as SandboxControl,
+    )
+    from airflow_provider_platform.sandbox.control import (
+        SandboxControlError as SandboxControlError,
+    )
+    from airflow_provider_platform.sandbox.faults import Fault as Fault
+    from airflow_provider_platform.sandbox.holds import Hold as Hold
+    from airflow_provider_platform.sandbox.server import Sandbox as Sandbox
+
+_HOMES = {
+    "Fault": "faults",
+    "Hold": "holds",
+    "Sandbox": "server",
+    "SandboxControl": "control",
+    "SandboxControlError": "control",
+}
+
+__all__ = ["Fault", "Hold", "Sandbox", "SandboxControl", "SandboxControlError"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)

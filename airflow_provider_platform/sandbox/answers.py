@@ -1,0 +1,79 @@
+"""Answers that are not a resource: errors in the platform's form, and the tenant's web page."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from starlette.types import Receive, Scope, Send
+
+
+class ApiError(Exception):
+    """An answer other than success: an HTTP status and one message, or one per broken rule."""
+
+    def __init__(self, status: int, message: str | list[str]) -> None:
+        super().__init__(str(message))
+        self.status = status
+        self.message = message
+
+    def response(self) -> Response:
+        return JSONResponse(
+            {
+                "statusCode": self.status,
+                "message": self.message,
+                "error": HTTPStatus(self.status).phrase,
+            },
+            status_code=self.status,
+        )
+
+
+class JsonRpcError(Exception):
+    """A refusal in the chat API's form: HTTP 200 with a JSON-RPC error object."""
+
+    def __init__(self, message: str, code: int = -32001) -> None:
+        super().__init__(message)
+        self.document = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+
+    def response(self) -> Response:
+        return JSONResponse(self.document)
+
+
+class JsonLines(Response):
+    """A started answer of newline-delimited JSON, one body chunk per line.
+
+    ``close`` is called when the answer is over, however it ends.
+    """
+
+    def __init__(
+        self, lines: AsyncIterator[dict[str, Any]], close: Callable[[], None] | None = None
+    ) -> None:
+        super().__init__(media_type="application/json")
+        del self.headers["content-length"]
+        self._lines = lines
+        self._close = close
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            async for line in self._lines:
+                data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
+                await send({"type": "http.response.body", "body": data, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            if self._close is not None:
+                self._close()
+
+
+def web_page() -> Response:
+    """What the tenant host serves for every path it does not know."""
+    return HTMLResponse(
+        "<!doctype html><html><head><title>Analytics Platform</title></head>"
+        '<body><div id="root">The web application loads here.</div></body></html>'
+    )

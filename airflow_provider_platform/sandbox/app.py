@@ -1,0 +1,86 @@
+"""The ASGI application: both APIs, the control API and, for all else, the tenant's web page."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from starlette.routing import Router
+
+from airflow_provider_platform.sandbox import chat_api, control_api, data_api, management
+from airflow_provider_platform.sandbox.answers import web_page
+from airflow_provider_platform.sandbox.credentials import Credentials
+from airflow_provider_platform.sandbox.exchange import Exchange, read_body, until_gone
+from airflow_provider_platform.sandbox.settings import Settings
+from airflow_provider_platform.sandbox.warehouse import Warehouse
+from airflow_provider_platform.sandbox.world import World
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+log = logging.getLogger(__name__)
+
+
+class SandboxApp:
+    """Serves one world after the other: a reset replaces it."""
+
+    def __init__(self, base_url: str, credentials: Credentials, settings: Settings) -> None:
+        self._base_url = base_url
+        self._initial_credentials = credentials
+        self._initial_settings = settings
+        self._warehouse = Warehouse()
+        self.world = self._new_world()
+        self._api = Router(
+            [*chat_api.routes(), *management.routes(), *data_api.routes()],
+            redirect_slashes=False,
+            default=_web,
+        )
+        self._control = Router(
+            control_api.routes(self), redirect_slashes=False, default=control_api.unknown
+        )
+
+    async def reset(self) -> None:
+        """Forget everything, with the settings and credentials of the start."""
+        old, self.world = self.world, self._new_world()
+        await old.close()
+
+    def _new_world(self) -> World:
+        settings = Settings()
+        settings.update(self._initial_settings.as_json())
+        initial = self._initial_credentials
+        credentials = Credentials(
+            initial.management_token, initial.chat_api_key, initial.api_secret
+        )
+        return World(self._base_url, credentials, settings, self._warehouse)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = await read_body(receive)
+        if body is None:
+            return
+        if scope["path"].startswith("/sandbox/"):
+            scope["body"] = body
+            await self._control(scope, receive, send)
+            return
+        gone = asyncio.ensure_future(until_gone(receive))
+        try:
+            await self._exchange(scope, body, gone, send)
+        finally:
+            gone.cancel()
+
+    async def _exchange(
+        self, scope: Scope, body: bytes, gone: asyncio.Task[None], send: Send
+    ) -> None:
+        exchange = Exchange(self.world, scope, body, gone)
+        work = asyncio.ensure_future(exchange.run(self._api, send))
+        self.world.adopt(work)
+        await asyncio.wait({work})
+        if not work.cancelled() and (error := work.exception()) is not None:
+            log.error("a request failed inside the sandbox", exc_info=error)
+        transport: asyncio.Transport = scope["state"]["transport"]
+        if transport.is_closing():
+            await gone
+
+
+async def _web(scope: Scope, receive: Receive, send: Send) -> None:
+    await web_page()(scope, receive, send)

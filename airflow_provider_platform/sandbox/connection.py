@@ -1,0 +1,52 @@
+"""How to reach a sandbox: its addresses, its credentials and an Airflow connection made of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.credentials import Credentials
+
+CHAT_PATH = "/api/v1/public/acme/agents/1/chat"
+
+
+def describe(url: str, credentials: Credentials) -> dict[str, Any]:
+    """Everything a client needs; the ready file and the control API give this out."""
+    return {
+        "url": url,
+        "management_url": f"{url}/api",
+        "chat_url": f"{url}{CHAT_PATH}",
+        "management_token": credentials.management_token,
+        "chat_api_key": credentials.chat_api_key,
+        "api_secret": credentials.api_secret,
+        "connection": connection(url, credentials),
+    }
+
+
+def connection(url: str, credentials: Credentials, **overrides: Any) -> dict[str, Any]:
+    """An Airflow connection in its JSON form.
+
+    ``overrides`` named ``host``, ``password``, ``port`` and so on replace standard fields, all
+    others go into ``extra``; None leaves a field out.
+    """
+    standard: dict[str, Any] = {
+        "conn_type": "platform",
+        "host": f"{url}/api",
+        "password": credentials.management_token,
+    }
+    extra: dict[str, Any] = {
+        "chat_url": f"{url}{CHAT_PATH}",
+        "chat_api_key": credentials.chat_api_key,
+        "session_settings": {"externalId": "nightly-pipeline"},
+        "deployment_id": 1,
+    }
+    for name, value in overrides.items():
+        target = standard if name in _STANDARD else extra
+        target[name] = value
+    return {
+        **{name: value for name, value in standard.items() if value is not None},
+        "extra": {name: value for name, value in extra.items() if value is not None},
+    }
+
+
+_STANDARD = frozenset({"conn_type", "host", "password", "port", "login", "schema", "description"})

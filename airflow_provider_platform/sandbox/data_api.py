@@ -1,0 +1,94 @@
+"""The data API of a deployment: SQL over the sample warehouse, rows as newline-delimited JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from airflow_provider_platform.sandbox import shapes
+from airflow_provider_platform.sandbox.answers import JsonLines
+from airflow_provider_platform.sandbox.branches import DEFAULT_BRANCH, Branches
+from airflow_provider_platform.sandbox.credentials import verify
+from airflow_provider_platform.sandbox.exchange import exchange_of
+from airflow_provider_platform.sandbox.management.resource import DEPLOYMENTS
+from airflow_provider_platform.sandbox.warehouse import QueryError, Result
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.requests import Request
+
+    from airflow_provider_platform.sandbox.world import World
+
+DEFAULT_ROWS = 10_000
+MOST_ROWS = 50_000
+
+_BODY = shapes.structure(
+    {
+        "query": shapes.string(),
+        "timezone": shapes.string(),
+        "cache": shapes.string(
+            one_of=("stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cache")
+        ),
+        "throwContinueWait": shapes.boolean,
+    },
+    required=("query",),
+)
+
+
+def routes() -> list[Route]:
+    base, end = "/deployments/{deployment:int}", "/cubejs-api/v1/cubesql"
+    return [
+        Route(f"{base}{end}", _cubesql, methods=["POST"]),
+        Route(f"{base}/dev-mode/{{branch:path}}{end}", _cubesql, methods=["POST"]),
+    ]
+
+
+async def _cubesql(request: Request) -> Response:
+    exchange = exchange_of(request.scope)
+    world, deployment = exchange.world, request.path_params["deployment"]
+    try:
+        # The token stands alone in the header: this API knows no scheme.
+        claims = verify(request.headers.get("authorization", ""), world.credentials.api_secret)
+    except ValueError as error:
+        return _error(403, f"Invalid token: {error}")
+    if deployment not in DEPLOYMENTS or claims.get("deploymentId", deployment) != deployment:
+        return _error(403, "The token is for another deployment")
+    branch = request.path_params.get("branch", DEFAULT_BRANCH)
+    if not world.store(Branches).reachable(branch, branch == DEFAULT_BRANCH):
+        return _error(400, f"Bad branch: {branch}")
+    try:
+        document = json.loads(exchange.body)
+    except ValueError:
+        return _error(400, "the body must be JSON")
+    messages = _BODY(document, "")
+    if messages:
+        return _error(400, "; ".join(messages))
+    return JsonLines(_lines(world, document["query"]))
+
+
+async def _lines(world: World, query: str) -> AsyncIterator[dict[str, Any]]:
+    limit = MOST_ROWS if re.search(r"\blimit\s+\d+", query, re.IGNORECASE) else DEFAULT_ROWS
+    try:
+        result = world.warehouse.query(query, limit=limit)
+    except QueryError as error:
+        yield {"error": str(error)}
+        return
+    chunk = world.settings.data_chunk_rows
+    rows = _texts(result)
+    yield {"schema": result.schema, "lastRefreshTime": "2026-07-20T00:00:00.000Z"}
+    for start in range(0, len(rows) or 1, chunk):
+        yield {"data": rows[start : start + chunk]}
+
+
+def _texts(result: Result) -> list[list[str | None]]:
+    """Values as this API sends them: strings, whatever their type."""
+    return [[None if value is None else str(value) for value in row] for row in result.rows]
+
+
+def _error(status: int, message: str) -> Response:
+    return JSONResponse({"error": message}, status)

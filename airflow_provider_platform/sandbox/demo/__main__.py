@@ -1,0 +1,106 @@
+"""``python -m airflow_provider_platform.sandbox.demo``: the example pipeline from end to end.
+
+The sandbox and Airflow each run in a process of their own and are stopped at the end, on Ctrl-C
+too. What is kept lies in ``.demo`` of the checkout: the metadata database of the last run and the
+logs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from typing import Any
+
+from airflow_provider_platform.sandbox.demo.airflow_home import isolated
+from airflow_provider_platform.sandbox.demo.airflow_log import read_line
+from airflow_provider_platform.sandbox.demo.checkout import DAG_FILE, DAG_ID, FOLDER, HOME, shown
+from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun, FinishedTask
+from airflow_provider_platform.sandbox.demo.processes import (
+    DemoError,
+    only_one,
+    running,
+    running_sandbox,
+    stop_on_signals,
+)
+from airflow_provider_platform.sandbox.demo.report import report
+
+_LOG = FOLDER / "airflow.log"
+
+
+def main() -> int:
+    """Run the demo; the exit code is 0 when the DAG run has succeeded."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    stop_on_signals()
+    started = time.monotonic()
+    try:
+        with only_one(FOLDER), running_sandbox(FOLDER) as sandbox:
+            print(f"Sandbox   {sandbox['url']}, a platform in one process with sample data")
+            run = _run_pipeline(sandbox["connection"])
+    except DemoError as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped; nothing is left running.", file=sys.stderr)
+        return 130
+    print(f"\n{report(run)}\n\n{_next_steps()}\n")
+    outcome = "worked" if run.state == "success" else f"ended as {run.state}"
+    print(
+        f"The pipeline {outcome} ({time.monotonic() - started:.0f} s). Airflow's log: {shown(_LOG)}"
+    )
+    return 0 if run.state == "success" else 1
+
+
+def _run_pipeline(connection: dict[str, Any]) -> FinishedRun:
+    """Run the DAG in an Airflow of its own, showing what its tasks say. Raises `DemoError`."""
+    shutil.rmtree(HOME, ignore_errors=True)
+    HOME.mkdir(parents=True)
+    result = HOME / "result.json"
+    env = isolated(os.environ, HOME, DAG_FILE.parent)
+    env["AIRFLOW_CONN_PLATFORM_DEFAULT"] = json.dumps(connection)
+    env["AIRFLOW__LOGGING__JSON_LOGS"] = "True"
+    env["PYTHONUNBUFFERED"] = "1"
+    command = [sys.executable, "-m", "airflow_provider_platform.sandbox.demo.airflow_process"]
+    command += [str(DAG_FILE), DAG_ID, str(result)]
+    print(f"Airflow   home {shown(HOME)}, connection platform_default\nDAG       {shown(DAG_FILE)}")
+    print("\nStarting Airflow ...", flush=True)
+    with running(command, env=env, stdout=subprocess.PIPE) as process:
+        _show_progress(process)
+        code = process.wait()
+    if code or not result.exists():
+        tail = "".join(_LOG.read_text().splitlines(keepends=True)[-20:])
+        raise DemoError(f"Airflow ended with code {code}; its log ({shown(_LOG)}) ends:\n\n{tail}")
+    run = json.loads(result.read_text())
+    result.unlink()
+    return FinishedRun(**run | {"tasks": [FinishedTask(**task) for task in run["tasks"]]})
+
+
+def _show_progress(process: subprocess.Popen[str]) -> None:
+    if process.stdout is None:
+        raise ValueError("the process was started without a pipe")
+    with _LOG.open("w") as log:
+        for raw in process.stdout:
+            line = read_line(raw.rstrip("\n"))
+            log.write(f"{line.text}\n")
+            if line.task_starting:
+                print(f"\n{line.task_starting}", flush=True)
+            elif line.message:
+                print(f"  {line.message}", flush=True)
+
+
+def _next_steps() -> str:
+    return (
+        "What to do next\n"
+        "---------------\n"
+        "  Look at the pipeline          example_dags/nightly_pipeline.py\n"
+        "  See the run in Airflow's UI   make ui\n"
+        '  Use your own platform         README.md, "The connection"'
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""Reads Airflow's JSON log lines: which the demo shows, and how its log file words them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+_OURS = "airflow_provider_platform"
+_STARTING = "[DAG TEST] starting task_id="
+_FIELDS = {"event", "timestamp", "level", "logger", "loc", "filename", "lineno", "func_name"}
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """One line of the Airflow process."""
+
+    text: str
+    """The line for the log file."""
+    task_starting: str | None = None
+    """The task that starts with this line."""
+    message: str | None = None
+    """What our own operators, sensors, hooks and triggers say in this line."""
+
+
+def read_line(raw: str) -> LogLine:
+    """Interpret a line; one that is no JSON (a task's ``print``) is passed on as it is."""
+    try:
+        record = json.loads(raw)
+    except ValueError:
+        return LogLine(raw)
+    if not isinstance(record, dict) or "event" not in record:
+        return LogLine(raw)
+    event = str(record["event"])
+    logger = str(record.get("logger", ""))
+    text = f"{record.get('timestamp', '')} {record.get('level', '')} [{logger}] {event}"
+    rest = {name: value for name, value in record.items() if name not in _FIELDS}
+    if rest:
+        text += f" {_short(rest)}"
+    if event.startswith(_STARTING):
+        return LogLine(text, task_starting=event.removeprefix(_STARTING).split()[0])
+    if _OURS in logger and record.get("level") != "debug":
+        return LogLine(text, message=event)
+    return LogLine(text)
+
+
+def _short(fields: dict[str, Any]) -> str:
+    return json.dumps(fields, default=str, ensure_ascii=False)

@@ -1,0 +1,161 @@
+"""Runs a DAG from beginning to end in the Airflow of this process, and reads what it left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow.sdk import DAG
+
+
+RETURN_VALUE = "return_value"
+
+
+@dataclass(frozen=True)
+class FinishedTask:
+    """One task instance of a finished run."""
+
+    task_id: str
+    map_index: int
+    """-1 for a task that is not mapped."""
+    state: str
+    seconds: float | None
+    error: str | None
+    """What the last try failed with."""
+    xcoms: dict[str, Any] = field(default_factory=dict)
+    """Its XComs by key, as plain JSON."""
+
+    @property
+    def name(self) -> str:
+        return self.task_id if self.map_index < 0 else f"{self.task_id}[{self.map_index}]"
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A DAG run that has ended, its tasks in the order in which they depend on each other."""
+
+    dag_id: str
+    run_id: str
+    state: str
+    tasks: list[FinishedTask]
+
+    def task(self, task_id: str, map_index: int = -1) -> FinishedTask:
+        """The task instance. Raises `KeyError`."""
+        for task in self.tasks:
+            if (task.task_id, task.map_index) == (task_id, map_index):
+                return task
+        raise KeyError(f"{self.dag_id} has no task instance {task_id} (map index {map_index})")
+
+    def xcom(self, task_id: str, key: str = RETURN_VALUE, map_index: int = -1) -> Any:
+        """The XCom of a task instance. Raises `KeyError`."""
+        return self.task(task_id, map_index).xcoms[key]
+
+    @property
+    def states(self) -> dict[str, str]:
+        return {task.name: task.state for task in self.tasks}
+
+
+def initialise_database() -> None:
+    """Make the metadata database of this process's Airflow, with its DAG bundles."""
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+    from airflow.utils.db import initdb
+
+    initdb()
+    DagBundlesManager().sync_bundles_to_db()
+
+
+def load_dag(file: Path, dag_id: str) -> DAG:
+    """The DAG of a DAG file. Raises `ValueError` with the import error if there is none."""
+    bag = _dag_bag_module().DagBag(file)
+    dag = bag.get_dag(dag_id)
+    if dag is None:
+        errors = "\n".join(bag.import_errors.values()) or f"it defines {sorted(bag.dag_ids)}"
+        raise ValueError(f"{file.name} gives no DAG {dag_id!r}: {errors}")
+    loaded: DAG = dag
+    return loaded
+
+
+def run_dag(dag: DAG, conf: dict[str, Any] | None = None) -> FinishedRun:
+    """Run every task of ``dag`` in this process, deferred ones too, and wait for the end.
+
+    The run is a row of the metadata database like any other. ``conf`` is the run's configuration.
+    """
+    errors: dict[tuple[str, int], str] = {}
+
+    def remember(context: Any) -> None:
+        instance = context["ti"]
+        error = context.get("exception")
+        errors[instance.task_id, instance.map_index] = f"{type(error).__name__}: {error}"
+
+    order = [task.task_id for task in dag.topological_sort()]
+    for task in dag.tasks:
+        _also_call(task, "on_failure_callback", remember)
+        _also_call(task, "on_retry_callback", remember)
+    _store(dag)
+    run = dag.test(run_conf=conf)
+    xcoms = _xcoms(run.dag_id, run.run_id)
+    tasks = [
+        FinishedTask(
+            task_id=instance.task_id,
+            map_index=instance.map_index,
+            state=str(instance.state),
+            seconds=_seconds(instance),
+            error=errors.get((instance.task_id, instance.map_index)),
+            xcoms=xcoms.get((instance.task_id, instance.map_index), {}),
+        )
+        for instance in run.get_task_instances()
+    ]
+    tasks.sort(key=lambda task: (order.index(task.task_id), task.map_index))
+    return FinishedRun(dag_id=run.dag_id, run_id=run.run_id, state=str(run.state), tasks=tasks)
+
+
+def _seconds(instance: Any) -> float | None:
+    if instance.start_date is None or instance.end_date is None:
+        return None
+    return float((instance.end_date - instance.start_date).total_seconds())
+
+
+def _also_call(task: Any, name: str, callback: Any) -> None:
+    """Add a callback to those that a task has, mapped or not."""
+    holder = getattr(task, "partial_kwargs", None)
+    present = getattr(task, name) or []
+    callbacks = [*(present if isinstance(present, (list, tuple)) else [present]), callback]
+    if holder is not None:
+        holder[name] = callbacks
+    else:
+        setattr(task, name, callbacks)
+
+
+def _store(dag: DAG) -> None:
+    """Write the DAG to the database; releases before 3.1 run one without."""
+    module = _dag_bag_module()
+    if not hasattr(module, "sync_bag_to_db"):
+        return
+    bag = module.DagBag(dag_folder=None, collect_dags=False)
+    bag.bag_dag(dag)
+    module.sync_bag_to_db(bag, "dags-folder", None)
+
+
+def _xcoms(dag_id: str, run_id: str) -> dict[tuple[str, int], dict[str, Any]]:
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    with create_session() as session:
+        rows = session.query(XComModel).filter_by(dag_id=dag_id, run_id=run_id)
+        for row in rows:
+            value = XComModel.deserialize_value(row)
+            found.setdefault((row.task_id, row.map_index), {})[row.key] = value
+    return found
+
+
+def _dag_bag_module() -> Any:
+    """Where the installed release keeps ``DagBag`` (moved in 3.2)."""
+    try:
+        return import_module("airflow.dag_processing.dagbag")
+    except ModuleNotFoundError:
+        return import_module("airflow.models.dagbag")

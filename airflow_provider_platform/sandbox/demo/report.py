@@ -1,0 +1,118 @@
+"""Words the demo's result: the tasks, the agent's answer, the query results, and where they lie."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun, FinishedTask
+
+WIDTH = 96
+_CELL = 40
+
+
+def report(run: FinishedRun) -> str:
+    """The whole report of a run."""
+    parts = [_tasks(run)]
+    parts += [_failure(task) for task in run.tasks if task.error and task.state != "success"]
+    parts += [_conversation(task) for task in run.tasks if "queries" in task.xcoms]
+    parts.append(_places(run))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _tasks(run: FinishedRun) -> str:
+    rows = [
+        [task.name, task.state, "" if task.seconds is None else f"{task.seconds:.1f} s"]
+        for task in run.tasks
+    ]
+    table = _columns([["task", "state", "time"], *rows])
+    return f"{_title(f'Tasks (the run: {run.state})')}\n{table}"
+
+
+def _failure(task: FinishedTask) -> str:
+    lines = textwrap.indent(task.error or "", "  ")
+    return f"{_title(f'Why {task.name} is {task.state}')}\n{lines}"
+
+
+def _conversation(task: FinishedTask) -> str:
+    answer = str(task.xcoms.get("answer", ""))
+    paragraphs = "\n".join(
+        textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  ")
+        for line in answer.splitlines()
+    )
+    parts = [f"{_title(f'The answer of the agent ({task.name})')}\n{paragraphs}"]
+    parts += [_query(query) for query in task.xcoms["queries"]]
+    return "\n\n".join(parts)
+
+
+def _query(query: dict[str, Any]) -> str:
+    names = [column["name"] for column in query["columns"]]
+    rows = [["" if value is None else str(value) for value in row] for row in query["rows"]]
+    count = f"{len(rows)} of {query['total_rows']} rows"
+    sql = textwrap.indent(query["sql"].strip(), "  ")
+    lines = [_title(f"Query: {query['title']} ({count})"), sql, ""]
+    if query.get("error"):
+        lines.append(f"  failed: {query['error']}")
+    else:
+        lines.append(_columns([names, *rows]))
+    return "\n".join(lines)
+
+
+def _places(run: FinishedRun) -> str:
+    rows = [
+        [task.name, key, _preview(value)]
+        for task in run.tasks
+        for key, value in sorted(task.xcoms.items())
+        if key in {"answer", "queries", "return_value"}
+    ]
+    if not rows:
+        return ""
+    place = f"  dag id  {run.dag_id}\n  run id  {run.run_id}\n"
+    table = _columns([["task id", "key", "value"], *rows])
+    return f"{_title('Where it lies in XCom')}\n{place}\n{table}"
+
+
+def _preview(value: Any) -> str:
+    if isinstance(value, str):
+        return _cut(repr(value))
+    if isinstance(value, dict):
+        return _cut("{" + ", ".join(map(str, value)) + "}")
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return _cut(str(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _CELL else f"{text[: _CELL - 3]}..."
+
+
+def _title(text: str) -> str:
+    return f"{text}\n{'-' * len(text)}"
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> str:
+    """Rows under a heading, numbers to the right."""
+    return "\n".join(_aligned([[_cut(cell) for cell in row] for row in rows]))
+
+
+def _aligned(rows: list[list[str]]) -> Iterator[str]:
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    numeric = [all(map(_is_number, column[1:])) and len(column) > 1 for column in columns]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ]
+        yield f"  {'  '.join(cells)}".rstrip()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,155 @@
+"""What happened at the sandbox, as typed entries without secrets: what tests count."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class RequestEntry:
+    """One request to either API. Times are Unix times in seconds.
+
+    ``status`` is None while nothing has been answered. ``ended`` is ``complete``, ``cut`` (by the
+    sandbox), ``disconnected`` (by the client) or None while it lasts.
+    """
+
+    number: int
+    at: float
+    api: str | None
+    method: str
+    path: str
+    query: str
+    headers: list[str]
+    chat_id: str | None = None
+    message_id: str | None = None
+    has_input: bool | None = None
+    faults: list[str] = field(default_factory=list)
+    status: int | None = None
+    ended: str | None = None
+
+
+@dataclass
+class MessageEntry:
+    """One user message that arrived as ``input``.
+
+    ``outcome``: ``started`` a run, ``resubscribed`` to the active run of the same message id,
+    ``resumed`` its suspended run, or found the thread ``busy``.
+    """
+
+    at: float
+    chat_id: str
+    message_id: str
+    text: str
+    identity: str
+    outcome: str
+
+
+@dataclass
+class RunEntry:
+    """One run of the agent. ``status``: streaming, suspended, finished, aborted or failed."""
+
+    number: int
+    chat_id: str
+    message_id: str
+    text: str
+    identity: str
+    branch: str | None
+    started_at: float
+    status: str = "streaming"
+    ended_at: float | None = None
+    records: int = 0
+    sql: list[str] = field(default_factory=list)
+
+
+@dataclass
+class SubscriptionEntry:
+    """One connection that follows a run: ``reason`` is submit, input, follow_up or resume."""
+
+    at: float
+    chat_id: str
+    message_id: str
+    reason: str
+
+
+@dataclass
+class AbortEntry:
+    """One abort request. ``outcome``: aborted, nothing_running, forbidden, not_found, refused."""
+
+    at: float
+    chat_id: str | None
+    identity: str | None
+    outcome: str
+    message_id: str | None = None
+
+
+@dataclass
+class SyncEntry:
+    """One dbt sync, with the stages it went through."""
+
+    sync_job_id: str
+    deployment_id: int
+    branch_name: str
+    started_at: float
+    status: str
+    stages: list[str] = field(default_factory=list)
+    cancelled_at: float | None = None
+    ended_at: float | None = None
+
+
+@dataclass
+class SandboxState:
+    """Everything that happened since the start or the last reset."""
+
+    version: int
+    requests: list[RequestEntry]
+    messages: list[MessageEntry]
+    runs: list[RunEntry]
+    subscriptions: list[SubscriptionEntry]
+    aborts: list[AbortEntry]
+    syncs: list[SyncEntry]
+
+    @property
+    def active_runs(self) -> list[RunEntry]:
+        return [run for run in self.runs if run.status in ("streaming", "suspended")]
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> SandboxState:
+        return cls(
+            version=document["version"],
+            requests=[RequestEntry(**entry) for entry in document["requests"]],
+            messages=[MessageEntry(**entry) for entry in document["messages"]],
+            runs=[RunEntry(**entry) for entry in document["runs"]],
+            subscriptions=[SubscriptionEntry(**entry) for entry in document["subscriptions"]],
+            aborts=[AbortEntry(**entry) for entry in document["aborts"]],
+            syncs=[SyncEntry(**entry) for entry in document["syncs"]],
+        )
+
+
+class Journal:
+    """Keeps the entries and wakes whoever waits for a change."""
+
+    def __init__(self) -> None:
+        self.state = SandboxState(0, [], [], [], [], [], [])
+        self._pulse = asyncio.Event()
+
+    def changed(self) -> None:
+        self.state.version += 1
+        pulse, self._pulse = self._pulse, asyncio.Event()
+        pulse.set()
+
+    async def wait_beyond(self, version: int, at_most: float) -> None:
+        """Return once the version is another one, or after ``at_most`` seconds."""
+        if self.state.version != version:
+            return
+        pulse = self._pulse
+        try:
+            await asyncio.wait_for(pulse.wait(), at_most)
+        except TimeoutError:
+            return
+
+    def as_json(self) -> dict[str, Any]:
+        state = vars(self.state)
+        lists = {name: list(map(vars, value)) for name, value in state.items() if name != "version"}
+        return {"version": self.state.version, **lists}

@@ -1,0 +1,32 @@
+"""The pytest fixture ``platform_sandbox``. Imports nothing but pytest until a test asks for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+
+@pytest.fixture(scope="session")
+def _platform_sandbox_server() -> Iterator[Sandbox]:
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def platform_sandbox(
+    _platform_sandbox_server: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Sandbox]:
+    """A fresh sandbox, to which the connection ``platform_default`` leads during the test."""
+    sandbox = _platform_sandbox_server
+    sandbox.control.reset()
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", sandbox.connection_json())
+    yield sandbox
+    sandbox.control.reset()

@@ -1,0 +1,102 @@
+"""How the sandbox behaves without faults: pace, dialect, and what the contract leaves open."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+
+@dataclass
+class Settings:
+    """All settings; each can be changed at any time through ``SandboxControl.set``.
+
+    Times are in seconds. Settings hold for what happens after the change: a run that is under way
+    reads the pace anew before each record.
+    """
+
+    pace: float = 0.0
+    """Pause before each record of a chat run."""
+    dbt_pace: float = 0.0
+    """Time a dbt sync spends in each stage."""
+    dialect: Literal["service", "cube"] = "service"
+    """Prefix of the tool names and of the agent's graph node."""
+    development: bool = True
+    """Whether records with the agent's ``thinking`` are sent."""
+    delta_sort: Literal["record", "message"] = "record"
+    """Whether ``sort`` grows with every record or is one number for all records of a message."""
+
+    follow_up: Literal["subscribe", "state"] = "subscribe"
+    """What a request without ``input`` gets while its run is active."""
+    history: Literal["replay", "none"] = "replay"
+    """Whether earlier records are replayed at all, those of earlier turns included."""
+    replay: Literal["before_cutoff", "after_cutoff", "overlap", "none"] = "before_cutoff"
+    """Where a subscription to a run under way gets the records it missed; ``overlap`` repeats the
+    last ``replay_overlap`` records after ``__cutoff__`` without the user echo."""
+    replay_overlap: int = 3
+    replay_form: Literal["folded", "raw"] = "folded"
+    """Whether replayed records of the same id come as one full record or as they were streamed."""
+    submit_says_streaming: bool = False
+    """``isStreaming`` in the ``__cutoff__`` that answers a new message."""
+
+    service_tokens: bool = True
+    """Whether the deployment accepts service tokens."""
+    abort_needs_identity: bool = True
+    """Whether an abort with an API key must name the user, who alone owns the thread."""
+
+    dbt: Literal["full", "start-only"] = "full"
+    start_only_answer: Literal["html", "403", "404", "405"] = "html"
+    """What the dbt sync operations other than the start answer in ``start-only`` mode."""
+    dbt_outcome: Literal["COMPLETED", "FAILED", "UNKNOWN"] = "COMPLETED"
+    """How syncs started from now on end; UNKNOWN never shows in the status, only in the history."""
+    dbt_extra_stage: str | None = None
+    """A stage of an unknown name, walked through after INITIALIZING."""
+
+    token_lacks: tuple[str, ...] = ()
+    """Permissions the management token lacks: ``Admin``, ``SchemaUpdate``, ``SchemaRead``,
+    ``DeploymentRead``, ``ReportRead``; operations needing one of them answer 403."""
+    lists: Literal["cursor", "legacy"] = "cursor"
+    """``legacy``: lists answer ``data`` and ``count`` only and know no cursor."""
+    page_size: int = 50
+    """Items per page where a request names no ``first``."""
+    data_chunk_rows: int = 500
+    """Rows per line of a data API answer."""
+
+    def update(self, changes: dict[str, Any]) -> None:
+        """Apply ``changes``; raises ``ValueError`` naming the setting and the rule."""
+        hints = get_type_hints(type(self))
+        checked = {name: _checked(name, value, hints) for name, value in changes.items()}
+        for name, value in checked.items():
+            setattr(self, name, value)
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "token_lacks": list(self.token_lacks)}
+
+
+SETTING_NAMES = frozenset(field.name for field in fields(Settings))
+
+
+def _checked(name: str, value: Any, hints: dict[str, Any]) -> Any:
+    if name not in SETTING_NAMES:
+        raise ValueError(f"no setting {name!r}; known are {', '.join(sorted(SETTING_NAMES))}")
+    kind = hints[name]
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, get_args(kind)))}")
+        return value
+    if kind is bool:
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} must be true or false")
+        return value
+    if kind in (int, float):
+        least = 1 if kind is int else 0
+        wanted = int if kind is int else (int, float)
+        if isinstance(value, bool) or not isinstance(value, wanted) or value < least:
+            raise ValueError(f"{name} must be a number, at least {least}")
+        return value
+    if kind == tuple[str, ...]:
+        if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+            raise ValueError(f"{name} must be a list of names")
+        return tuple(value)
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"{name} must be a string or null")
+    return value

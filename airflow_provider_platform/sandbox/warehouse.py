@@ -1,0 +1,152 @@
+"""The sample warehouse: a shop's customers, products and orders of 2025, in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+COUNTRIES = {
+    "Germany": "Hamburg",
+    "France": "Lyon",
+    "Austria": "Graz",
+    "Spain": "Málaga",
+    "Poland": "Łódź",
+    "Sweden": "Malmö",
+    "Italy": "Turin",
+    "Portugal": "Porto",
+}
+_SEGMENTS = ("Retail", "Wholesale", "Online")
+_NAMES = ("Müller", "Dubois", "Huber", "García", "Nowak", "Åkesson", "Ricci", "Araújo")
+_PRODUCTS = (
+    ("Espresso machine", "Kitchen", 249.0),
+    ("Coffee grinder", "Kitchen", 89.5),
+    ("Kettle", "Kitchen", 39.9),
+    ("Desk lamp", "Office", 54.0),
+    ("Office chair", "Office", 189.0),
+    ("Standing desk", "Office", 429.0),
+    ("Backpack", "Travel", 74.9),
+    ("Suitcase", "Travel", 119.0),
+    ("Water bottle", "Travel", 18.5),
+    ("Headphones", "Electronics", 159.0),
+    ("Speaker", "Electronics", 99.0),
+    ("Webcam", "Electronics", 69.0),
+)
+_ORDERS = 480
+
+MEMBERS = (
+    ("orders.count", "Number of orders", "number", "count"),
+    ("orders.revenue", "Revenue in euros", "number", "sum"),
+    ("orders.average", "Average order value in euros", "number", "avg"),
+    ("orders.quantity", "Items sold", "number", "sum"),
+    ("orders.month", "Month of the order", "time", None),
+    ("orders.status", "State of the order", "string", None),
+    ("customers.country", "Country of the customer", "string", None),
+    ("customers.segment", "Segment of the customer", "string", None),
+    ("customers.name", "Name of the customer", "string", None),
+    ("products.name", "Name of the product", "string", None),
+    ("products.category", "Category of the product", "string", None),
+)
+
+_SCHEMA = """
+CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, country TEXT, city TEXT, segment TEXT);
+CREATE TABLE products (id INTEGER PRIMARY KEY, name TEXT, category TEXT, price REAL);
+CREATE TABLE orders (
+  id INTEGER PRIMARY KEY, ordered_at TEXT, month TEXT, customer_id INTEGER, product_id INTEGER,
+  quantity INTEGER, amount REAL, status TEXT);
+"""
+
+_READ_ONLY = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 33}
+"""33 is SQLITE_RECURSIVE, which the module names only from Python 3.12 on."""
+_MAX_STEPS = 2_000_000
+
+
+class QueryError(Exception):
+    """The warehouse refused a query; the message is the database's own."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Rows of a query, at most the asked number of them, and how many there were."""
+
+    schema: list[dict[str, str]]
+    rows: list[list[Any]]
+    total_rows: int
+
+
+class Warehouse:
+    """Answers read-only SQL. Used from the server's thread only."""
+
+    def __init__(self) -> None:
+        self._db = sqlite3.connect(":memory:", check_same_thread=False)
+        self._db.executescript(_SCHEMA)
+        self._db.executemany("INSERT INTO customers VALUES (?, ?, ?, ?, ?)", _customers())
+        self._db.executemany(
+            "INSERT INTO products VALUES (?, ?, ?, ?)",
+            [(number, *product) for number, product in enumerate(_PRODUCTS, start=1)],
+        )
+        self._db.executemany("INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _orders())
+        self._db.commit()
+        self._db.set_authorizer(_authorize)
+
+    def query(self, sql: str, *, limit: int) -> Result:
+        """Run one SELECT; raises ``QueryError``. Rows beyond ``limit`` are counted, not kept."""
+        steps = 0
+
+        def guard() -> int:
+            nonlocal steps
+            steps += 1
+            return int(steps > _MAX_STEPS / 1000)
+
+        self._db.set_progress_handler(guard, 1000)
+        try:
+            cursor = self._db.execute(sql)
+            if cursor.description is None:
+                raise QueryError("only queries are allowed")
+            rows = [list(row) for row in cursor.fetchmany(limit)]
+            total = len(rows) + sum(1 for _ in cursor)
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise QueryError(str(error)) from None
+        finally:
+            self._db.set_progress_handler(None, 0)
+        names = [column[0] for column in cursor.description]
+        schema = [
+            {"name": name, "column_type": _column_type([row[index] for row in rows])}
+            for index, name in enumerate(names)
+        ]
+        return Result(schema, rows, total)
+
+
+def _authorize(action: int, *_: str | None) -> int:
+    return sqlite3.SQLITE_OK if action in _READ_ONLY else sqlite3.SQLITE_DENY
+
+
+def _column_type(values: list[Any]) -> str:
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int}:
+        return "Int64"
+    return "Double" if kinds and kinds <= {int, float} else "String"
+
+
+def _customers() -> list[tuple[int, str, str, str, str]]:
+    rows = []
+    for number in range(1, 41):
+        country = list(COUNTRIES)[number % len(COUNTRIES)]
+        name = f"{_NAMES[number % len(_NAMES)]} {number:02d}"
+        rows.append((number, name, country, COUNTRIES[country], _SEGMENTS[number % 3]))
+    return rows
+
+
+def _orders() -> list[tuple[int, str, str, int, int, int, float, str]]:
+    rows = []
+    seed = 12345
+    for number in range(1, _ORDERS + 1):
+        seed = (seed * 1103515245 + 12345) % 2**31  # A fixed generator: the same rows everywhere.
+        customer, product = 1 + (seed >> 8) % 40, 1 + (seed >> 16) % len(_PRODUCTS)
+        quantity = 1 + (seed >> 4) % 5
+        month = f"2025-{1 + (number - 1) * 12 // _ORDERS:02d}"
+        day = f"{month}-{1 + (seed >> 20) % 28:02d}"
+        amount = round(quantity * _PRODUCTS[product - 1][2], 2)
+        status = "returned" if seed % 11 == 0 else "delivered"
+        rows.append((number, day, month, customer, product, quantity, amount, status))
+    return rows

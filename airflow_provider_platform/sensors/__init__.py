@@ -1,0 +1,1 @@
+"""Sensors: one module for each resource of the platform."""

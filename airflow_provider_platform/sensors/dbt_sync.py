@@ -1,0 +1,1 @@
+"""`PlatformDbtSyncSensor`: waits until a dbt sync that something else started has completed."""

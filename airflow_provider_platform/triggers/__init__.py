@@ -1,0 +1,1 @@
+"""Triggers: the waits of deferred tasks, one module for each resource."""

@@ -1,0 +1,125 @@
+"""Triggers that wait for a run at the service: exactly one event ends them, and a kill the run.
+
+A trigger may run twice (a triggerer restarts, another takes over), so it submits nothing. Its
+arguments are stored in the metadata database: ids, limits and a deadline, never a secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent, get_task_states_on_loop
+from airflow_provider_platform.client.errors import (
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformProtocolError,
+    quote_service,
+)
+from airflow_provider_platform.hooks.platform import PlatformHook
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+
+_STOPS: set[asyncio.Task[None]] = set()
+"""Stops under way: the event loop itself keeps no strong reference to a task."""
+
+
+class RemoteRunTrigger(BaseTrigger):
+    """Base of the triggers that follow a run; `run` holds the ids that name it.
+
+    The event is `{"status": "success" | "error" | ..., "run": ids, ...}`; with "error" it carries
+    the error as the client describes it, and whether the run was stopped.
+    """
+
+    def __init__(self, *, platform_conn_id: str, run: dict[str, Any], **limits: Any) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.platform_conn_id = platform_conn_id
+        self.ids = run
+        self.limits = limits
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """The class path and the arguments, as plain JSON."""
+        path = f"{type(self).__module__}.{type(self).__qualname__}"
+        return path, {"platform_conn_id": self.platform_conn_id, "run": self.ids, **self.limits}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Follow the run and tell how it ended."""
+        yield TriggerEvent(await self._event())  # type: ignore[no-untyped-call]
+
+    @abstractmethod
+    async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
+        """Wait for the run; returns the event's own part. Raises PlatformError."""
+
+    @abstractmethod
+    async def stop(self, client: AsyncPlatformClient) -> bool:
+        """Stop the run; False where there was nothing of ours to stop."""
+
+    async def on_kill(self) -> None:
+        """Stop the run of a task that was ended from outside (Airflow 3.3+).
+
+        Airflow repeats the cancel about every second, hence a task of its own, shielded.
+        """
+        if not self.limits.get("cancel_on_kill", True):
+            return
+        stop = asyncio.create_task(self._stop_unless_deferred())
+        _STOPS.add(stop)
+        stop.add_done_callback(_STOPS.discard)
+        await asyncio.shield(stop)
+
+    async def _event(self) -> dict[str, Any]:
+        stopped = False
+        try:
+            async with PlatformHook(self.platform_conn_id).async_client() as client:
+                try:
+                    return {"run": self.ids, **await self.follow(client)}
+                except (PlatformDeadlineError, PlatformProtocolError):
+                    if self.limits.get("cancel_on_kill", True):
+                        stopped = await self._stop_quietly(client)
+                    raise
+        except PlatformError as error:
+            failure = error
+        except Exception as error:
+            self.log.exception("The trigger failed")
+            failure = PlatformError(
+                f"The trigger failed: {type(error).__name__}: {quote_service(error)}"
+            )
+        return {
+            "status": "error",
+            "run": self.ids,
+            "error": failure.to_payload(),
+            "stopped": stopped,
+        }
+
+    async def _stop_unless_deferred(self) -> None:
+        """A trigger is also killed when it moves to another triggerer, or when a new try follows
+        that stops the old run itself: then the task is deferred (again)."""
+        try:
+            state = await get_task_states_on_loop(self.task_instance)
+        except Exception:
+            self.log.warning(
+                "Whether the task still waits could not be looked up: its remote run is left "
+                "alone.",
+                exc_info=True,
+            )
+            return
+        if state == "deferred":
+            self.log.info("The task waits elsewhere or again: its remote run is left alone.")
+            return
+        try:
+            async with PlatformHook(self.platform_conn_id).async_client() as client:
+                await self._stop_quietly(client)
+        except PlatformError as error:
+            self.log.warning("The remote run could not be stopped: %s", error)
+
+    async def _stop_quietly(self, client: AsyncPlatformClient) -> bool:
+        try:
+            stopped = await self.stop(client)
+        except PlatformError as error:
+            self.log.warning("The remote run could not be stopped: %s", error)
+            return False
+        self.log.info("The remote run was %s.", "stopped" if stopped else "not ours to stop")
+        return stopped

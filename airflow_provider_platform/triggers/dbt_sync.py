@@ -1,0 +1,41 @@
+"""`PlatformDbtSyncTrigger`: waits until a dbt sync has ended."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.client.dbt_run import DbtSyncStage, SyncPatience, wait
+from airflow_provider_platform.client.dbt_sync import CANCEL_DBT_SYNC
+from airflow_provider_platform.client.errors import quote_service
+from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+
+
+class PlatformDbtSyncTrigger(RemoteRunTrigger):
+    """Waits for a dbt sync; `run` holds `deployment_id` and `sync_job_id`, `deadline` is in Unix
+    time. The event is `{"status": "success", "outcome": {...}}`."""
+
+    async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
+        patience = SyncPatience(
+            deadline=float(self.limits["deadline"]),
+            poll_interval=float(self.limits["poll_interval"]),
+        )
+        program = wait(self.ids["deployment_id"], self.ids["sync_job_id"], patience, client.clock)
+        outcome = await client.run(program, self._tell)
+        if outcome is None:
+            raise RuntimeError("a wait ends with an outcome")
+        return {"status": "success", "outcome": asdict(outcome)}
+
+    async def stop(self, client: AsyncPlatformClient) -> bool:
+        await client.run(
+            CANCEL_DBT_SYNC(
+                deployment_id=self.ids["deployment_id"], sync_job_id=self.ids["sync_job_id"]
+            )
+        )
+        return True
+
+    def _tell(self, event: DbtSyncStage) -> None:
+        self.log.info("%s", quote_service(f"dbt sync: {event.status} {event.message}"))

@@ -1,0 +1,190 @@
+"""The provider metadata: valid for Airflow, true to what the package holds, cheap to read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import airflow
+import pytest
+from jsonschema import Draft7Validator
+
+from airflow_provider_platform import connection_form
+from airflow_provider_platform.client.config import SERVICE_TOKEN_HEADERS, PlatformConfig
+from airflow_provider_platform.get_provider_info import get_provider_info
+
+INFO = get_provider_info()
+PACKAGE = Path(str(import_module("airflow_provider_platform").__file__)).parent
+FLOORS = ("hooks", "operators", "sensors", "triggers")
+[CONNECTION_TYPE] = INFO["connection-types"]
+
+
+def airflow_schema(name: str) -> dict[str, object]:
+    schema: dict[str, object] = json.loads((Path(airflow.__file__).parent / name).read_text())
+    return schema
+
+
+def test_the_metadata_is_what_the_installed_airflow_accepts() -> None:
+    errors = Draft7Validator(airflow_schema("provider_info.schema.json")).iter_errors(INFO)
+    assert [error.message for error in errors] == []
+
+
+@pytest.mark.skipif(
+    "conn-fields"
+    not in airflow_schema("provider.yaml.schema.json")["properties"]["connection-types"]["items"][  # type: ignore[index]
+        "properties"
+    ],
+    reason="this Airflow reads the form from the hook",
+)
+def test_the_form_is_what_the_installed_airflow_accepts() -> None:
+    schema = airflow_schema("provider.yaml.schema.json")["properties"]["connection-types"]  # type: ignore[index]
+    errors = Draft7Validator(schema).iter_errors(INFO["connection-types"])
+    assert [error.message for error in errors] == []
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_every_module_of_a_floor_is_listed(floor: str) -> None:
+    [listed] = INFO[floor]
+    there = {
+        f"airflow_provider_platform.{floor}.{file.stem}"
+        for file in (PACKAGE / floor).glob("[!_]*.py")
+    }
+    assert set(listed["python-modules"]) == there
+
+
+def test_every_named_class_is_there() -> None:
+    [decorator] = INFO["task-decorators"]
+    assert decorator["class-name"] == decorator["path"]
+    named = [CONNECTION_TYPE["hook-class-name"], decorator["class-name"], *INFO["extra-links"]]
+    for path in named:
+        module, _, name = path.rpartition(".")
+        assert hasattr(import_module(module), name), path
+
+
+def test_the_connection_type_is_the_hooks() -> None:
+    from airflow_provider_platform.hooks.platform import PlatformHook
+
+    assert CONNECTION_TYPE["connection-type"] == PlatformHook.conn_type
+    assert CONNECTION_TYPE["hook-name"] == PlatformHook.hook_name
+
+
+def test_the_form_has_every_setting_and_no_other() -> None:
+    built_from_standard_fields = {"management_url", "management_token"}
+    settings = set(PlatformConfig.model_fields) - built_from_standard_fields
+    assert set(CONNECTION_TYPE["conn-fields"]) == settings == connection_form.EXTRA_NAMES
+
+
+def test_every_field_can_be_left_empty() -> None:
+    for name, field in CONNECTION_TYPE["conn-fields"].items():
+        assert "null" in field["schema"]["type"], name
+
+
+def test_defaults_of_the_form_are_those_of_the_configuration() -> None:
+    for field in connection_form.EXTRA_FIELDS:
+        if field.default is not None:
+            assert field.default == PlatformConfig.model_fields[field.name].default, field.name
+    assert connection_form.EXTRA_FIELDS[3].choices == SERVICE_TOKEN_HEADERS
+
+
+def test_secrets_are_hidden_by_the_form_and_by_the_rest_api() -> None:
+    from airflow.sdk.log import redact  # type: ignore[attr-defined]
+
+    for field in connection_form.EXTRA_FIELDS:
+        shown = redact({field.name: "canary"})[field.name]
+        assert (shown == "***") == (field.kind == "secret"), field.name
+
+
+def test_the_port_is_not_hidden() -> None:
+    # Without a port the Test button of Airflow 3.3 is refused.
+    assert "port" not in CONNECTION_TYPE["ui-field-behaviour"]["hidden-fields"]
+
+
+def test_reading_the_metadata_imports_next_to_nothing() -> None:
+    code = (
+        "import sys\n"
+        "from airflow_provider_platform.get_provider_info import get_provider_info\n"
+        "get_provider_info()\n"
+        "heavy = {'airflow', 'httpx', 'pydantic', 'starlette', 'tenacity'}\n"
+        "print(sorted(heavy & {name.partition('.')[0] for name in sys.modules}))\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_airflow_finds_the_provider_and_its_connection_type() -> None:
+    from airflow.providers_manager import ProvidersManager
+
+    manager = ProvidersManager()
+    assert "airflow-provider-platform" in manager.providers
+    hook = manager.hooks["platform"]
+    assert hook is not None
+    assert hook.hook_name == "Analytics Platform"
+    assert hook.connection_id_attribute_name == "platform_conn_id"
+    assert hook.connection_testable
+
+
+def test_airflow_finds_the_task_decorator() -> None:
+    from airflow.sdk import task
+
+    assert callable(task.platform_chat)  # type: ignore[attr-defined]
+
+
+def test_without_wtforms_the_hook_has_no_widgets() -> None:
+    if find_spec("wtforms"):
+        pytest.skip("WTForms is installed here")
+    from airflow_provider_platform.hooks.platform import PlatformHook
+
+    assert PlatformHook.get_connection_form_widgets() == {}
+
+
+def test_the_hook_declares_the_form_itself() -> None:
+    from airflow_provider_platform.hooks.platform import PlatformHook
+
+    # Airflow 3.1 passes over what a hook inherits.
+    assert {"get_connection_form_widgets", "get_ui_field_behaviour"} <= set(vars(PlatformHook))
+    behaviour = PlatformHook.get_ui_field_behaviour()
+    assert behaviour["relabeling"] == CONNECTION_TYPE["ui-field-behaviour"]["relabeling"]
+    assert behaviour["hidden_fields"] == CONNECTION_TYPE["ui-field-behaviour"]["hidden-fields"]
+
+
+class TestFormOfTheApiServer:
+    """What the API server hands to the browser, by its own service."""
+
+    @pytest.fixture(scope="class")
+    def form(self) -> dict[str, dict[str, object]]:
+        """The extra fields of the connection type as JSON, in a process of its own: the service
+        puts stand-ins for WTForms into `sys.modules` for good."""
+        code = (
+            "import json\n"
+            "from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService\n"
+            "[meta] = [m for m in HookMetaService.hook_meta_data()"
+            " if m.connection_type == 'platform']\n"
+            "print('FORM' + meta.model_dump_json())\n"
+        )
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        [line] = [line for line in run.stdout.splitlines() if line.startswith("FORM")]
+        found: dict[str, dict[str, object]] = json.loads(line.removeprefix("FORM"))
+        return found
+
+    def test_the_standard_fields_have_their_labels(self, form: dict[str, dict[str, object]]) -> None:
+        if not form["standard_fields"]:
+            pytest.skip("this Airflow shows no form without WTForms")
+        fields: dict[str, dict[str, object]] = form["standard_fields"]  # type: ignore[assignment]
+        assert fields["host"]["title"] == "Management API address"
+        assert fields["password"]["title"] == "Management token"
+        assert fields["url_schema"]["hidden"] is True
+
+    def test_every_setting_is_a_field_in_order(self, form: dict[str, dict[str, object]]) -> None:
+        if not form["extra_fields"]:
+            pytest.skip("this Airflow shows no form without WTForms")
+        assert list(form["extra_fields"]) == [field.name for field in connection_form.EXTRA_FIELDS]
+        for field in connection_form.EXTRA_FIELDS:
+            schema: dict[str, object] = form["extra_fields"][field.name]["schema"]  # type: ignore[index]
+            assert schema["title"] == field.label
+            assert (schema.get("format") == "password") == (field.kind == "secret")
+            assert schema.get("enum") == (list(field.choices) or None)
