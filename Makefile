@@ -30,7 +30,7 @@ test: .venv ## the fast tests (ARGS="-k chat" for some of them)
 
 .PHONY: test-3.0
 test-3.0: .venv-3.0 ## the unit tests on Airflow 3.0, the oldest supported release
-	@$(IN_PROJECT) $(PYTHON_3_0) -m pytest -n $(WORKERS) $(ARGS) tests/unit
+	@$(IN_PROJECT) $(PYTHON_3_0) -m pytest -n $(WORKERS) $(ARGS) tests/unit tests/demo
 
 .PHONY: test-system
 test-system: .venv ## the tests on a running scheduler, API server and triggerer (REPEAT=3 repeats them)

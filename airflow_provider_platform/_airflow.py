@@ -13,11 +13,19 @@ from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factor
 from airflow.sdk.definitions._internal.types import SET_DURING_EXECUTION, ArgNotSet
 
 if TYPE_CHECKING:
-    from airflow.sdk import BaseHook, Connection, Context, conf
+    from airflow.sdk import (
+        BaseHook,
+        Connection,
+        Context,
+        ObjectStoragePath,
+        PokeReturnValue,
+        conf,
+    )
     from airflow.sdk.bases.decorator import TaskDecorator, determine_kwargs
     from airflow.sdk.exceptions import (
         AirflowException,
         AirflowFailException,
+        AirflowSensorTimeout,
         AirflowSkipException,
         TaskDeferralError,
         TaskDeferralTimeout,
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "AirflowException": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "AirflowFailException": ("airflow.sdk.exceptions", "airflow.exceptions"),
+    "AirflowSensorTimeout": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "AirflowSkipException": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "TaskDeferralError": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "TaskDeferralTimeout": ("airflow.sdk.exceptions", "airflow.exceptions"),
@@ -34,6 +43,8 @@ _PLACES = {
     "BaseTrigger": ("airflow.triggers.base",),
     "Connection": ("airflow.sdk",),
     "Context": ("airflow.sdk",),
+    "ObjectStoragePath": ("airflow.sdk",),
+    "PokeReturnValue": ("airflow.sdk",),
     "TaskDecorator": ("airflow.sdk.bases.decorator",),
     "TriggerEvent": ("airflow.triggers.base",),
     "conf": ("airflow.sdk", "airflow.configuration"),
@@ -44,6 +55,7 @@ __all__ = [
     "SET_DURING_EXECUTION",
     "AirflowException",
     "AirflowFailException",
+    "AirflowSensorTimeout",
     "AirflowSkipException",
     "ArgNotSet",
     "BaseHook",
@@ -54,6 +66,8 @@ __all__ = [
     "Connection",
     "Context",
     "DecoratedOperator",
+    "ObjectStoragePath",
+    "PokeReturnValue",
     "TaskDeferralError",
     "TaskDecorator",
     "TaskDeferralTimeout",

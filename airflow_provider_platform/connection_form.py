@@ -7,6 +7,7 @@ Airflow's API server loads it to list the providers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,7 +28,11 @@ _JSON_TYPES: dict[Kind, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class FormField:
-    """One field of the form that is kept in the connection's `extra`, under its own name."""
+    """One field of the form that is kept in the connection's `extra`, under its own name.
+
+    `template` is what an object's editor shows at first: Airflow's editor formats its text again
+    as soon as it is valid JSON, and whoever types a new object is thrown out of it.
+    """
 
     name: str
     label: str
@@ -35,6 +40,7 @@ class FormField:
     section: str
     kind: Kind = "text"
     default: str | int | bool | None = None
+    template: Mapping[str, str] | None = None
     choices: tuple[str, ...] = ()
     minimum: int | None = None
     maximum: int | None = None
@@ -49,6 +55,8 @@ class FormField:
             schema["format"] = "password"
         if self.choices:
             schema["enum"] = list(self.choices)
+        if self.template is not None:
+            schema["default"] = dict(self.template)
         for keyword in ("default", "minimum", "maximum"):
             value = getattr(self, keyword)
             if value is not None:
@@ -89,7 +97,7 @@ EXTRA_FIELDS: tuple[FormField, ...] = (
     ),
     FormField(
         name="chat_service_header",
-        label="Header of the chat service token",
+        label="Service token header",
         description="The header that your platform reads the service token from.",
         section=_CHAT,
         choices=("X-Service-Auth-Token", "X-Cube-Auth-Token"),
@@ -99,12 +107,13 @@ EXTRA_FIELDS: tuple[FormField, ...] = (
         name="session_settings",
         label="Session settings",
         description=(
-            "Who the agent acts for, with an API key. A JSON object with exactly one of externalId "
-            '(lowercase, no spaces) and internalId, as in {"externalId": "nightly"}. Not used with '
-            "a service token."
+            "Who the agent acts for, with an API key: enter an externalId (lowercase, no spaces) "
+            'between the quotes, or paste another JSON object, as {"internalId": '
+            '"ann@example.com"}. Not used with a service token.'
         ),
         section=_CHAT,
         kind="object",
+        template={"externalId": ""},
     ),
     FormField(
         name="deployment_id",
@@ -131,7 +140,7 @@ EXTRA_FIELDS: tuple[FormField, ...] = (
     ),
     FormField(
         name="stream_idle_timeout",
-        label="Silence on a chat stream (seconds)",
+        label="Chat silence limit (seconds)",
         description="A stream that is silent for longer is taken for dead and connected again.",
         section=_PATIENCE,
         kind="integer",
@@ -169,9 +178,11 @@ EXTRA_FIELDS: tuple[FormField, ...] = (
         name="proxy",
         label="Proxy",
         description=(
-            "As http://proxy.example.com:3128. When empty, the proxy settings of the machine hold."
+            "As http://proxy.example.com:3128. When empty, the proxy settings of the machine hold. "
+            "Hidden, because it may hold a password."
         ),
         section=_NETWORK,
+        kind="secret",
     ),
     FormField(
         name="allow_http",
@@ -192,8 +203,8 @@ HIDDEN_FIELDS = ("login", "schema")
 LABELS = {
     "host": "Management API address",
     "password": "Management token",
-    # Airflow's Test button sends port 0 for an empty field and then refuses the difference.
-    "port": "Port (443; the Test button needs one)",
+    # Airflow's Test button sends 0 for an empty port and then refuses the difference.
+    "port": "Port (443 for Test)",
 }
 PLACEHOLDERS = {
     "host": "https://acme.example.com/api",

@@ -7,7 +7,8 @@ whoever allows it by name.
 from __future__ import annotations
 
 import ipaddress
-from urllib.parse import SplitResult, urlsplit
+import re
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from airflow_provider_platform.client.errors import PlatformConfigError
 
@@ -65,11 +66,10 @@ def split_address(text: str, *, field: str, port: int | None, allow_http: bool) 
     if "?" in address or "#" in address:
         raise refuse("must not contain a query or a fragment")
     hostname = parts.hostname or ""
-    if not hostname or "%" in hostname:
-        raise refuse("names no host")
-    segments = parts.path.strip("/").split("/") if parts.path.strip("/") else []
-    decoded = [segment.replace("%2e", ".").replace("%2E", ".") for segment in segments]
-    if any(segment in ("", ".", "..") for segment in decoded) or parts.path.startswith("//"):
+    if not _is_host(hostname) or parts.netloc.endswith(":"):
+        raise refuse("names no host, as in https://acme.example.com")
+    path = parts.path.removeprefix("/").removesuffix("/")
+    if path and has_relative_steps(path):
         raise refuse("must not contain empty or relative path segments")
     if scheme == "http" and not allow_http and not is_loopback(hostname):
         raise refuse(
@@ -83,6 +83,25 @@ def split_address(text: str, *, field: str, port: int | None, allow_http: bool) 
     if chosen is not None and chosen != DEFAULT_PORTS[scheme]:
         netloc = f"{netloc}:{chosen}"
     return SplitResult(scheme, netloc, parts.path, "", "")
+
+
+def has_relative_steps(path: str) -> bool:
+    """Whether a path (without its outer slashes) has an empty segment or leads elsewhere by `.`
+    or `..`, encoded ones included."""
+    return any(
+        not segment or any(part in (".", "..") for part in re.split(r"[/\\]", unquote(segment)))
+        for segment in path.split("/")
+    )
+
+
+def _is_host(hostname: str) -> bool:
+    if ":" in hostname:
+        return "%" not in hostname
+    try:
+        name = hostname.removesuffix(".").encode("idna").decode()
+    except UnicodeError:
+        return False
+    return re.fullmatch(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?", name) is not None
 
 
 def is_loopback(hostname: str) -> bool:

@@ -31,6 +31,11 @@ def new_message_id(now: float | None = None) -> str:
     return f"{microseconds}-message"
 
 
+def is_message_id(text: str) -> bool:
+    """Whether an id is one that a client chose, as `new_message_id` does."""
+    return _MESSAGE_ID.fullmatch(text) is not None
+
+
 def input_digest(text: str) -> str:
     """SHA-256 of a prompt; it stands for the prompt where that must not be stored."""
     return hashlib.sha256(text.strip().encode("utf-8", "surrogatepass")).hexdigest()
@@ -56,7 +61,7 @@ class ChatRequest(InputModel):
     @field_validator("message_id")
     @classmethod
     def _message_id_is_well_formed(cls, value: str | None) -> str | None:
-        if value is not None and not _MESSAGE_ID.fullmatch(value):
+        if value is not None and not is_message_id(value):
             raise ValueError("must be a Unix time in milliseconds (13 digits or more) + '-message'")
         return value
 

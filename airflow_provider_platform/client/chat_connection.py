@@ -15,7 +15,8 @@ A follow-up request may replay our own run before or after the mark, or not at a
 - Our echo restarts the fold: what follows is the run from its beginning, so a replay changes
   nothing. A connection that then breaks before it told as much as was known gives way to that.
 - On a connection without echo, deltas up to the highest sequence number known before it are
-  repeats; within one connection no delta is ever dropped.
+  repeats, unless that connection has replaced their record; within one connection no delta is
+  ever dropped.
 - Only the service ends a run: `__state__`, `__aborted__`, an error object. `__suspended__` is a
   pause. A connection that ends without one of these is broken, however cleanly it was closed.
 
@@ -24,11 +25,11 @@ This class is fed parsed records and does no I/O; `ChatRun` owns it, one for eac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat_records import ThreadMessages, read_messages
+from airflow_provider_platform.client.chat_records import ThreadMessages, is_delta, read_messages
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.chat_run import ChatRun
@@ -47,14 +48,16 @@ class End(Enum):
 class ChatConnection:
     """What one connection has told so far.
 
-    `submits` says that the request carried `input`. `end` stays None until the service ends the
-    stream; `error` holds its words where it did so with an error. `streaming` is what the mark
-    said of the thread, `state_streaming` what the end said. `complete` means that nothing more is
-    worth reading.
+    `submits` says that the request carried `input`, `first` that nothing was known of the run
+    before. `end` stays None until the service ends the stream; `error` holds its words where it did
+    so with an error. `streaming` is what the mark said of the thread, `state_streaming` what the
+    end said. `in_part` says that records of the run came without its beginning. `complete` means
+    that nothing more is worth reading.
     """
 
     run: ChatRun
     submits: bool
+    first: bool
     known_up_to: float | None
     cutoff: bool = False
     echo: bool = False
@@ -66,18 +69,22 @@ class ChatConnection:
     error: Any = None
     messages: ThreadMessages | None = None
     last_user_id: str | None = None
+    records: int = 0
     user_records: int = 0
     complete: bool = False
     stray_abort: bool = False
     usage_seen: bool = False
+    in_part: bool = False
+    replaced: set[str] = field(default_factory=set)
 
     def take(self, record: Any) -> None:
         """Take one parsed line. Kinds that are not known are passed over."""
+        self.records += 1
         if not isinstance(record, dict):
             return
         record_id = record.get("id")
-        if "error" in record and ("jsonrpc" in record or not isinstance(record_id, str)):
-            self._take_error(record["error"])
+        if is_error(record):
+            self._take_error(record)
         elif record_id == "__cutoff__":
             self._take_cutoff(record)
         elif record_id == "__state__":
@@ -85,24 +92,39 @@ class ChatConnection:
         elif record_id == "__aborted__":
             self._take_abort()
         elif record_id == "__suspended__":
-            self.suspended = self.suspended or self.ours or not self.cutoff
+            self._take_suspension()
         elif record_id == "__usage__":
             self._take_usage(record)
         elif record.get("role") == "user":
             self._take_user(record)
-        elif record.get("role") == "assistant" and not str(record_id).startswith("__"):
-            self._take_assistant(record)
+        elif (
+            record.get("role") == "assistant"
+            and isinstance(record_id, str)
+            and not record_id.startswith("__")
+        ):
+            self._take_assistant(record_id, record)
 
-    def finish(self) -> None:
+    def finish(self, *, clean: bool) -> None:
         """The stream ended; what was waiting for its context is settled."""
-        if self.stray_abort and self.end is None and not self.cutoff:
+        if self.stray_abort and clean and self.end is None and self._is_bare:
             self.end = End.ABORTED
 
-    def _take_error(self, error: Any) -> None:
-        if not error or self.end is not None:
+    @property
+    def _is_bare(self) -> bool:
+        """Whether nothing has told which turn the stream speaks of."""
+        return not self.cutoff and not self.user_records
+
+    @property
+    def passed_by(self) -> bool:
+        """Whether the thread has told of a later turn than ours."""
+        return self.echo and self.last_user_id != self.run.message_id
+
+    def _take_error(self, record: dict[str, Any]) -> None:
+        if self.end is not None:
             return
-        self.error = error
-        self.end = End.RPC_ERROR if isinstance(error, dict) else End.ERROR
+        self.error = record["error"]
+        coded = isinstance(self.error, dict) and "code" in self.error
+        self.end = End.RPC_ERROR if coded or "jsonrpc" in record else End.ERROR
         self.complete = True
 
     def _take_cutoff(self, record: dict[str, Any]) -> None:
@@ -132,11 +154,19 @@ class ChatConnection:
         if self.ours and self.end is None:
             self.end = End.ABORTED
             self.complete = True
-        elif not self.cutoff:
+        elif self._is_bare:
             self.stray_abort = True
 
+    def _take_suspension(self) -> None:
+        """Only our run's suspension counts, as with an abort."""
+        if self.ours:
+            self.suspended = True
+            self._accept_after_cutoff()
+        elif self._is_bare:
+            self.suspended = True
+
     def _take_usage(self, record: dict[str, Any]) -> None:
-        if not self.ours and self.end is None:
+        if not self.ours and not (self.end is not None and self._is_bare):
             return
         usage = record.get("usage")
         plain = {k: v for k, v in record.items() if k not in _RECORD_FIELDS}
@@ -154,14 +184,33 @@ class ChatConnection:
             self.known_up_to = None
             self.run.take_echo()
 
-    def _take_assistant(self, record: dict[str, Any]) -> None:
+    def _take_assistant(self, record_id: str, record: dict[str, Any]) -> None:
         if not self.ours or self.end is not None:
             return
-        if self.cutoff and (self.submits or self.echo):
+        self._accept_after_cutoff()
+        if not self.run.accepted:
+            return
+        self.suspended = False
+        self.in_part = not (self.first or self.echo)
+        known_up_to = None if record_id in self.replaced else self.known_up_to
+        if not is_delta(record):
+            self.replaced.add(record_id)
+        self.run.take_assistant(record, known_up_to=known_up_to)
+
+    def _accept_after_cutoff(self) -> None:
+        """What follows the mark shows that our message is processed: in answer to our prompt, or
+        in a thread that nobody else writes to."""
+        if self.cutoff and (self.submits or self.echo or not self.run.thread_given):
             self.run.accepted = True
-        if self.run.accepted:
-            self.suspended = False
-            self.run.take_assistant(record, known_up_to=self.known_up_to)
+
+
+def is_error(record: dict[str, Any]) -> bool:
+    """Whether a record is an error object: `{"error": ...}`, or one of JSON-RPC."""
+    if record.get("error") is None:
+        return False
+    record_id = record.get("id")
+    is_message = isinstance(record_id, str) and ("role" in record or record_id.startswith("__"))
+    return "jsonrpc" in record or not is_message
 
 
 _RECORD_FIELDS = {"id", "role", "sort", "isDelta", "isInProcess", "graphPath", "content"}

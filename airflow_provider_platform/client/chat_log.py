@@ -8,8 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_platform.client.chat import ChatResult
-from airflow_provider_platform.client.chat_program import Waiting
-from airflow_provider_platform.client.chat_run import Accepted, StageChanged, ToolCallEnded
+from airflow_provider_platform.client.chat_events import (
+    Accepted,
+    StageChanged,
+    ToolCallEnded,
+    Waiting,
+)
 from airflow_provider_platform.client.errors import quote_service
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from airflow_provider_platform.client.answers import rpc_message
 from airflow_provider_platform.client.chat import STREAM_IN_PROGRESS, ChatRequest
+from airflow_provider_platform.client.chat_events import Waiting
 from airflow_provider_platform.client.chat_run import ChatRun, Verdict
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
@@ -61,13 +62,6 @@ class Patience:
     if_thread_busy: Literal["wait", "fail"] = "wait"
 
 
-@dataclass(frozen=True)
-class Waiting:
-    """The message was not processed because its thread is busy; it is sent again later."""
-
-    seconds: float
-
-
 def ask(
     run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock, *, whole: bool
 ) -> Program[bool]:
@@ -79,11 +73,16 @@ def ask(
     """
     failures = 0
     absent = 0
+    reloaded = False
     while True:
         _check_deadline(run, patience, clock)
+        failure: PlatformError | None = None
         try:
-            verdict = yield from _converse(run, request.to_json(), patience, clock, whole=whole)
+            verdict = yield from _converse(
+                run, _prompt_body(run, request), patience, clock, whole=whole
+            )
         except PlatformError as error:
+            failure = error
             verdict = yield from _after_refusal(run, error)
             if verdict is None:
                 failures += 1
@@ -93,25 +92,31 @@ def ask(
                 continue
         if verdict is None:
             return False
+        if verdict is Verdict.REFUSED and not reloaded:
+            reloaded = True
+            if (yield ReloadCredentials()):
+                continue
         if verdict is Verdict.BUSY and not run.accepted:
             if patience.if_thread_busy == "fail":
                 raise _busy(run)
             yield Notify(Waiting(patience.poll_interval))
             yield from _pause(patience.poll_interval, patience, clock)
             continue
-        if run.accepted or verdict in _FINAL_VERDICTS:
-            return (yield from _conclude(run, request, verdict, patience, clock, whole=whole))
+        if verdict in _FINAL_VERDICTS or (run.accepted and verdict is Verdict.OVER):
+            return _settled(run, verdict)
         if run.chat_id is None:
-            raise _unseen(run)
-        found = yield from look_up(run, request, patience, clock)
-        if found:
+            raise _unseen(run, failure)
+        if failure is not None:
+            yield from _pause(pause_after(failure, 1), patience, clock)
+        if run.accepted or (yield from look_up(run, request, patience, clock)):
             return (yield from follow(run, request, patience, clock)) if whole else False
         absent += 1
         if absent >= patience.max_attempts:
-            raise ChatNoAnswerError(
+            raise failure or ChatNoAnswerError(
                 f"{run}: the service took the message {absent} times and its thread does not hold "
                 "it. Nothing is running."
             )
+        yield from _pause(pause_after(failure, absent), patience, clock)
 
 
 def follow(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock) -> Program[bool]:
@@ -121,46 +126,37 @@ def follow(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock)
     errors of the run's end. Five reconnects in a row that reach nothing raise the last error.
     """
     futile = 0
+    stalled = 0
     resumed = False
     reloaded = False
     while True:
         _check_deadline(run, patience, clock)
-        failure: PlatformError | None = None
-        verdict: Verdict | None = Verdict.BROKEN
-        try:
-            body = request.follow(_thread(run))
-            verdict = yield from _converse(run, body, patience, clock, whole=True, submits=False)
-        except PlatformError as error:
-            failure = error
-            if _is_busy(error):
-                verdict = Verdict.BUSY
-            elif isinstance(error, PlatformAuthenticationError):
-                verdict = Verdict.REFUSED
-            elif not is_transient(error):
-                raise
-        if verdict is Verdict.REFUSED and not reloaded:
-            reloaded = True
-            if (yield ReloadCredentials()):
+        verdict, failure = yield from _look(run, request, patience, clock, whole=True)
+        if verdict is Verdict.REFUSED:
+            if not reloaded and (yield ReloadCredentials()):
+                reloaded = True
                 continue
-        if verdict is Verdict.REFUSED and failure is not None:
-            raise failure
-        if verdict is Verdict.SUSPENDED and (run.progressed or not resumed):
+            raise failure or _ending(run, verdict)
+        reloaded = False
+        heard = failure is None and (run.grew or run.goes_on)
+        stalled = 0 if failure is None and run.grew else stalled + 1
+        if verdict is Verdict.SUSPENDED and (run.grew or not resumed):
             resumed = True
             yield from _pause(patience.poll_interval, patience, clock)
-        elif verdict in (Verdict.BUSY, Verdict.GOING_ON, Verdict.ABSENT, Verdict.UNCLEAR):
+        elif verdict in (Verdict.BUSY, Verdict.GOING_ON):
             futile = 0
-            reloaded = False
             yield from _pause(patience.poll_interval, patience, clock)
         elif verdict is Verdict.BROKEN:
-            futile = 0 if failure is None and run.progressed else futile + 1
+            futile = 0 if heard else futile + 1
             if futile >= FUTILE_RECONNECTS:
                 raise failure or PlatformTransportError(
                     f"{run}: {futile} connections in a row ended without anything new. The run "
                     "may go on at the service; a retry takes it up again."
                 )
-            reloaded = False
-            yield from _pause(pause_after(failure, futile), patience, clock)
+            yield from _pause(pause_after(failure, stalled), patience, clock)
         else:
+            if verdict is Verdict.OVER and run.told_in_part:
+                yield from _read_whole(run, request, patience, clock)
             return _settled(run, verdict)
 
 
@@ -180,13 +176,9 @@ def look_at_end(
     run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock
 ) -> Program[bool]:
     """Look once at an accepted run: whether it is over. Raises the error that it ended with."""
-    try:
-        body = request.follow(_thread(run))
-        verdict = yield from _converse(run, body, patience, clock, whole=True, submits=False)
-    except PlatformError as error:
-        if is_transient(error) or _is_busy(error):
-            return False
-        raise
+    verdict, failure = yield from _look(run, request, patience, clock, whole=True)
+    if verdict is Verdict.REFUSED and failure is not None:
+        raise failure
     ended = verdict is Verdict.OVER or verdict in _FINAL_VERDICTS
     return _settled(run, verdict) if ended else False
 
@@ -197,38 +189,66 @@ def look_up(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock
     Raises PlatformOutcomeUnknownError where the thread cannot tell.
     """
     futile = 0
+    reloaded = False
     while True:
         _check_deadline(run, patience, clock)
-        failure: PlatformError | None = None
-        verdict: Verdict | None = Verdict.BROKEN
-        try:
-            body = request.follow(_thread(run))
-            verdict = yield from _converse(run, body, patience, clock, whole=False, submits=False)
-        except PlatformError as error:
-            if not is_transient(error) and not _is_busy(error):
-                raise
-            failure = error
+        verdict, failure = yield from _look(run, request, patience, clock, whole=False)
         if run.accepted:
             return True
-        if verdict is Verdict.ABSENT:
+        if verdict is Verdict.REFUSED and not reloaded:
+            reloaded = True
+            if (yield ReloadCredentials()):
+                continue
+        if verdict in _FINAL_VERDICTS:
+            raise failure or _ending(run, verdict)
+        if verdict in (Verdict.ABSENT, Verdict.SUSPENDED):
             return False
         if verdict is Verdict.UNCLEAR:
             raise PlatformOutcomeUnknownError(
                 f"{run}: the answer to the prompt was lost, and the thread does not tell whether "
-                "its last message is this one or an earlier one with the same words. Look at the "
+                "it holds this message or only an earlier one with the same words. Look at the "
                 "thread; clear the task to ask anew."
             )
-        if verdict in _FINAL_VERDICTS:
-            _settled(run, verdict)
-        if verdict is Verdict.BROKEN:
-            futile += 1
-            if futile >= FUTILE_RECONNECTS:
-                raise failure or _unseen(run)
+        futile = futile + 1 if verdict is Verdict.BROKEN else 0
+        if futile >= FUTILE_RECONNECTS:
+            raise failure or _unseen(run)
         pause = pause_after(failure, futile) if futile else patience.poll_interval
         yield from _pause(pause, patience, clock)
 
 
 _FINAL_VERDICTS = (Verdict.ABORTED, Verdict.FAILED, Verdict.REFUSED)
+
+
+def _look(
+    run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock, *, whole: bool
+) -> Program[tuple[Verdict | None, PlatformError | None]]:
+    """One request without `input`: what it told, and the error that kept it from telling more.
+
+    Raises the errors that asking again cannot mend.
+    """
+    body = request.follow(_thread(run))
+    try:
+        verdict = yield from _converse(run, body, patience, clock, whole=whole, submits=False)
+    except PlatformError as error:
+        if is_busy(error):
+            return Verdict.BUSY, error
+        if isinstance(error, PlatformAuthenticationError):
+            return Verdict.REFUSED, error
+        if not is_transient(error):
+            raise
+        return Verdict.BROKEN, error
+    return verdict, None
+
+
+def _read_whole(
+    run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock
+) -> Program[None]:
+    """Read a thread whose run is over, for what was lost between connections; once, because what
+    is known already is a result too."""
+    try:
+        yield from _look(run, request, patience, clock, whole=True)
+    except PlatformError:
+        return
 
 
 def _converse(
@@ -268,18 +288,21 @@ def _converse(
                 ended = now
             if run.told_all:
                 break
-            if not whole and run.accepted and not run.told_end:
+            if not whole and run.can_be_followed and not run.told_end:
                 yield CloseStream()
                 return None
     except PlatformTransportError:
-        clean = False
+        pass  # broken: the verdict says what that means
+    except PlatformError:
+        run.disconnect(clean=False)
+        raise
     yield CloseStream()
     return run.disconnect(clean=clean)
 
 
 def _after_refusal(run: ChatRun, error: PlatformError) -> Program[Verdict | None]:
     """What the failure to open a stream for the prompt means: a verdict, None to send again."""
-    if _is_busy(error):
+    if is_busy(error):
         return Verdict.BUSY
     if isinstance(error, PlatformAuthenticationError) and (yield ReloadCredentials()):
         return None
@@ -292,37 +315,33 @@ def _after_refusal(run: ChatRun, error: PlatformError) -> Program[Verdict | None
     return Verdict.BROKEN
 
 
-def _conclude(
-    run: ChatRun,
-    request: ChatRequest,
-    verdict: Verdict,
-    patience: Patience,
-    clock: Clock,
-    *,
-    whole: bool,
-) -> Program[bool]:
-    """Go on from the connection that submitted: end here, or follow."""
-    if verdict in (*_FINAL_VERDICTS, Verdict.OVER):
-        return _settled(run, verdict)
-    if not whole:
-        return False
-    return (yield from follow(run, request, patience, clock))
-
-
 def _settled(run: ChatRun, verdict: Verdict | None) -> bool:
-    """True for a run that is over, else the error that ended it."""
-    said = quote_service(run.failed_with or "no text").removesuffix(".")
+    """True for a run that is over; raises the error that ended it otherwise."""
     if verdict is Verdict.OVER:
         return True
+    raise _ending(run, verdict)
+
+
+def _ending(run: ChatRun, verdict: Verdict | None) -> PlatformError:
+    """The error that a run ended with."""
     if verdict is Verdict.ABORTED:
-        raise ChatAbortedError(f"{run}: the run was stopped from outside before it had an answer.")
+        return ChatAbortedError(f"{run}: the run was stopped from outside before it had an answer.")
     if verdict is Verdict.REFUSED:
-        raise ChatRpcError(rpc_message(str(run), run.failed_with))
+        return ChatRpcError(rpc_message(str(run), run.failed_with))
     if verdict is Verdict.SUSPENDED:
-        raise ChatSuspendedError(
+        return ChatSuspendedError(
             f"{run}: the run is suspended and does not resume. It can be resumed within 24 hours."
         )
-    raise ChatStreamError(f"{run}: the run failed at the service: {said}.")
+    if verdict in (Verdict.ABSENT, Verdict.UNCLEAR):
+        return ChatNoAnswerError(f"{run}: the thread does not hold this message.")
+    said = quote_service(run.failed_with or "no text").removesuffix(".")
+    return ChatStreamError(f"{run}: the run failed at the service: {said}.")
+
+
+def _prompt_body(run: ChatRun, request: ChatRequest) -> dict[str, Any]:
+    """The body that asks, in the thread that the service has named meanwhile, if it has."""
+    body = request.to_json()
+    return body if run.chat_id is None else {**body, "chatId": run.chat_id}
 
 
 def _pause(seconds: float, patience: Patience, clock: Clock) -> Program[None]:
@@ -342,7 +361,8 @@ def _thread(run: ChatRun) -> str:
     return run.chat_id
 
 
-def _is_busy(error: PlatformError) -> bool:
+def is_busy(error: PlatformError) -> bool:
+    """Whether the service refused a request because its thread answers another message."""
     said = error.service_message if isinstance(error, PlatformApiError) else None
     return STREAM_IN_PROGRESS.lower() in (said or "").lower()
 

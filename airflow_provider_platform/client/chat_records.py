@@ -7,7 +7,7 @@ when the run is over, is decided in `chat_connection` and `chat_run`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_platform.client import chat_tools
@@ -27,11 +27,12 @@ class AssistantRecord:
     sort: float | None = None
     tool_call: dict[str, Any] | None = None
     gaps: bool = False
+    told: int = 0
 
     @property
     def content(self) -> str:
         """The text so far."""
-        return "".join(self.pieces)
+        return _whole_text("".join(self.pieces))
 
     @property
     def is_final(self) -> bool:
@@ -56,6 +57,7 @@ class RecordFold:
     def __init__(self, max_rows: int) -> None:
         self._max_rows = max_rows
         self._records: dict[str, AssistantRecord] = {}
+        self._told = 0
 
     def restart(self) -> RecordFold:
         """An empty fold with the same limits."""
@@ -76,53 +78,61 @@ class RecordFold:
         return max(sorts, default=None)
 
     def add(self, record: dict[str, Any], *, known_up_to: float | None) -> AssistantRecord | None:
-        """Fold one assistant record in; returns what became of it.
+        """Fold one assistant record in (its `id` is a text); returns what became of it.
 
         A delta whose `sort` is not above `known_up_to` repeats what an earlier connection brought
         and changes nothing; the record is marked as possibly incomplete until it is replaced.
         """
-        record_id = record.get("id")
-        if not isinstance(record_id, str):
-            return None
-        sort = record.get("sort")
-        sort = float(sort) if isinstance(sort, int | float) and sort == sort else None
+        record_id: str = record["id"]
+        known = self._records.get(record_id)
+        sort = _number(record.get("sort"))
         tool_call = record.get("toolCall")
-        if record.get("isDelta") is True and not isinstance(tool_call, dict):
-            known = self._records.get(record_id)
+        if is_delta(record):
             if known_up_to is not None and sort is not None and sort <= known_up_to:
                 if known is not None and known.in_process:
                     known.gaps = True
                 return None
-            base = known or AssistantRecord(record_id)
-            base.pieces.append(_text(record.get("content")))
-            folded = base
+            folded = known or AssistantRecord(record_id)
+            folded.pieces.append(_text(record.get("content")))
         else:
             folded = AssistantRecord(record_id, pieces=[_text(record.get("content"))])
             if isinstance(tool_call, dict):
-                folded.tool_call = chat_tools.trim_rows(
-                    self._with_known_input(record_id, tool_call), self._max_rows
-                )
+                trimmed = chat_tools.trim_rows(tool_call, self._max_rows)
+                folded.tool_call = chat_tools.complete(known.tool_call if known else None, trimmed)
         if isinstance(record.get("graphPath"), list):
             folded.graph_path = [str(node) for node in record["graphPath"]]
         folded.in_process = record.get("isInProcess") is True
         folded.sort = sort if sort is not None else folded.sort
+        self._told += 1
+        folded.told = self._told
         self._records[record_id] = folded
         return folded
-
-    def _with_known_input(self, record_id: str, tool_call: dict[str, Any]) -> dict[str, Any]:
-        known = self._records.get(record_id)
-        if "input" in tool_call or known is None or known.tool_call is None:
-            return tool_call
-        return {"input": known.tool_call.get("input"), **tool_call}
 
     def final_answer(self) -> AssistantRecord | None:
         """The last final record: by sequence number where all have one, else by arrival."""
         finals = [record for record in self if record.is_final]
-        if not finals:
-            return None
-        if all(record.sort is not None for record in finals):
-            return max(enumerate(finals), key=lambda pair: (pair[1].sort or 0.0, pair[0]))[1]
-        return finals[-1]
+        sorts = [record.sort for record in finals if record.sort is not None]
+        in_order = len(sorts) == len(finals)
+
+        def place(record: AssistantRecord) -> tuple[float, int]:
+            return (record.sort or 0.0) if in_order else 0.0, record.told
+
+        return max(finals, key=place, default=None)
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether there is a final answer that is complete."""
+        final = self.final_answer()
+        return final is not None and not final.in_process
+
+    @property
+    def ends_with_answer(self) -> bool:
+        """Whether the run, by what is known of it, is at its end: a complete final answer, and
+        nothing after it or under way."""
+        final = self.final_answer()
+        return final is not None and not any(
+            record.in_process or record.told > final.told for record in self
+        )
 
     def last_words(self) -> str:
         """What the agent said last, final or not."""
@@ -140,14 +150,27 @@ class RecordFold:
         errors = [chat_tools.error_of(call) for call in calls]
         return [error for error in errors if error is not None]
 
-    def copy(self) -> RecordFold:
-        """A copy whose later changes leave this one alone."""
-        twin = RecordFold(self._max_rows)
-        twin._records = {
-            key: replace(record, pieces=list(record.pieces))
-            for key, record in self._records.items()
-        }
-        return twin
+
+def is_delta(record: dict[str, Any]) -> bool:
+    """Whether an assistant record adds to what is known of it; any other replaces that."""
+    return record.get("isDelta") is True and not isinstance(record.get("toolCall"), dict)
+
+
+def _whole_text(text: str) -> str:
+    """The text with characters put together again that came as two surrogates, perhaps in two
+    deltas; half a character becomes a replacement mark."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _number(value: Any) -> float | None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 def _text(content: Any) -> str:
@@ -165,19 +188,19 @@ def _text(content: Any) -> str:
 
 @dataclass(frozen=True)
 class ThreadMessages:
-    """What the serialized messages of `__state__` say: the last human message and what the
-    assistant said after it. Both are "" where there is none."""
+    """What the serialized messages of `__state__` say: the human messages as pairs of id ("" where
+    it has none) and text, and what the assistant said at the end, "" where it said nothing."""
 
-    last_human: str = ""
+    humans: tuple[tuple[str, str], ...] = ()
     answer: str = ""
-    human_id: str = ""
 
 
 def read_messages(messages: Any) -> ThreadMessages | None:
-    """The end of a serialized conversation; None where there is no list of messages."""
+    """A serialized conversation; None where there is no list of messages."""
     if not isinstance(messages, list):
         return None
-    human, human_id, answer = "", "", ""
+    humans: list[tuple[str, str]] = []
+    answer = ""
     for message in messages:
         if not isinstance(message, dict):
             continue
@@ -185,11 +208,14 @@ def read_messages(messages: Any) -> ThreadMessages | None:
         fields = message.get("kwargs")
         fields = fields if isinstance(fields, dict) else message
         if kind.startswith("HumanMessage"):
-            human, answer = _text(fields.get("content")), ""
-            human_id = str(fields.get("id") or "")
-        elif kind.startswith("AIMessage") and not fields.get("tool_calls"):
-            answer = _text(fields.get("content")).strip() and _text(fields.get("content"))
-    return ThreadMessages(human, answer, human_id)
+            humans.append((str(fields.get("id") or ""), _text(fields.get("content"))))
+            answer = ""
+        elif kind.startswith("ToolMessage") or _calls_tools(fields):
+            answer = ""
+        elif kind.startswith("AIMessage"):
+            said = _whole_text(_text(fields.get("content")))
+            answer = said if said.strip() else answer
+    return ThreadMessages(tuple(humans), answer)
 
 
 def _kind(message: dict[str, Any]) -> str:
@@ -197,3 +223,8 @@ def _kind(message: dict[str, Any]) -> str:
     if isinstance(name, list) and name:
         return str(name[-1])
     return ""
+
+
+def _calls_tools(fields: dict[str, Any]) -> bool:
+    more = fields.get("additional_kwargs")
+    return bool(fields.get("tool_calls") or (isinstance(more, dict) and more.get("tool_calls")))

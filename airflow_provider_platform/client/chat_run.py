@@ -6,7 +6,6 @@ next is decided by the program in `chat_program`, which reads the verdicts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -16,8 +15,15 @@ from airflow_provider_platform.client.chat import (
     ChatResult,
     ToolErrorRule,
     input_digest,
+    is_message_id,
 )
-from airflow_provider_platform.client.chat_connection import ChatConnection, End
+from airflow_provider_platform.client.chat_connection import ChatConnection, End, is_error
+from airflow_provider_platform.client.chat_events import (
+    Accepted,
+    ChatEvent,
+    StageChanged,
+    ToolCallEnded,
+)
 from airflow_provider_platform.client.chat_records import RecordFold, ThreadMessages
 from airflow_provider_platform.client.errors import (
     ChatNoAnswerError,
@@ -42,36 +48,6 @@ class Verdict(Enum):
     ABSENT = "the thread does not hold our message"
     UNCLEAR = "the thread may hold our message"
     BROKEN = "the connection broke"
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """The service has accepted the message; from now on the run can be followed and stopped."""
-
-    chat_id: str
-    message_id: str
-
-
-@dataclass(frozen=True)
-class StageChanged:
-    """The agent works in another part of its graph."""
-
-    stage: str
-
-
-@dataclass(frozen=True)
-class ToolCallEnded:
-    """A tool call is complete: `rows` of `total_rows` came (None for tools without rows)."""
-
-    tool: str
-    title: str
-    seconds: float
-    rows: int | None = None
-    total_rows: int | None = None
-    error: str | None = None
-
-
-ChatEvent = Accepted | StageChanged | ToolCallEnded
 
 
 class ChatRun:
@@ -102,13 +78,15 @@ class ChatRun:
         self._fold = RecordFold(max_rows)
         self._known_before: RecordFold | None = None
         self._best_size = 0
-        self._progressed = False
+        self._grew = False
+        self._in_part = False
         self._messages: ThreadMessages | None = None
         self._connection: ChatConnection | None = None
         self._reader = LineReader()
         self._events: list[ChatEvent] = []
         self._told_accepted = accepted
         self._stage: str | None = None
+        self._staged: set[str] = set()
         self._calls_began: dict[str, float] = {}
         self._calls_told: set[str] = set()
         self._now = 0.0
@@ -119,8 +97,13 @@ class ChatRun:
         """A request was sent, with `input` or without; its answer comes next."""
         self._reader = LineReader()
         self._known_before = None
-        self._progressed = False
-        self._connection = ChatConnection(self, submits, self._fold.highest_sort)
+        self._grew = False
+        self._connection = ChatConnection(
+            self,
+            submits=submits,
+            first=submits and not self.accepted,
+            known_up_to=self._fold.highest_sort,
+        )
 
     def feed(self, data: bytes, now: float) -> list[ChatEvent]:
         """Take a piece of the stream; returns what is worth telling. Raises
@@ -148,9 +131,19 @@ class ChatRun:
         return self._open_connection.complete
 
     @property
-    def told_latest(self) -> bool:
-        """Whether the thread's history is told and ends with our message."""
-        return self._open_connection.cutoff and self.is_latest
+    def told_history(self) -> bool:
+        """Whether the thread's history is told."""
+        return self._open_connection.cutoff
+
+    @property
+    def passed_by(self) -> bool:
+        """Whether the thread has told of a later turn than ours."""
+        return self._open_connection.passed_by
+
+    @property
+    def can_be_followed(self) -> bool:
+        """Whether the message is accepted and its thread known."""
+        return self.accepted and self.chat_id is not None
 
     @property
     def is_latest(self) -> bool:
@@ -162,25 +155,37 @@ class ChatRun:
         return messages is not None and self._is_our_prompt(messages)
 
     @property
-    def progressed(self) -> bool:
-        """Whether the last connection brought anything new, or the service's word that the run is
-        going on."""
-        return self._progressed
+    def grew(self) -> bool:
+        """Whether the last connection brought anything new."""
+        return self._grew
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the last connection brought the service's word that the thread is streaming."""
+        return self._open_connection.streaming is True
+
+    @property
+    def told_in_part(self) -> bool:
+        """Whether a connection told the run from its middle, so that records may have been lost
+        between the connections; reading the thread may tell it from its beginning."""
+        return self._in_part
 
     def disconnect(self, *, clean: bool) -> Verdict:
         """The connection ended; `clean` when the service closed it in order."""
         connection = self._open_connection
-        if clean and connection.end is None:
+        if connection.end is None:
             self._take_rest(self._reader.rest())
-        connection.finish()
+        connection.finish(clean=clean)
         self._settle_acceptance(connection)
         size = self._fold.size
-        self._progressed = size > self._best_size or connection.streaming is True
+        self._grew = size > self._best_size
         self._best_size = max(size, self._best_size)
-        known_before = self._known_before
-        unfinished = connection.end is None or self._still_streaming(connection)
-        if unfinished and known_before is not None and known_before.size > size:
-            self._fold = known_before
+        known = self._known_before
+        if known is not None and self._replay_is_poorer(connection, known):
+            self._fold = known
+        elif connection.echo:
+            self._in_part = False
+        self._in_part = self._in_part or connection.in_part
         self._messages = connection.messages or self._messages
         self.failed_with = connection.error
         return self._verdict(connection)
@@ -205,9 +210,11 @@ class ChatRun:
         if folded is None:
             return
         stage = folded.graph_path[0] if folded.graph_path else None
-        if stage is not None and stage != self._stage and folded.id not in self._calls_told:
-            self._stage = stage
-            self._events.append(StageChanged(stage))
+        if stage is not None and folded.id not in self._staged:
+            self._staged.add(folded.id)
+            if stage != self._stage:
+                self._stage = stage
+                self._events.append(StageChanged(stage))
         if folded.tool_call is not None:
             self._note_tool_call(folded.id, folded.tool_call)
 
@@ -254,7 +261,7 @@ class ChatRun:
         except PlatformProtocolError:
             if connection.end is not None:
                 return
-            if number == 1 and line.startswith(b"<"):
+            if connection.records == 0 and line.startswith(b"<"):
                 raise PlatformAddressError(
                     f"{self}: the chat address answers with a web page. Check chat_url in the "
                     "connection."
@@ -263,17 +270,17 @@ class ChatRun:
         connection.take(record)
 
     def _take_rest(self, rest: bytes) -> None:
-        """A last line without its line end may be cut: only an error object counts."""
+        """A last line without its line end may be cut: only a whole error object counts."""
         if not rest:
             return
         number = self._reader.lines_seen + 1
-        if number == 1 and rest.startswith(b"<"):
+        if self._open_connection.records == 0 and rest.startswith(b"<"):
             self._take_line(rest, number)
         try:
             record = parse_line(rest, number)
         except PlatformProtocolError:
             return
-        if isinstance(record, dict) and "error" in record:
+        if isinstance(record, dict) and is_error(record):
             self._open_connection.take(record)
 
     def _note_acceptance(self) -> None:
@@ -299,14 +306,13 @@ class ChatRun:
         )
 
     def _settle_acceptance(self, connection: ChatConnection) -> None:
-        """A thread of our own whose last human message is our prompt holds our message."""
+        """The thread holds our message if a message has its id; in a thread of our own, if the
+        last one has its words."""
         messages = connection.messages
         if self.accepted or messages is None:
             return
-        if messages.human_id == self.message_id or (
-            not self.thread_given and self._is_our_prompt(messages)
-        ):
-            self.accepted = True
+        by_id = any(message_id == self.message_id for message_id, _ in messages.humans)
+        self.accepted = by_id or (not self.thread_given and self._is_our_prompt(messages))
 
     def _verdict(self, connection: ChatConnection) -> Verdict:
         if connection.end is End.ABORTED:
@@ -315,45 +321,67 @@ class ChatRun:
             if STREAM_IN_PROGRESS.lower() in str(connection.error).lower():
                 return Verdict.BUSY
             return Verdict.FAILED if connection.end is End.ERROR else Verdict.REFUSED
-        if connection.suspended and not self._has_complete_answer():
+        if connection.suspended and not self._fold.has_answer:
             return Verdict.SUSPENDED
         if connection.end is None:
             return Verdict.BROKEN
         if self._still_streaming(connection):
             return Verdict.GOING_ON
-        if self.accepted:
-            return Verdict.OVER
+        return Verdict.OVER if self.accepted else self._unaccepted(connection)
+
+    def _unaccepted(self, connection: ChatConnection) -> Verdict:
+        """What the thread's history and messages say of a message that shows nowhere by its id."""
         messages = connection.messages
-        if messages and self._is_our_prompt(messages) and not connection.user_records:
+        if connection.user_records:
+            return Verdict.ABSENT
+        if messages is None or any(self._may_be_ours(*human) for human in messages.humans):
             return Verdict.UNCLEAR
         return Verdict.ABSENT
 
     def _still_streaming(self, connection: ChatConnection) -> bool:
+        if connection.passed_by:
+            return False
         if connection.state_streaming is not None:
             return connection.state_streaming
         if connection.submits or not connection.streaming:
             return False
-        return not self._has_complete_answer()
+        return not self._fold.ends_with_answer
 
-    def _has_complete_answer(self) -> bool:
-        final = self._fold.final_answer()
-        return final is not None and not final.in_process
+    def _replay_is_poorer(self, connection: ChatConnection, known: RecordFold) -> bool:
+        """Whether a replay of the run, from its beginning, told less than was known before."""
+        if connection.end is None or self._still_streaming(connection):
+            return known.size > self._fold.size
+        return known.has_answer and not self._fold.has_answer
 
     def _is_our_prompt(self, messages: ThreadMessages) -> bool:
-        return bool(messages.last_human) and input_digest(messages.last_human) == self.digest
+        return bool(messages.humans) and self._may_be_ours(*messages.humans[-1])
+
+    def _may_be_ours(self, message_id: str, text: str) -> bool:
+        """Whether a message of the thread has our words, and no client's id that is not ours."""
+        if is_message_id(message_id) and message_id != self.message_id:
+            return False
+        return input_digest(text) == self.digest
 
     def _answer(self) -> str | None:
         final = self._fold.final_answer()
         told = self._messages
-        ours = told is not None and told.answer and self._is_our_prompt(told)
-        if final is not None and not (final.gaps and ours):
-            return final.content
-        return told.answer if told is not None and ours else None
+        at_end = told.answer if told is not None and self._is_our_prompt(told) else ""
+        if final is None:
+            return at_end or None
+        doubtful = final.gaps or (final.in_process and self._in_part)
+        return at_end if doubtful and at_end else final.content
 
 
 def check_tools(result: ChatResult, rule: ToolErrorRule) -> None:
-    """Raise ChatToolError where the run's tool errors make it a failure under the rule."""
-    failed = [query.error for query in result.queries if query.error is not None]
+    """Raise ChatToolError where the run's tool errors make it a failure under the rule.
+
+    A query whose result did not reach us counts as none: nobody knows that it failed.
+    """
+    failed = [
+        query.error
+        for query in result.queries
+        if query.error is not None and query.error != chat_tools.UNFINISHED
+    ]
     every_query = bool(failed) and len(failed) == len(result.queries)
     errors = failed + [error for error in result.tool_errors if quote_service(error) not in failed]
     if rule == "never" or not (every_query if rule == "all" else errors):

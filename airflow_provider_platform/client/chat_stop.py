@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_provider_platform.client.answers import rpc_message
 from airflow_provider_platform.client.chat import ChatRequest
-from airflow_provider_platform.client.chat_run import ChatRun
-from airflow_provider_platform.client.errors import PlatformTransportError
+from airflow_provider_platform.client.chat_program import is_busy
+from airflow_provider_platform.client.chat_run import ChatRun, Verdict
+from airflow_provider_platform.client.errors import (
+    ChatRpcError,
+    PlatformError,
+    PlatformTransportError,
+)
 from airflow_provider_platform.client.program import (
     Clock,
     CloseStream,
@@ -18,11 +24,19 @@ from airflow_provider_platform.client.program import (
     Program,
     ReadStream,
     SendChat,
+    Sleep,
 )
+from airflow_provider_platform.client.retry import is_transient
 from airflow_provider_platform.client.session_settings import SessionSettings
 
+AFTERTHOUGHT = 0.5
+"""Seconds in which a thread that seems to be ours may still tell of a later message."""
+BETWEEN_READS = 0.2
 
-def abort(chat_id: str, settings: SessionSettings | None) -> Program[None]:
+
+def abort(
+    chat_id: str, settings: SessionSettings | None, *, timeout: float | None = None
+) -> Program[None]:
     """Stop whatever streams in the thread. Returns when the service confirmed it (204).
 
     Raises PlatformNotFoundError for an unknown thread, PlatformPermissionError for one of another
@@ -31,40 +45,75 @@ def abort(chat_id: str, settings: SessionSettings | None) -> Program[None]:
     body: dict[str, Any] = {"chatId": chat_id}
     if settings is not None:
         body["sessionSettings"] = settings.identity
-    yield SendChat("/abort", body)
+    yield SendChat("/abort", body, timeout)
 
 
 def stop_run(run: ChatRun, request: ChatRequest, clock: Clock, *, seconds: float) -> Program[bool]:
     """Stop this run and no other, within about so many seconds for each of two requests.
 
     Returns False where the thread was given and its latest message is not ours, so that nothing
-    was stopped. Raises what `abort` raises.
+    was stopped. Raises what `abort` raises, and PlatformTransportError where a given thread could
+    not be read: whose run streams there is not known then, and it is left alone.
     """
     if run.chat_id is None:
         return False
     if run.thread_given and not (yield from _is_latest(run, request, clock, seconds)):
         return False
-    yield from abort(run.chat_id, request.session_settings)
+    yield from abort(run.chat_id, request.session_settings, timeout=seconds)
     return True
 
 
 def _is_latest(run: ChatRun, request: ChatRequest, clock: Clock, seconds: float) -> Program[bool]:
-    """Whether the thread's latest user record is this run's message."""
-    reader = ChatRun(
-        message_id=run.message_id, digest=run.digest, chat_id=run.chat_id, thread_given=True
-    )
+    """Whether the thread's latest user record is this run's message; a read that breaks before
+    that is told is repeated."""
     until = clock() + seconds
-    yield OpenStream(request.follow(str(run.chat_id)), timeout=seconds)
+    while True:
+        failure: PlatformError | None = None
+        reader = ChatRun(
+            message_id=run.message_id, digest=run.digest, chat_id=run.chat_id, thread_given=True
+        )
+        try:
+            latest = yield from _read(reader, request, clock, until)
+        except PlatformError as error:
+            if is_busy(error):
+                return False
+            if not is_transient(error):
+                raise
+            failure, latest = error, None
+        if latest is not None:
+            return latest
+        if clock() + BETWEEN_READS >= until:
+            raise PlatformTransportError(
+                f"{run}: the thread could not be read, so it is not known whose run it streams. "
+                "Nothing was stopped."
+            ) from failure
+        yield Sleep(BETWEEN_READS)
+
+
+def _read(
+    reader: ChatRun, request: ChatRequest, clock: Clock, until: float
+) -> Program[bool | None]:
+    """What one reading of the thread tells; None where it broke too early to tell."""
+    seconds = max(AFTERTHOUGHT, until - clock())
+    yield OpenStream(request.follow(str(reader.chat_id)), timeout=seconds)
     reader.connect(submits=False)
+    broken = False
     try:
-        while not reader.told_end and not reader.told_latest:
+        while not reader.told_end and not reader.passed_by:
             wait = until - clock()
             data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
             if not data:
+                broken = data is not None or not reader.told_history
                 break
             reader.feed(data, clock())
+            if reader.told_history:
+                until = min(until, clock() + AFTERTHOUGHT)
     except PlatformTransportError:
-        pass  # what was read until then decides
+        broken = True
+    verdict = reader.disconnect(clean=False)
     yield CloseStream()
-    reader.disconnect(clean=False)
-    return reader.is_latest
+    if verdict is Verdict.REFUSED:
+        raise ChatRpcError(rpc_message(str(reader), reader.failed_with))
+    if verdict is Verdict.BUSY:
+        return False
+    return None if broken else reader.is_latest

@@ -13,6 +13,19 @@ from airflow_provider_platform.client.errors import quote_service
 from airflow_provider_platform.client.json_text import read_json
 
 UNFINISHED = "The call had no result when the run ended."
+_KEPT = (
+    "data",
+    "description",
+    "error",
+    "queryTitle",
+    "schema",
+    "searchQuery",
+    "sqlQuery",
+    "totalRows",
+    "uuid",
+    "vegaSpec",
+)
+"""What is read of a result; the rest (metadata can be long) is not kept while a run is followed."""
 
 
 def is_query(tool_call: dict[str, Any]) -> bool:
@@ -46,16 +59,17 @@ def complete(known: dict[str, Any] | None, told: dict[str, Any]) -> dict[str, An
 
 def trim_rows(tool_call: dict[str, Any], max_rows: int) -> dict[str, Any]:
     """The call with its JSON texts parsed and at most `max_rows` rows, so that no more is kept."""
-    trimmed = dict(tool_call)
-    result = _json_text(tool_call.get("result"))
-    if isinstance(result, dict):
-        result = dict(result)
-        rows = result.get("data")
-        if isinstance(rows, list):
-            result["totalRows"] = _total(result.get("totalRows"), len(rows))
-            result["data"] = rows[:max_rows]
-        trimmed["result"] = result
-    return trimmed
+    if not has_result(tool_call):
+        return tool_call
+    told = _json_text(tool_call["result"])
+    if not isinstance(told, dict):
+        return {**tool_call, "result": ""}
+    result = {name: told[name] for name in _KEPT if name in told}
+    rows = result.get("data")
+    if isinstance(rows, list):
+        result["totalRows"] = _total(result.get("totalRows"), len(rows))
+        result["data"] = rows[:max_rows]
+    return {**tool_call, "result": result}
 
 
 def read_query(tool_call: dict[str, Any]) -> Query:

@@ -55,6 +55,15 @@ class PlatformConfig(BaseModel):
     proxy: SecretStr | None = None
     allow_http: bool = False
 
+    @field_validator(
+        "deployment_id", "request_timeout", "stream_idle_timeout", "max_attempts", mode="before"
+    )
+    @classmethod
+    def _numbers_are_no_booleans(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            raise ValueError("must be a number")
+        return value
+
     @field_validator("ca_bundle")
     @classmethod
     def _ca_bundle_exists(cls, value: Path | None) -> Path | None:
@@ -265,14 +274,14 @@ def _settings(value: Any, *, service_token: bool) -> SessionSettings | None:
                 'session_settings must be a JSON object, as in {"externalId": "nightly"}.',
                 field="session_settings",
             ) from None
-    if value is None or value == {}:
+    if value is None:
         return None
     if not isinstance(value, dict):
         raise PlatformConfigError(
             'session_settings must be a JSON object, as in {"externalId": "nightly"}.',
             field="session_settings",
         )
-    if service_token:
+    if service_token or all(item in (None, "", [], {}) for item in value.values()):
         return None
     try:
         return session_settings(value)

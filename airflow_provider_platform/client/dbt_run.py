@@ -38,14 +38,11 @@ from airflow_provider_platform.client.errors import (
     quote_service,
 )
 from airflow_provider_platform.client.program import Clock, Notify, Program, Sleep, call
-from airflow_provider_platform.client.retry import is_transient, pause_after
+from airflow_provider_platform.client.retry import is_transient
+from airflow_provider_platform.client.tolerance import Tolerance
 
-NOT_FOUND_GRACE = 60.0
-"""Seconds that a sync may be unknown to the service after its start."""
 HISTORY_INTERVAL = 30.0
 RESULT_BUDGET = 30.0
-TOLERATED_FAILURES = 5
-LONGEST_PAUSE = 60.0
 HISTORY_PAGE = 50
 
 _NO_HISTORY_STATUSES = frozenset({403, 404, 405})
@@ -58,6 +55,9 @@ class DbtSyncStage:
     sync_job_id: str
     status: str
     message: str = ""
+
+    def __str__(self) -> str:
+        return f"dbt sync {self.sync_job_id}: {self.status} {self.message}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -174,11 +174,9 @@ def wait(
     """
     watch = _Watch(deployment_id, sync_job_id)
     history_due = clock() + (0.0 if look_once else HISTORY_INTERVAL)
-    failures = 0
-    missing_since: float | None = None
+    tolerance = Tolerance()
     while True:
-        now = clock()
-        if now >= patience.deadline and not look_once:
+        if clock() >= patience.deadline and not look_once:
             raise PlatformDeadlineError(
                 f"{watch}: the sync did not end before its deadline; last status "
                 f"{watch.status or 'unknown'}."
@@ -187,17 +185,9 @@ def wait(
         failure: PlatformError | None = None
         try:
             moved = yield from watch.read_status()
-            failures, missing_since = 0, None
-        except PlatformNotFoundError as error:
-            missing_since = now if missing_since is None else missing_since
-            if now - missing_since >= NOT_FOUND_GRACE:
-                raise
-            failure = error
+            tolerance.clear()
         except PlatformError as error:
-            if not is_transient(error):
-                raise
-            failures += 1
-            if failures > TOLERATED_FAILURES:
+            if not tolerance.bears(error, clock(), grace=True):
                 raise
             failure = error
         if moved:
@@ -209,11 +199,28 @@ def wait(
             return (yield from watch.outcome(clock))
         if look_once and failure is None:
             return None
-        pause = patience.poll_interval
-        if failures:
-            grown = min(LONGEST_PAUSE, pause * 2.0 ** (failures - 1))
-            pause = max(grown, pause_after(failure, 1))
+        pause = tolerance.pause(patience.poll_interval, failure)
         yield Sleep(max(0.0, min(pause, patience.deadline - clock())))
+
+
+def look(deployment_id: int, sync_job_id: str, clock: Clock) -> Program[DbtSyncOutcome | None]:
+    """Look at a sync once, in its status and in the history: None where it has not ended.
+
+    Notifies of DbtSyncStage. Raises what its end amounts to, as `wait`, and any failure to look.
+    """
+    watch = _Watch(deployment_id, sync_job_id)
+    try:
+        yield from watch.read_status()
+    except (PlatformAddressError, PlatformApiError) as error:
+        if is_transient(error) or (yield from read_history(deployment_id, once=True)) is not None:
+            raise
+        raise PlatformError(
+            f"{watch}: this tenant has no operation that tells how a dbt sync goes, so nobody can "
+            "wait for one."
+        ) from error
+    if not watch.ended:
+        yield from watch.read_history()
+    return (yield from watch.outcome(clock)) if watch.ended else None
 
 
 class _Watch:

@@ -16,6 +16,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     PlainSerializer,
     SecretStr,
     ValidationError,
@@ -30,7 +31,7 @@ Number = int | float
 """A number of the service: what came whole stays whole in JSON."""
 
 _CREDENTIAL_NAME = re.compile(
-    r"(secret|password|passphrase|token|jwt|api_?key|private_?key|access_?key|credentials?)$",
+    r"(secret|password|passphrase|token|jwt|api_?key|private_?key|access_?key|credential)s?$",
     re.IGNORECASE,
 )
 
@@ -72,6 +73,12 @@ class Timestamp(datetime):
         return core_schema.no_info_plain_validator_function(
             cls.parse, serialization=core_schema.to_string_ser_schema()
         )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"type": "string", "format": "date-time"}
 
 
 class AnswerModel(BaseModel):
@@ -145,16 +152,20 @@ def hide_credentials(value: Any) -> Any:
 
     For what no model describes: fields of a later release, free-form settings.
     """
+    return _hide(value, under_credential=False)
+
+
+def _hide(value: Any, *, under_credential: bool) -> Any:
+    if isinstance(value, str):
+        return SecretStr(value) if under_credential else value
     if isinstance(value, list):
-        return [hide_credentials(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        name: SecretStr(item)
-        if isinstance(item, str) and _CREDENTIAL_NAME.search(str(name))
-        else hide_credentials(item)
-        for name, item in value.items()
-    }
+        return [_hide(item, under_credential=under_credential) for item in value]
+    if isinstance(value, dict):
+        return {
+            name: _hide(item, under_credential=_CREDENTIAL_NAME.search(str(name)) is not None)
+            for name, item in value.items()
+        }
+    return value
 
 
 SecretJson = Annotated[dict[str, Any], AfterValidator(hide_credentials)]

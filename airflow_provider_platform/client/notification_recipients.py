@@ -20,9 +20,10 @@ from airflow_provider_platform.client.user_attributes import UserAttributeInput
 BATCH = 1000
 """Recipients in one request, at most."""
 
-RecipientType = Literal["USER", "EMBED_USER"]
-"""Who can be added and removed here; the service lists SLACK channels too, and refuses them in
-requests."""
+NewRecipientType = Literal["USER", "EMBED_USER"]
+"""Who can be added here; the service lists SLACK channels too, and refuses to add them."""
+
+RecipientType = Literal["USER", "EMBED_USER", "SLACK"]
 
 
 class NotificationRecipient(AnswerModel):
@@ -46,7 +47,7 @@ class NotificationRecipientInput(InputModel):
     user.
     """
 
-    type: RecipientType
+    type: NewRecipientType
     user_id: int | None = Field(default=None, ge=1)
     email: str | None = Field(default=None, min_length=1)
     embed_tenant_name: str | None = Field(default=None, min_length=1)
@@ -65,7 +66,8 @@ class NotificationRecipientInput(InputModel):
 
 
 class RemoveNotificationRecipientInput(InputModel):
-    """A recipient to remove: `id` is the user id or the embed user id, the latter with a tenant."""
+    """A recipient to remove: `id` is the user's, the embed user's (with its tenant) or the
+    channel's."""
 
     type: RecipientType
     id: int | str
@@ -131,6 +133,14 @@ REMOVE_RECIPIENTS = Endpoint(
 )
 
 
+class _Added(InputModel):
+    recipients: list[NotificationRecipientInput] = Field(min_length=1)
+
+
+class _Removed(InputModel):
+    recipients: list[RemoveNotificationRecipientInput] = Field(min_length=1)
+
+
 def add_recipients(
     deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
 ) -> Program[NotificationRecipientsMutationResponse]:
@@ -139,14 +149,13 @@ def add_recipients(
     Every recipient is checked before the first request. Raises PlatformInputError naming the
     recipient and the rule.
     """
-    batches = [
-        AddNotificationRecipientsInput.build(recipients=part) for part in _batches(recipients)
-    ]
+    checked = _Added.build(recipients=list(recipients)).recipients
     joined = NotificationRecipientsMutationResponse(
         created_recipients=[], updated_recipients=[], unchanged_recipients=[]
     )
-    for batch in batches:
-        operation = ADD_RECIPIENTS(deployment_id=deployment_id, id=notification_id, body=batch)
+    for start in range(0, len(checked), BATCH):
+        body = AddNotificationRecipientsInput.build(recipients=checked[start : start + BATCH])
+        operation = ADD_RECIPIENTS(deployment_id=deployment_id, id=notification_id, body=body)
         answer = yield from call(operation)
         for name in NotificationRecipientsMutationResponse.model_fields:
             getattr(joined, name).extend(getattr(answer, name) or [])
@@ -161,16 +170,9 @@ def remove_recipients(
     Every recipient is checked before the first request. Raises PlatformInputError naming the
     recipient and the rule.
     """
-    batches = [
-        RemoveNotificationRecipientsInput.build(recipients=part) for part in _batches(recipients)
-    ]
-    for batch in batches:
+    checked = _Removed.build(recipients=list(recipients)).recipients
+    for start in range(0, len(checked), BATCH):
+        body = RemoveNotificationRecipientsInput.build(recipients=checked[start : start + BATCH])
         yield from call(
-            REMOVE_RECIPIENTS(deployment_id=deployment_id, id=notification_id, body=batch)
+            REMOVE_RECIPIENTS(deployment_id=deployment_id, id=notification_id, body=body)
         )
-
-
-def _batches(recipients: Sequence[Any]) -> list[Sequence[Any]]:
-    """The parts of the list; an empty list is one part, which is then refused."""
-    starts = range(0, max(len(recipients), 1), BATCH)
-    return [recipients[start : start + BATCH] for start in starts]

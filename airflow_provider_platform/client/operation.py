@@ -26,12 +26,15 @@ from urllib.parse import quote
 from pydantic import TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
+from airflow_provider_platform.client.addresses import has_relative_steps
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.models import InputModel
 
 T = TypeVar("T")
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+Api = Literal["management", "build"]
+"""Which of the two APIs of the management host: the build API holds the data model."""
 METHODS: tuple[Method, ...] = ("GET", "POST", "PUT", "PATCH", "DELETE")
 REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
@@ -46,7 +49,7 @@ class Endpoint(Generic[T]):
     as the service names them. `answer` is the type of a successful answer; `type(None)` where the
     caller has no use for it. `permission` is named in the error of a 403. `repeatable` says that
     sending the same request twice does no harm (default: by method); `description` is a few words
-    for logs and errors.
+    for logs and errors. `api` "build" is the API beside the management API, below `/build/api`.
     """
 
     operation_id: str
@@ -60,6 +63,7 @@ class Endpoint(Generic[T]):
     permission: str | None = None
     repeatable: bool | None = None
     binary: bool = False
+    api: Api = "management"
 
     def __call__(
         self,
@@ -86,6 +90,7 @@ class Endpoint(Generic[T]):
             ),
             permission=self.permission,
             binary=self.binary,
+            api=self.api,
             subject=", ".join(f"{_words(name)} {value}" for name, value in given.items()),
         )
 
@@ -109,11 +114,18 @@ class Operation(Generic[T]):
     repeatable: bool = True
     permission: str | None = None
     binary: bool = False
+    api: Api = "management"
     subject: str = ""
 
     def __str__(self) -> str:
         about = f" ({self.subject})" if self.subject else ""
         return f"{self.description}{about}: {self.method} {self.path}"
+
+    def url(self, management_url: str) -> str:
+        """The whole address, for a management address ending in `/api`."""
+        if self.api == "management":
+            return f"{management_url}{self.path}"
+        return f"{management_url.removesuffix('/api')}/build/api{self.path}"
 
     @cached_property
     def _adapter(self) -> TypeAdapter[T]:
@@ -155,7 +167,12 @@ def fill_path(template: str, parameters: Mapping[str, object]) -> str:
             raise PlatformInputError(
                 f"Nothing was sent: {name} must be given and name one resource.", field=name
             )
-        return quote(text, safe="")
+        try:
+            return quote(text, safe="")
+        except UnicodeEncodeError:
+            raise PlatformInputError(
+                f"Nothing was sent: {name} holds characters that no address can carry.", field=name
+            ) from None
 
     return _PARAMETER.sub(segment, template)
 
@@ -198,9 +215,7 @@ def check_path(path: str) -> str:
     elif not text.strip("/"):
         problem = "must not be empty"
     else:
-        segments = text.removeprefix("/").removesuffix("/").split("/")
-        decoded = [segment.replace("%2e", ".").replace("%2E", ".") for segment in segments]
-        if not any(part in ("", ".", "..") for part in decoded):
+        if not has_relative_steps(text.removeprefix("/").removesuffix("/")):
             return "/" + text.removeprefix("/")
         problem = "must not contain empty or relative segments"
     raise PlatformInputError(f"Nothing was sent: path {problem}.", field="path")

@@ -116,7 +116,7 @@ class Listing(Generic[T]):
         cls,
         endpoint: Endpoint[Page[T]],
         *,
-        query: PageQuery | None = None,
+        query: InputModel | None = None,
         **path_parameters: Any,
     ) -> Self:
         """The list that an endpoint answers with. Raises PlatformInputError as the endpoint."""
@@ -124,7 +124,7 @@ class Listing(Generic[T]):
         return cls(
             operation=endpoint(query=query, **path_parameters),
             parameters=fields & _PAGING,
-            cursor_allowed=query.cursor_allowed if query else True,
+            cursor_allowed=not isinstance(query, PageQuery) or query.cursor_allowed,
         )
 
     def walk(self) -> PageWalk[T]:

@@ -60,10 +60,14 @@ class CloseStream:
 
 @dataclass(frozen=True)
 class SendChat:
-    """A chat request without a stream (abort); the outcome is None, or a PlatformError."""
+    """A chat request without a stream (abort); the outcome is None, or a PlatformError.
+
+    `timeout` in seconds, None for the configuration's.
+    """
 
     path: str
     body: dict[str, Any]
+    timeout: float | None = None
 
 
 @dataclass(frozen=True)

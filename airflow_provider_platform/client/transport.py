@@ -8,30 +8,28 @@ whole life, follows no redirects and sends each credential to its own address on
 from __future__ import annotations
 
 import asyncio
-import socket
-import ssl
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
-import certifi
 import httpx
 from tenacity import AsyncRetrying
 
 from airflow_provider_platform.client import answers
-from airflow_provider_platform.client.addresses import is_loopback
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
     PlatformConfigError,
+    PlatformInputError,
     PlatformNotFoundError,
     PlatformProtocolError,
     PlatformTransportError,
     quote_service,
 )
+from airflow_provider_platform.client.network import keep_alive_options, proxy_for, tls_context
 from airflow_provider_platform.client.operation import Operation
 from airflow_provider_platform.client.program import (
     Call,
@@ -51,6 +49,7 @@ Reload = Callable[[], Awaitable[PlatformConfig]]
 """Reads the configuration again where it came from."""
 
 CONNECT_TIMEOUT = 30.0
+LEAST_SECONDS = 1.0
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MAX_DOWNLOAD_BYTES = 512 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
@@ -101,11 +100,11 @@ class Transport:
         async for attempt in AsyncRetrying(**policy):
             with attempt:
                 try:
-                    return await self._exchange(operation)
+                    return await self._exchange(operation, effect.deadline)
                 except PlatformAuthenticationError:
                     if not await self.reload_credentials():
                         raise
-                    return await self._exchange(operation)
+                    return await self._exchange(operation, effect.deadline)
                 except PlatformNotFoundError:
                     if operation.method == "DELETE" and attempt.retry_state.attempt_number > 1:
                         return operation.read(None)
@@ -127,7 +126,12 @@ class Transport:
         url = f"{self._chat_url()}{effect.path}"
         headers = {**self._chat_headers(), "Accept": "application/json"}
         status, got, body = await self._request(
-            "POST", url, headers=headers, json=effect.body, limit=MAX_ERROR_BYTES
+            "POST",
+            url,
+            headers=headers,
+            body=effect.body,
+            limit=MAX_ERROR_BYTES,
+            seconds=effect.timeout,
         )
         answers.read_abort(status, got, body, now=self.clock())
 
@@ -135,6 +139,7 @@ class Transport:
         """Send a chat request; the answer's head is checked, its body is still to be read."""
         what = "chat stream: POST /stream-chat-state"
         url = f"{self._chat_url()}/stream-chat-state"
+        content = _body(what, effect.body)
         stack = AsyncExitStack()
         try:
             async with _translated(what, effect.timeout):
@@ -142,13 +147,17 @@ class Transport:
                     self._client(url).stream(
                         "POST",
                         url,
-                        json=effect.body,
-                        headers={**self._chat_headers(), "Accept": "application/json"},
+                        content=content,
+                        headers={
+                            **self._chat_headers(),
+                            "Accept": "application/json",
+                            "Content-Type": "application/json",
+                        },
                         timeout=httpx.Timeout(None, connect=_connect_timeout(effect.timeout)),
                     )
                 )
-                unusual = response.status_code != 200 or answers.is_html_type(response.headers)
-                body = await _read(response, MAX_ERROR_BYTES, cut=True) if unusual else b""
+                unusual = response.status_code >= 300 or answers.is_html_type(response.headers)
+                body = await _read(what, response, MAX_ERROR_BYTES, cut=True) if unusual else b""
                 answers.check_stream_start(
                     what, response.status_code, response.headers, body, now=self.clock()
                 )
@@ -157,7 +166,7 @@ class Transport:
             raise
         return Stream(response, stack)
 
-    async def _exchange(self, operation: Operation[T]) -> T:
+    async def _exchange(self, operation: Operation[T], deadline: float | None) -> T:
         base, token = self.config.management_url, self.config.management_token
         if base is None or token is None:
             raise PlatformConfigError(
@@ -167,15 +176,16 @@ class Transport:
             )
         status, headers, body = await self._request(
             operation.method,
-            f"{base}{operation.path}",
+            operation.url(base),
             headers={
                 "Authorization": f"Bearer {token.get_secret_value()}",
                 "Accept": "*/*" if operation.binary else "application/json",
             },
             params=operation.query,
-            json=operation.body,
+            body=operation.body,
             limit=MAX_DOWNLOAD_BYTES if operation.binary else MAX_ANSWER_BYTES,
             what=str(operation),
+            seconds=self._seconds_until(deadline),
         )
         return answers.read_answer(operation, status, headers, body, now=self.clock())
 
@@ -185,16 +195,17 @@ class Transport:
         url: str,
         *,
         headers: dict[str, str],
-        json: Any,
+        body: Any,
         limit: int,
         params: Mapping[str, Any] | None = None,
         what: str | None = None,
+        seconds: float | None = None,
     ) -> tuple[int, httpx.Headers, bytes]:
-        seconds = self.config.request_timeout
+        seconds = seconds or self.config.request_timeout
         named = what or f"{method} {urlsplit(url).path}"
-        extra: dict[str, Any] = {} if json is None else {"json": json}
-        if json is None and method != "GET":
-            extra["content"] = b""
+        content = None if method == "GET" and body is None else _body(named, body)
+        if body is not None:
+            headers = {**headers, "Content-Type": "application/json"}
         async with (
             _translated(named, seconds),
             self._client(url).stream(
@@ -202,12 +213,18 @@ class Transport:
                 url,
                 params=_query(params),
                 headers=headers,
+                content=content,
                 timeout=httpx.Timeout(seconds, connect=_connect_timeout(seconds)),
-                **extra,
             ) as response,
         ):
-            body = await _read(response, limit, cut=response.status_code >= 300)
-            return response.status_code, response.headers, body
+            answer = await _read(named, response, limit, cut=response.status_code >= 300)
+            return response.status_code, response.headers, answer
+
+    def _seconds_until(self, deadline: float | None) -> float:
+        """What one request may take; the last one before a deadline has at least a second."""
+        if deadline is None:
+            return self.config.request_timeout
+        return min(self.config.request_timeout, max(LEAST_SECONDS, deadline - self.clock()))
 
     def _chat_url(self) -> str:
         if self.config.chat_url is None:
@@ -230,12 +247,7 @@ class Transport:
         origin = f"{parts.scheme}://{parts.netloc}"
         if origin not in self._clients:
             self._clients[origin] = httpx.AsyncClient(
-                transport=httpx.AsyncHTTPTransport(
-                    verify=_tls(self.config) if parts.scheme == "https" else False,
-                    proxy=_proxy(self.config, parts.scheme, parts.hostname or ""),
-                    http2=False,
-                    socket_options=_keep_alive(),
-                ),
+                transport=_transport(self.config, parts.scheme, parts.hostname or ""),
                 follow_redirects=False,
                 trust_env=False,
                 headers={"User-Agent": "airflow-provider-platform"},
@@ -321,7 +333,11 @@ async def _translated(what: str, seconds: float) -> AsyncIterator[None]:
             "network and, for a certificate error, ca_bundle.",
             processed=False,
         ) from error
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx.InvalidURL, UnicodeEncodeError) as error:
+        raise PlatformInputError(
+            f"{what}: nothing was sent, the address cannot be used ({_reason(error)})."
+        ) from error
+    except httpx.HTTPError as error:
         raise PlatformTransportError(
             f"{what}: the connection broke before the answer was complete ({_reason(error)})."
         ) from error
@@ -336,17 +352,37 @@ def _reason(error: Exception) -> str:
     return quote_service(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
 
-async def _read(response: httpx.Response, limit: int, *, cut: bool) -> bytes:
+async def _read(what: str, response: httpx.Response, limit: int, *, cut: bool) -> bytes:
+    """The body; with `cut` (errors, of which any part is good enough) as much of it as comes."""
     pieces: list[bytes] = []
     size = 0
-    async for piece in response.aiter_bytes():
-        pieces.append(piece)
-        size += len(piece)
-        if size > limit:
-            if cut:
-                break
-            raise PlatformProtocolError(f"The answer exceeds {limit} bytes; it was not read on.")
+    try:
+        async for piece in response.aiter_bytes():
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                if cut:
+                    break
+                raise PlatformProtocolError(
+                    f"{what}: the answer exceeds {limit} bytes; it was not read on."
+                )
+    except httpx.HTTPError:
+        if not cut:
+            raise
     return b"".join(pieces)
+
+
+def _body(what: str, value: Any) -> bytes:
+    """A request's body, empty for None. Raises PlatformInputError for what JSON cannot carry."""
+    if value is None:
+        return b""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PlatformInputError(
+            f"{what}: nothing was sent, the body cannot be written as JSON ({_reason(error)})."
+        ) from None
 
 
 def _query(params: Mapping[str, Any] | None) -> list[tuple[str, Any]] | None:
@@ -361,40 +397,17 @@ def _query(params: Mapping[str, Any] | None) -> list[tuple[str, Any]] | None:
     ]
 
 
-def _tls(config: PlatformConfig) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.load_verify_locations(certifi.where())
-    if config.ca_bundle is not None:
-        is_folder = config.ca_bundle.is_dir()
-        try:
-            context.load_verify_locations(
-                capath=str(config.ca_bundle) if is_folder else None,
-                cafile=None if is_folder else str(config.ca_bundle),
-            )
-        except (OSError, ssl.SSLError):
-            raise PlatformConfigError(
-                "ca_bundle holds no readable certificates.", field="ca_bundle"
-            ) from None
-    if not config.verify_tls:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
-
-
-def _proxy(config: PlatformConfig, scheme: str, host: str) -> str | None:
-    """The connection's proxy, else the system's, which never applies to this machine itself."""
-    if config.proxy is not None:
-        return config.proxy.get_secret_value()
-    if is_loopback(host) or proxy_bypass(host):
-        return None
-    proxies = getproxies()
-    return proxies.get(scheme) or proxies.get("all")
-
-
-def _keep_alive() -> list[tuple[int, int, int]]:
-    """Long streams cross middleboxes that forget idle connections."""
-    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-    for name, seconds in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
-        if hasattr(socket, name):
-            options.append((socket.IPPROTO_TCP, getattr(socket, name), seconds))
-    return options
+def _transport(config: PlatformConfig, scheme: str, host: str) -> httpx.AsyncHTTPTransport:
+    try:
+        return httpx.AsyncHTTPTransport(
+            verify=tls_context(config) if scheme == "https" else False,
+            proxy=proxy_for(config, scheme, host),
+            http2=False,
+            socket_options=keep_alive_options(),
+        )
+    except (ValueError, ImportError, httpx.InvalidURL):
+        raise PlatformConfigError(
+            "The proxy, of the connection or of the system, cannot be used: its address must begin "
+            "with http:// or https://; socks5:// needs the package socksio.",
+            field="proxy",
+        ) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -64,14 +64,22 @@ class WorkspaceItemRefInput(InputModel):
 class MoveWorkspaceObjectInput(WorkspaceItemRefInput):
     """An item and the folder to move it to; `folder_id` None, sent as null, is the root."""
 
-    folder_id: int | None
+    folder_id: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that were given, and the folder in any case."""
+        return {"folderId": None, **super().to_json()}
 
 
 class BulkMoveWorkspaceObjectsInput(InputModel):
     """Items and the folder to move them to; `folder_id` None, sent as null, is the root."""
 
     items: list[WorkspaceItemRefInput] = Field(min_length=1, max_length=100)
-    folder_id: int | None
+    folder_id: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that were given, and the folder in any case."""
+        return {"folderId": None, **super().to_json()}
 
 
 class BulkDeleteWorkspaceObjectsInput(InputModel):

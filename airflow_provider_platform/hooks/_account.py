@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_platform.hooks._base import ManagementMethods
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
+    from typing import Any
 
     from airflow_provider_platform.client.agents import Agent, AgentSkillsResponse
     from airflow_provider_platform.client.app_config import AppConfigResponse
@@ -32,7 +33,7 @@ class AccountMethods(ManagementMethods):
         return self.iterate(Listing.of(LIST_USER_OAUTH_TOKENS))
 
     def get_user_oauth_token(self, integration_id: int | str) -> UserOAuthToken:
-        """The caller's token for an integration. Raises PlatformNotFoundError where there is none."""
+        """The caller's token for an integration. Raises PlatformNotFoundError without one."""
         from airflow_provider_platform.client.oauth import GET_USER_OAUTH_TOKEN
 
         return self.run(GET_USER_OAUTH_TOKEN(integration_id=integration_id))
@@ -56,42 +57,121 @@ class AccountMethods(ManagementMethods):
 
         return self.iterate(Listing.of(LIST_OAUTH_INTEGRATIONS))
 
-    def get_oauth_integration(self, *, integration_id: int | str) -> OAuthIntegration:
+    def get_oauth_integration(self, integration_id: int | str) -> OAuthIntegration:
         """One OAuth integration."""
         from airflow_provider_platform.client.oauth import GET_OAUTH_INTEGRATION
 
         return self.run(GET_OAUTH_INTEGRATION(id=integration_id))
 
-    def create_oauth_integration(self, *, name: str, type: str, auth_url: str, token_url: str, client_id: str, redirect_uri: str, client_secret: Any, config: dict[str, Any] | None = None, scopes: list[str] | None = None) -> OAuthIntegration:
+    def create_oauth_integration(
+        self,
+        *,
+        name: str,
+        type: str,
+        auth_url: str,
+        token_url: str,
+        client_id: str,
+        redirect_uri: str,
+        client_secret: Any,
+        config: dict[str, Any] | None = None,
+        scopes: list[str] | None = None,
+    ) -> OAuthIntegration:
         """Create an OAuth integration; `client_secret` is a SecretStr or text."""
-        from airflow_provider_platform.client.oauth import CREATE_OAUTH_INTEGRATION, CreateOAuthIntegrationInput
+        from airflow_provider_platform.client.oauth import (
+            CREATE_OAUTH_INTEGRATION,
+            CreateOAuthIntegrationInput,
+        )
 
-        return self.run(CREATE_OAUTH_INTEGRATION(body=CreateOAuthIntegrationInput.build(name=name, type=type, auth_url=auth_url, token_url=token_url, client_id=client_id, redirect_uri=redirect_uri, client_secret=client_secret, config=config, scopes=scopes)))
+        return self.run(
+            CREATE_OAUTH_INTEGRATION(
+                body=CreateOAuthIntegrationInput.build(
+                    name=name,
+                    type=type,
+                    auth_url=auth_url,
+                    token_url=token_url,
+                    client_id=client_id,
+                    redirect_uri=redirect_uri,
+                    client_secret=client_secret,
+                    config=config,
+                    scopes=scopes,
+                )
+            )
+        )
 
-    def update_oauth_integration(self, *, integration_id: int | str, name: str, type: str, auth_url: str, token_url: str, client_id: str, redirect_uri: str, client_secret: Any = None, config: dict[str, Any] | None = None, scopes: list[str] | None = None) -> OAuthIntegration:
+    def update_oauth_integration(
+        self,
+        integration_id: int | str,
+        *,
+        name: str,
+        type: str,
+        auth_url: str,
+        token_url: str,
+        client_id: str,
+        redirect_uri: str,
+        client_secret: Any = None,
+        config: dict[str, Any] | None = None,
+        scopes: list[str] | None = None,
+    ) -> OAuthIntegration:
         """Write an OAuth integration anew; without `client_secret` the stored one stays."""
-        from airflow_provider_platform.client.oauth import UPDATE_OAUTH_INTEGRATION, UpdateOAuthIntegrationInput
+        from airflow_provider_platform.client.oauth import (
+            UPDATE_OAUTH_INTEGRATION,
+            UpdateOAuthIntegrationInput,
+        )
 
-        return self.run(UPDATE_OAUTH_INTEGRATION(id=integration_id, body=UpdateOAuthIntegrationInput.build(integration_id=integration_id, name=name, type=type, auth_url=auth_url, token_url=token_url, client_id=client_id, redirect_uri=redirect_uri, client_secret=client_secret, config=config, scopes=scopes)))
+        return self.run(
+            UPDATE_OAUTH_INTEGRATION(
+                id=integration_id,
+                body=UpdateOAuthIntegrationInput.build(
+                    name=name,
+                    type=type,
+                    auth_url=auth_url,
+                    token_url=token_url,
+                    client_id=client_id,
+                    redirect_uri=redirect_uri,
+                    client_secret=client_secret,
+                    config=config,
+                    scopes=scopes,
+                ),
+            )
+        )
 
-    def delete_oauth_integration(self, *, integration_id: int | str) -> None:
+    def delete_oauth_integration(self, integration_id: int | str) -> None:
         """Delete an OAuth integration."""
         from airflow_provider_platform.client.oauth import DELETE_OAUTH_INTEGRATION
 
         self.run(DELETE_OAUTH_INTEGRATION(id=integration_id))
 
-    def list_agents(self, *, allow_embedding: bool | None = None, deployment_id: int | str | None = None) -> Iterator[Agent]:
+    def list_agents(
+        self, *, allow_embedding: bool | None = None, deployment_id: int | str | None = None
+    ) -> Iterator[Agent]:
         """The AI agents of a deployment; an agent's id is part of the chat address."""
-        from airflow_provider_platform.client.agents import AgentsQuery, LIST_AGENTS
+        from airflow_provider_platform.client.agents import LIST_AGENTS, AgentsQuery
         from airflow_provider_platform.client.paging import Listing
 
-        return self.iterate(Listing.of(LIST_AGENTS, deployment_id=self.resolve_deployment_id(deployment_id), query=AgentsQuery.build(allow_embedding=allow_embedding)))
+        return self.iterate(
+            Listing.of(
+                LIST_AGENTS,
+                deployment_id=self.resolve_deployment_id(deployment_id),
+                query=AgentsQuery.build(allow_embedding=allow_embedding),
+            )
+        )
 
-    def get_agent_skills(self, *, space: str | None = None, branch_name: str | None = None, deployment_id: int | str | None = None) -> AgentSkillsResponse:
+    def get_agent_skills(
+        self,
+        *,
+        space: str | None = None,
+        branch_name: str | None = None,
+        deployment_id: int | str | None = None,
+    ) -> AgentSkillsResponse:
         """What the agents of a deployment know to do."""
-        from airflow_provider_platform.client.agents import AgentSkillsQuery, GET_AGENT_SKILLS
+        from airflow_provider_platform.client.agents import GET_AGENT_SKILLS, AgentSkillsQuery
 
-        return self.run(GET_AGENT_SKILLS(deployment_id=self.resolve_deployment_id(deployment_id), query=AgentSkillsQuery.build(space=space, branch_name=branch_name)))
+        return self.run(
+            GET_AGENT_SKILLS(
+                deployment_id=self.resolve_deployment_id(deployment_id),
+                query=AgentSkillsQuery.build(space=space, branch_name=branch_name),
+            )
+        )
 
     def create_usage_analytics_token(self) -> UsageAnalyticsTokenResponse:
         """A token (an hour, a SecretStr) for the usage data of the account at `api_url`. Raises

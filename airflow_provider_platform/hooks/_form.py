@@ -5,6 +5,7 @@ Later releases read the same fields from the provider metadata and ignore these 
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
 from typing import Any
 
@@ -30,10 +31,10 @@ class PlatformConnectionForm:
     def get_connection_form_widgets(cls) -> dict[str, Any]:
         """A WTForms field for every extra; none where WTForms is not installed."""
         try:
-            wtforms = import_module("wtforms")
+            fields, validators = import_module("wtforms"), import_module("wtforms.validators")
         except ImportError:
             return {}
-        return {field.name: _widget(wtforms, field) for field in EXTRA_FIELDS}
+        return {field.name: _widget(fields, validators, field) for field in EXTRA_FIELDS}
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
@@ -45,19 +46,19 @@ class PlatformConnectionForm:
         }
 
 
-def _widget(wtforms: Any, field: FormField) -> Any:
+def _widget(fields: Any, validators: Any, field: FormField) -> Any:
     """The field in WTForms; a JSON object is entered as text."""
     kinds = {
-        "secret": wtforms.PasswordField,
-        "integer": wtforms.IntegerField,
-        "switch": wtforms.BooleanField,
+        "secret": fields.PasswordField,
+        "integer": fields.IntegerField,
+        "switch": fields.BooleanField,
     }
-    validators = [wtforms.validators.Optional()]
+    rules = [validators.Optional()]
     if field.choices:
-        validators.append(wtforms.validators.any_of(list(field.choices)))
-    return kinds.get(field.kind, wtforms.StringField)(
+        rules.append(validators.any_of(list(field.choices)))
+    return kinds.get(field.kind, fields.StringField)(
         label=field.label,
         description=field.description,
-        default=field.default,
-        validators=validators,
+        default=json.dumps(dict(field.template)) if field.template else field.default,
+        validators=rules,
     )

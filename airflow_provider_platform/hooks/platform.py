@@ -19,6 +19,7 @@ from airflow_provider_platform.client.connection_test import check_connection, s
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.hooks._form import PlatformConnectionForm
+from airflow_provider_platform.hooks._management import ManagementApi
 from airflow_provider_platform.hooks.connection import config_from_connection
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.chat import ChatResult, ToolErrorRule
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.operation import Operation
-    from airflow_provider_platform.client.program import Clock, Program
+    from airflow_provider_platform.client.program import Program
 
 T = TypeVar("T")
 
@@ -49,7 +50,7 @@ class ChatOptions(TypedDict, total=False):
     poll_interval: float
 
 
-class PlatformHook(PlatformConnectionForm, BaseHook):
+class PlatformHook(PlatformConnectionForm, ManagementApi, BaseHook):
     """Calls the platform with the credentials of an Airflow connection.
 
     Methods raise PlatformError (see `client.errors`); each says what failed and what to do. The
@@ -65,6 +66,7 @@ class PlatformHook(PlatformConnectionForm, BaseHook):
     def __init__(self, platform_conn_id: str = default_conn_name) -> None:
         super().__init__()
         self.platform_conn_id = platform_conn_id
+        self._open_client: PlatformClient | None = None
 
     @cached_property
     def config(self) -> PlatformConfig:
@@ -89,20 +91,26 @@ class PlatformHook(PlatformConnectionForm, BaseHook):
         return config
 
     @contextmanager
-    def client(self, *, clock: Clock | None = None) -> Iterator[PlatformClient]:
-        """A client for several calls; it reads the connection again when a token is refused."""
-        with PlatformClient(self.config, reload=self.read_config, clock=clock) as client:
-            yield client
+    def client(self) -> Iterator[PlatformClient]:
+        """One client for all calls inside the block, the hook's own methods included.
+
+        It reads the connection again when a token is refused.
+        """
+        if self._open_client is not None:
+            yield self._open_client
+            return
+        with PlatformClient(self.config, reload=self.read_config) as client:
+            self._open_client = client
+            try:
+                yield client
+            finally:
+                self._open_client = None
 
     @asynccontextmanager
-    async def async_client(
-        self, *, clock: Clock | None = None
-    ) -> AsyncIterator[AsyncPlatformClient]:
+    async def async_client(self) -> AsyncIterator[AsyncPlatformClient]:
         """A client for an event loop; it reads the connection again when a token is refused."""
         config = await self.read_config_on_loop()
-        async with AsyncPlatformClient(
-            config, reload=self.read_config_on_loop, clock=clock
-        ) as client:
+        async with AsyncPlatformClient(config, reload=self.read_config_on_loop) as client:
             yield client
 
     def get_conn(self) -> PlatformClient:

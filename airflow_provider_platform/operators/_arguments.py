@@ -117,5 +117,72 @@ def mapping(name: str, value: Any) -> dict[str, Any] | None:
     return found or None
 
 
+def sequence(name: str, value: Any) -> list[Any] | None:
+    """A list, also as JSON text; None and [] count as absent. Raises PlatformInputError."""
+    found = optional(value)
+    if isinstance(found, str):
+        import json
+
+        try:
+            found = json.loads(found)
+        except ValueError:
+            raise _refuse(name, "must be a list, or its JSON text") from None
+    if isinstance(found, tuple | set):
+        found = list(found)
+    if found is not None and not isinstance(found, list):
+        raise _refuse(name, "must be a list, or its JSON text")
+    return found or None
+
+
+def moment(name: str, value: Any) -> str | None:
+    """A point in time as ISO 8601, given as a datetime or as text (UTC where it names no zone), or
+    None. Raises PlatformInputError."""
+    from datetime import UTC, date, datetime
+
+    found = optional(value)
+    if isinstance(found, str):
+        try:
+            found = datetime.fromisoformat(found.strip())
+        except ValueError:
+            raise _refuse(name, "must be a date or a time in ISO 8601") from None
+    if isinstance(found, date) and not isinstance(found, datetime):
+        found = datetime(found.year, found.month, found.day, tzinfo=UTC)
+    if found is not None and not isinstance(found, datetime):
+        raise _refuse(name, "must be a date or a time in ISO 8601")
+    if found is None:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat()
+
+
+def exactly_one(**values: Any) -> None:
+    """A rule: exactly one of the arguments is given. Raises PlatformInputError."""
+    if sum(value is not None for value in values.values()) != 1:
+        raise PlatformInputError(
+            f"Nothing was sent: give exactly one of {' and '.join(values)}.", field=next(iter(values))
+        )
+
+
+def at_most_one(**values: Any) -> None:
+    """A rule: the arguments exclude each other. Raises PlatformInputError."""
+    if sum(value is not None for value in values.values()) > 1:
+        raise PlatformInputError(
+            f"Nothing was sent: {' and '.join(values)} exclude each other.", field=next(iter(values))
+        )
+
+
+def together(**values: Any) -> None:
+    """A rule: the arguments are given together or not at all. Raises PlatformInputError."""
+    if len({value is None for value in values.values()}) > 1:
+        raise PlatformInputError(
+            f"Nothing was sent: {' and '.join(values)} go together.", field=next(iter(values))
+        )
+
+
+def optional_text(name: str, value: Any) -> str | None:
+    """A text, or None where it says nothing. Raises PlatformInputError."""
+    found = optional(value)
+    return None if found is None else text(name, found)
+
+
 def _refuse(name: str, rule: str) -> PlatformInputError:
     return PlatformInputError(f"Nothing was sent: {name} {rule}.", field=name)

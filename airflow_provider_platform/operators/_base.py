@@ -29,6 +29,8 @@ class PlatformOperator(BaseOperator):
     operator_extra_links = (PlatformLink(),)
     checks: ClassVar[dict[str, Callable[[Any], Any]]] = {}
     """For each argument, what makes the value that is meant of the one that was given."""
+    rules: ClassVar[Sequence[tuple[tuple[str, ...], Callable[..., Any]]]] = ()
+    """What arguments must fulfil together: their names, and what checks their values by name."""
 
     def __init__(self, *, platform_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -36,16 +38,22 @@ class PlatformOperator(BaseOperator):
 
     def check_known_arguments(self) -> None:
         """Check every argument that holds no template. Raises PlatformInputError at parse time."""
-        for name, check in self.checks.items():
-            value = getattr(self, name)
-            if not is_template(value):
-                check(value)
+        known = {
+            name: check(value)
+            for name, check in self.checks.items()
+            if not is_template(value := getattr(self, name))
+        }
+        for names, rule in self.rules:
+            if known.keys() >= set(names):
+                rule(**{name: known[name] for name in names})
 
     def settle_arguments(self) -> None:
         """Turn the rendered arguments into the values that are meant. Raises
         PlatformInputError."""
         for name, check in self.checks.items():
             setattr(self, name, check(getattr(self, name)))
+        for names, rule in self.rules:
+            rule(**{name: getattr(self, name) for name in names})
 
     def hook(self) -> PlatformHook:
         """A hook for the connection."""
@@ -58,6 +66,15 @@ class PlatformOperator(BaseOperator):
         if config.management_url is not None:
             address = config.management_url.removesuffix("/api")
             context["ti"].xcom_push(key=LINK_KEY, value=address)
+
+
+def default_deferrable(given: bool | None) -> bool:
+    """The given choice, else Airflow's `[operators] default_deferrable`."""
+    if given is not None:
+        return given
+    from airflow_provider_platform._airflow import conf
+
+    return bool(conf.getboolean("operators", "default_deferrable", fallback=False))
 
 
 @contextmanager

@@ -32,7 +32,11 @@ from airflow_provider_platform.client.errors import (
     from_payload,
 )
 from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._base import PlatformOperator, airflow_errors
+from airflow_provider_platform.operators._base import (
+    PlatformOperator,
+    airflow_errors,
+    default_deferrable,
+)
 from airflow_provider_platform.operators._submission import (
     Step,
     Submission,
@@ -116,11 +120,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if deferrable is None:
-            from airflow_provider_platform._airflow import conf
-
-            deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
-        self.deferrable = deferrable
+        self.deferrable = default_deferrable(deferrable)
         self.poll_interval = poll_interval
         self.timeout = timeout
         self.cancel_on_kill = cancel_on_kill

@@ -137,7 +137,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         self.log.info("Asking the agent, message %s", call.run.message_id)
 
         def tell(event: Any) -> None:
-            from airflow_provider_platform.client.chat_run import Accepted
+            from airflow_provider_platform.client.chat_events import Accepted
 
             if isinstance(event, Accepted):
                 self.accepted(work, self._ids(call, submitted_at))

@@ -35,7 +35,8 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
     """Start a dbt sync and wait until it has written the data model.
 
     Returns `{"sync_job_id", "workflow_id", "branch_name", "status", "result"}`; `status` and
-    `result` are None where the sync was not waited for.
+    `result` are None where the sync was not waited for. Also pushed key by key (with
+    `multiple_outputs`, the default), so that `sync.output["branch_name"]` works.
 
     :param branch_name: the platform's branch to write to (default: the service makes one)
     :param ref: branch or tag of the dbt repository (default: the integration's)
@@ -86,9 +87,10 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         output_mode: Literal["branch", "files"] | None = None,
         deployment_id: int | None = None,
         timeout: float = DBT_SYNC_TIMEOUT,
+        multiple_outputs: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(timeout=timeout, **kwargs)
+        super().__init__(timeout=timeout, multiple_outputs=multiple_outputs, **kwargs)
         self.branch_name = branch_name
         self.ref = ref
         self.wait_for_completion = wait_for_completion

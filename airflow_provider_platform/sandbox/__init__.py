@@ -9,15 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.control import (
-        SandboxControl as SandboxControl,
-    )
-    from airflow_provider_platform.sandbox.control import (
-        SandboxControlError as SandboxControlError,
-    )
-    from airflow_provider_platform.sandbox.faults import Fault as Fault
-    from airflow_provider_platform.sandbox.holds import Hold as Hold
-    from airflow_provider_platform.sandbox.server import Sandbox as Sandbox
+    from airflow_provider_platform.sandbox.control import SandboxControl, SandboxControlError
+    from airflow_provider_platform.sandbox.faults import Fault
+    from airflow_provider_platform.sandbox.holds import Hold
+    from airflow_provider_platform.sandbox.server import Sandbox
 
 _HOMES = {
     "Fault": "faults",

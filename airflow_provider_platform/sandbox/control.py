@@ -9,6 +9,8 @@ import urllib.parse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_platform.sandbox.connection import connection
+from airflow_provider_platform.sandbox.credentials import Credentials, service_token
 from airflow_provider_platform.sandbox.faults import Fault
 from airflow_provider_platform.sandbox.holds import Hold
 from airflow_provider_platform.sandbox.journal import SandboxState
@@ -59,6 +61,16 @@ class SandboxControl:
     def info(self) -> dict[str, Any]:
         """Addresses, current credentials and the connection, as in the ready file."""
         return self._dict(self._call("GET", "info"))
+
+    def connection(self, **overrides: Any) -> dict[str, Any]:
+        """An Airflow connection with the current credentials (see ``connection.connection``)."""
+        info = self.info()
+        credentials = Credentials(info["management_token"], info["chat_api_key"])
+        return connection(self.url, credentials, **overrides)
+
+    def service_token(self, **claims: Any) -> str:
+        """A signed service token, as ``Sandbox.service_token`` gives it."""
+        return service_token(self.info()["api_secret"], **claims)
 
     def reset(self) -> None:
         """Back to the start: no threads, runs, faults, holds or counts; open streams are cut."""
@@ -162,14 +174,14 @@ class SandboxControl:
         return state
 
     def _call(self, method: str, path: str, body: Any = None, *, wait: float = 0.0) -> Any:
-        connection = http.client.HTTPConnection(self._host, timeout=wait + _SLACK)
+        peer = http.client.HTTPConnection(self._host, timeout=wait + _SLACK)
         try:
             payload = None if method == "GET" else json.dumps(body or {})
-            connection.request(method, f"/sandbox/{path}", payload, _HEADERS)
-            response = connection.getresponse()
+            peer.request(method, f"/sandbox/{path}", payload, _HEADERS)
+            response = peer.getresponse()
             text = response.read().decode()
         finally:
-            connection.close()
+            peer.close()
         if response.status != 200:
             message = f"{method} /sandbox/{path}: {response.status} {text}"
             raise SandboxControlError(message)

@@ -102,6 +102,8 @@ class Fault(Match):
         known = ANSWER_KINDS | WIRE_KINDS | RUN_KINDS
         if self.kind not in known:
             raise ValueError(f"no fault {self.kind!r}; known are {', '.join(sorted(known))}")
+        if self.kind in RUN_KINDS and (self.method or self.path):
+            raise ValueError(f"{self.kind} concerns a run, which has no method and no path")
         extra = set(self.as_json()) - _PARAMETERS.get(self.kind, set()) - _COMMON
         if extra:
             raise ValueError(f"{self.kind} takes no {', '.join(sorted(extra))}")

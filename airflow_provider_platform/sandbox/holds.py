@@ -38,6 +38,8 @@ class Hold(Match):
         known = REQUEST_POINTS | RUN_POINTS
         if self.name not in known:
             raise ValueError(f"no hold point {self.name!r}; known are {', '.join(sorted(known))}")
+        if self.name in RUN_POINTS and (self.method or self.path):
+            raise ValueError(f"{self.name} concerns a run, which has no method and no path")
 
 
 class _Place:

@@ -30,7 +30,7 @@ def test_a_service_token_brings_its_identity(platform: Platform, header: str) ->
     response = ask(platform, {header: token}, sessionSettings={"whatever": True})
     assert answer(records(response.content))
     assert platform.control.state().runs[0].identity == "external:robot-7"
-    same = platform.sandbox.service_token(externalId=None, sub="ROBOT-7")
+    same = platform.control.service_token(externalId=None, sub="ROBOT-7")
     thread = chat_id(records(response.content))
     assert answer(records(ask(platform, {header: same}, chatId=thread).content))
 
@@ -101,7 +101,8 @@ def test_rotation(platform: Platform) -> None:
     assert refused(ask(platform, platform.key, sessionSettings=USER))
     platform.key = {"Authorization": f"Api-Key {key}"}
     assert answer(platform.ask("orders per month"))
-    assert platform.control.info()["connection"]["password"] == token
+    assert platform.control.connection()["password"] == token
+    assert platform.control.connection(deployment_id=2)["extra"]["chat_api_key"] == key
 
     platform.control.reset()
     assert platform.control.info()["management_token"] == platform.sandbox.management_token

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import time
@@ -18,8 +19,8 @@ from tests.sandbox.raw_client import USER, Platform, answer, chat_id, ids, recor
 MESSAGE = "1732512345678-message"
 
 
-def raw(platform: Platform, **body: Any) -> tuple[bytes, bool]:
-    """Ask over a bare socket; returns what came and whether the connection was reset."""
+def connect(platform: Platform, **body: Any) -> socket.socket:
+    """Send a question over a bare socket."""
     target = urlsplit(platform.sandbox.chat_url)
     content = json.dumps({"sessionSettings": USER, **body}).encode()
     head = (
@@ -27,9 +28,15 @@ def raw(platform: Platform, **body: Any) -> tuple[bytes, bool]:
         f"Authorization: Api-Key {platform.sandbox.chat_api_key}\r\n"
         f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
     )
+    connection = socket.create_connection((target.hostname, target.port), timeout=30)
+    connection.sendall(head.encode() + content)
+    return connection
+
+
+def raw(platform: Platform, **body: Any) -> tuple[bytes, bool]:
+    """Ask over a bare socket; returns what came and whether the connection was reset."""
     received = b""
-    with socket.create_connection((target.hostname, target.port), timeout=30) as connection:
-        connection.sendall(head.encode() + content)
+    with connect(platform, **body) as connection:
         while True:
             try:
                 data = connection.recv(65536)
@@ -168,6 +175,19 @@ def test_retry_after_as_a_date(platform: Platform) -> None:
     assert 90 < parsedate_to_datetime(given).timestamp() - time.time() <= 100
 
 
+def test_at_a_hold_everything_has_been_sent(platform: Platform) -> None:
+    platform.control.fault("dribble")
+    platform.control.hold("mid_stream", after=6)
+    with connect(platform, input="revenue by country") as connection:
+        platform.control.wait_held("mid_stream")
+        connection.setblocking(False)
+        received = b""
+        with contextlib.suppress(BlockingIOError):
+            while data := connection.recv(65536):
+                received += data
+    assert len(lines_of(received)) == 8
+
+
 def test_lost_response_and_drop(platform: Platform) -> None:
     platform.control.fault("lost_response", method="POST", path="/dbt-sync$")
     with pytest.raises(httpx.RemoteProtocolError):
@@ -223,6 +243,18 @@ def test_suspended_and_resumed_by_a_follow_up(platform: Platform) -> None:
     second = records(platform.chat(chatId=thread, messageId=MESSAGE).content)
     assert answer(second)
     assert [run.status for run in platform.control.state().runs] == ["finished"]
+
+
+def test_a_stream_ends_at_the_suspension_however_late_it_gets_there(platform: Platform) -> None:
+    platform.control.fault("suspend", after=5)
+    silence = platform.control.fault("silence", after=3)
+    with platform.stream(input="revenue by country", messageId=MESSAGE) as first:
+        lines = first.iter_lines()
+        thread = json.loads(next(lines))["state"]["chatId"]
+        platform.control.wait_until(lambda state: state.runs[0].status == "suspended")
+        assert answer(records(platform.chat(chatId=thread, messageId=MESSAGE).content))
+        platform.control.release_fault(silence)
+        assert json.loads(list(lines)[-1])["id"] == "__suspended__"
 
 
 def test_suspended_until_the_input_is_repeated(platform: Platform) -> None:
@@ -323,6 +355,7 @@ def test_line_separators_and_a_huge_line(platform: Platform) -> None:
         ({"kind": "cut", "status": 500}, "cut takes no status"),
         ({"kind": "cut", "nth": 0}, "nth counts from 1"),
         ({"kind": "cut", "path": "("}, "not a regular expression"),
+        ({"kind": "suspend", "path": "/abort"}, "concerns a run"),
     ],
 )
 def test_faults_that_make_no_sense(

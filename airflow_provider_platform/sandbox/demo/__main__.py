@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -62,13 +63,17 @@ def _run_pipeline(connection: dict[str, Any]) -> FinishedRun:
     result = HOME / "result.json"
     env = isolated(os.environ, HOME, DAG_FILE.parent)
     env["AIRFLOW_CONN_PLATFORM_DEFAULT"] = json.dumps(connection)
+    # A newcomer should not wait Airflow's five minutes for a second try.
+    env["AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY"] = "1"
     env["AIRFLOW__LOGGING__JSON_LOGS"] = "True"
     env["PYTHONUNBUFFERED"] = "1"
     command = [sys.executable, "-m", "airflow_provider_platform.sandbox.demo.airflow_process"]
     command += [str(DAG_FILE), DAG_ID, str(result)]
     print(f"Airflow   home {shown(HOME)}, connection platform_default\nDAG       {shown(DAG_FILE)}")
     print("\nStarting Airflow ...", flush=True)
-    with running(command, env=env, stdout=subprocess.PIPE) as process:
+    # Airflow puts SIGTERM off until its task has ended.
+    stop = signal.SIGINT
+    with running(command, env=env, stdout=subprocess.PIPE, stop_signal=stop) as process:
         _show_progress(process)
         code = process.wait()
     if code or not result.exists():

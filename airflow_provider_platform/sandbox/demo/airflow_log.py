@@ -8,7 +8,18 @@ from typing import Any
 
 _OURS = "airflow_provider_platform"
 _STARTING = "[DAG TEST] starting task_id="
-_FIELDS = {"event", "timestamp", "level", "logger", "loc", "filename", "lineno", "func_name"}
+_FAILED = "Task failed with exception"
+_FIELDS = {
+    "event",
+    "exception",
+    "timestamp",
+    "level",
+    "logger",
+    "loc",
+    "filename",
+    "lineno",
+    "func_name",
+}
 
 
 @dataclass(frozen=True)
@@ -20,7 +31,7 @@ class LogLine:
     task_starting: str | None = None
     """The task that starts with this line."""
     message: str | None = None
-    """What our own operators, sensors, hooks and triggers say in this line."""
+    """What our own operators, sensors, hooks and triggers say in this line, or a task's error."""
 
 
 def read_line(raw: str) -> LogLine:
@@ -37,11 +48,30 @@ def read_line(raw: str) -> LogLine:
     rest = {name: value for name, value in record.items() if name not in _FIELDS}
     if rest:
         text += f" {_short(rest)}"
+    errors = _exceptions(record)
+    text += "".join(f"\n{error}\n{frames}" for error, frames in errors)
+    if event == _FAILED and errors:
+        return LogLine(text, message=f"failed: {errors[0][0]}")
     if event.startswith(_STARTING):
         return LogLine(text, task_starting=event.removeprefix(_STARTING).split()[0])
     if _OURS in logger and record.get("level") != "debug":
         return LogLine(text, message=event)
     return LogLine(text)
+
+
+def _exceptions(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """The exception of a record and those that caused it, each with where it was raised."""
+    return [
+        (
+            f"{error.get('exc_type')}: {error.get('exc_value')}",
+            "\n".join(
+                f"    {frame.get('filename')}:{frame.get('lineno')} in {frame.get('name')}"
+                for frame in error.get("frames", [])
+            ),
+        )
+        for error in record.get("exception") or []
+        if isinstance(error, dict)
+    ]
 
 
 def _short(fields: dict[str, Any]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from airflow.sdk import DAG
@@ -84,19 +86,10 @@ def run_dag(dag: DAG, conf: dict[str, Any] | None = None) -> FinishedRun:
 
     The run is a row of the metadata database like any other. ``conf`` is the run's configuration.
     """
-    errors: dict[tuple[str, int], str] = {}
-
-    def remember(context: Any) -> None:
-        instance = context["ti"]
-        error = context.get("exception")
-        errors[instance.task_id, instance.map_index] = f"{type(error).__name__}: {error}"
-
     order = [task.task_id for task in dag.topological_sort()]
-    for task in dag.tasks:
-        _also_call(task, "on_failure_callback", remember)
-        _also_call(task, "on_retry_callback", remember)
     _store(dag)
-    run = dag.test(run_conf=conf)
+    with _collected_errors() as errors:
+        run = dag.test(run_conf=conf)
     xcoms = _xcoms(run.dag_id, run.run_id)
     tasks = [
         FinishedTask(
@@ -119,15 +112,30 @@ def _seconds(instance: Any) -> float | None:
     return float((instance.end_date - instance.start_date).total_seconds())
 
 
-def _also_call(task: Any, name: str, callback: Any) -> None:
-    """Add a callback to those that a task has, mapped or not."""
-    holder = getattr(task, "partial_kwargs", None)
-    present = getattr(task, name) or []
-    callbacks = [*(present if isinstance(present, (list, tuple)) else [present]), callback]
-    if holder is not None:
-        holder[name] = callbacks
-    else:
-        setattr(task, name, callbacks)
+@contextmanager
+def _collected_errors() -> Iterator[dict[tuple[str, int], str]]:
+    """What task instances fail with meanwhile, by task id and map index."""
+    import pluggy
+
+    errors: dict[tuple[str, int], str] = {}
+
+    class Listener:
+        @pluggy.HookimplMarker("airflow")
+        def on_task_instance_failed(self, task_instance: Any, error: Any) -> None:
+            named = (
+                f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
+            )
+            errors[task_instance.task_id, task_instance.map_index] = str(named)
+
+    # The task SDK got a manager of its own in 3.2.
+    module = _first_module("airflow.sdk.listener", "airflow.listeners.listener")
+    plugins = module.get_listener_manager().pm
+    listener = Listener()
+    plugins.register(listener)
+    try:
+        yield errors
+    finally:
+        plugins.unregister(listener)
 
 
 def _store(dag: DAG) -> None:
@@ -155,7 +163,14 @@ def _xcoms(dag_id: str, run_id: str) -> dict[tuple[str, int], dict[str, Any]]:
 
 def _dag_bag_module() -> Any:
     """Where the installed release keeps ``DagBag`` (moved in 3.2)."""
-    try:
-        return import_module("airflow.dag_processing.dagbag")
-    except ModuleNotFoundError:
-        return import_module("airflow.models.dagbag")
+    return _first_module("airflow.dag_processing.dagbag", "airflow.models.dagbag")
+
+
+def _first_module(*names: str) -> Any:
+    """The first of the modules that the installed release has."""
+    for name in names[:-1]:
+        try:
+            return import_module(name)
+        except ModuleNotFoundError:
+            continue
+    return import_module(names[-1])

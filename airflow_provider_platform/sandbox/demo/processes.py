@@ -100,6 +100,8 @@ def running(
         yield process
     finally:
         _stop(process, stop_signal)
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def _stop(process: subprocess.Popen[str], stop_signal: signal.Signals) -> None:

@@ -1,0 +1,113 @@
+"""Whether a chat thread is streaming: one request without `input`, read until the thread says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_platform.client.answers import rpc_message
+from airflow_provider_platform.client.chat import STREAM_IN_PROGRESS
+from airflow_provider_platform.client.chat_connection import is_error
+from airflow_provider_platform.client.errors import (
+    ChatRpcError,
+    ChatStreamError,
+    PlatformApiError,
+    PlatformAuthenticationError,
+    PlatformError,
+    PlatformTransportError,
+    quote_service,
+)
+from airflow_provider_platform.client.ndjson import LineReader, parse_line
+from airflow_provider_platform.client.program import (
+    Clock,
+    CloseStream,
+    OpenStream,
+    Program,
+    ReadStream,
+    ReloadCredentials,
+)
+from airflow_provider_platform.client.session_settings import SessionSettings
+
+
+def thread_is_streaming(
+    chat_id: str, settings: SessionSettings | None, clock: Clock, *, timeout: float
+) -> Program[bool]:
+    """Ask a thread for its state; starts nothing. `timeout` in seconds, for the whole look.
+
+    Raises PlatformNotFoundError for an unknown thread, ChatRpcError for a refused credential,
+    PlatformTransportError where the answer did not come to the state.
+    """
+    body: dict[str, Any] = {"chatId": chat_id}
+    if settings is not None:
+        body["sessionSettings"] = settings.to_json()
+    for attempt in range(2):
+        try:
+            return (yield from _read(chat_id, body, clock, timeout))
+        except (ChatRpcError, PlatformAuthenticationError):
+            if attempt or not (yield ReloadCredentials()):
+                raise
+        except PlatformApiError as error:
+            if _says_busy(error.service_message):
+                return True
+            raise
+    raise AssertionError("the second attempt returns or raises")
+
+
+def _read(chat_id: str, body: dict[str, Any], clock: Clock, timeout: float) -> Program[bool]:
+    until = clock() + timeout
+    yield OpenStream(body, timeout=timeout)
+    reader = LineReader()
+    try:
+        while True:
+            wait = until - clock()
+            data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
+            if not data:
+                break
+            for line, number in reader.feed(data):
+                streaming = state_told(chat_id, parse_line(line, number))
+                if streaming is not None:
+                    return streaming
+        rest = reader.rest()
+        streaming = state_told(chat_id, parse_line(rest, reader.lines_seen + 1)) if rest else None
+        if streaming is not None:
+            return streaming
+    finally:
+        yield CloseStream()
+    raise PlatformTransportError(
+        f"chat {chat_id}: the answer ended before it said whether the thread is streaming."
+    )
+
+
+def state_told(chat_id: str, record: Any) -> bool | None:
+    """Whether the thread is streaming, by one record of it; None where the record does not tell.
+
+    What comes before `__cutoff__` is history and tells nothing. Raises the error that an error
+    record amounts to.
+    """
+    if not isinstance(record, dict):
+        return None
+    if is_error(record):
+        return _error_told(chat_id, record)
+    if record.get("id") not in ("__cutoff__", "__state__"):
+        return None
+    state = record.get("state")
+    told = state.get("isStreaming") if isinstance(state, dict) else None
+    if isinstance(told, bool):
+        return told
+    return False if record["id"] == "__state__" else None
+
+
+def _error_told(chat_id: str, record: dict[str, Any]) -> bool:
+    error = record["error"]
+    if _says_busy(error):
+        return True
+    refused = (isinstance(error, dict) and "code" in error) or "jsonrpc" in record
+    failure: PlatformError = (
+        ChatRpcError(rpc_message(f"chat {chat_id}", error))
+        if refused
+        else ChatStreamError(f"chat {chat_id}: the service said: {quote_service(error)}.")
+    )
+    raise failure
+
+
+def _says_busy(said: Any) -> bool:
+    return STREAM_IN_PROGRESS.lower() in str(said).lower()

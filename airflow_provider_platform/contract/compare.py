@@ -1,0 +1,227 @@
+"""Compares declared operations with the operations of an OpenAPI document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, TypeAdapter
+
+from airflow_provider_platform.client.paging import Page
+from airflow_provider_platform.contract.shapes import ANY_TYPE, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from airflow_provider_platform.client.operation import Endpoint
+
+_PREFIX = {"management": "", "build": "/build/api"}
+_METHODS = ("get", "post", "put", "patch", "delete")
+
+
+@dataclass(frozen=True, order=True)
+class Difference:
+    """One place where declaration and document differ: `POST /v1/x`, `body.filters[]`, what."""
+
+    operation: str
+    place: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.operation} | {self.place} | {self.problem}"
+
+
+@dataclass(frozen=True)
+class Described:
+    """An operation of the document."""
+
+    path: str
+    method: str
+    content: dict[str, Any]
+    document: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """As differences name it."""
+        return f"{self.method} {self.path}"
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether the document says that it does not know all of this operation."""
+        return "x-incomplete" in self.content
+
+    def parameters(self, place: str) -> dict[str, dict[str, Any]]:
+        """Parameters in `query` or `path`, by name."""
+        given = self.content.get("parameters", [])
+        return {item["name"]: item for item in given if item.get("in") == place}
+
+    def body(self) -> Shape | None:
+        """What is sent."""
+        return self._json(self.content.get("requestBody", {}))
+
+    def answer(self) -> Shape | None:
+        """What a success brings, as JSON."""
+        for status, response in self.content.get("responses", {}).items():
+            if str(status).startswith("2"):
+                found = self._json(response)
+                if found is not None:
+                    return found
+        return None
+
+    def _json(self, holder: Mapping[str, Any]) -> Shape | None:
+        schema = holder.get("content", {}).get("application/json", {}).get("schema")
+        return Shape(schema, self.document) if schema else None
+
+
+def described_operations(document: dict[str, Any]) -> list[Described]:
+    """The operations of a document; paths as the client writes them, below `/api`."""
+    return [
+        Described(path.removeprefix("/api"), method.upper(), content, document)
+        for path, item in document.get("paths", {}).items()
+        for method, content in item.items()
+        if method in _METHODS
+    ]
+
+
+def compare(endpoints: Iterable[Endpoint[Any]], document: dict[str, Any]) -> list[Difference]:
+    """All differences between the declarations and the document, in both directions."""
+    described = {operation.name: operation for operation in described_operations(document)}
+    found: list[Difference] = []
+    declared: set[str] = set()
+    for endpoint in endpoints:
+        name = f"{endpoint.method} {_PREFIX[endpoint.api]}{endpoint.path}"
+        declared.add(name)
+        if name in described:
+            found += [Difference(name, *rest) for rest in _operation(endpoint, described[name])]
+        else:
+            found.append(Difference(name, "operation", "not in the document"))
+    for name, operation in described.items():
+        if name not in declared:
+            what = "incomplete in the document" if operation.incomplete else "not declared"
+            found.append(Difference(name, "operation", what))
+    return sorted(set(found))
+
+
+_Finding = tuple[str, str]
+
+
+def _operation(endpoint: Endpoint[Any], described: Described) -> Iterator[_Finding]:
+    operation_id = described.content.get("operationId")
+    if operation_id is not None and operation_id != endpoint.operation_id:
+        yield "operation", f"is called {operation_id} in the document"
+    yield from _query(endpoint, described)
+    if described.incomplete:
+        return
+    yield from _body(endpoint, described)
+    yield from _answer(endpoint, described)
+
+
+def _query(endpoint: Endpoint[Any], described: Described) -> Iterator[_Finding]:
+    ours = _model_shape(endpoint.query)
+    properties = ours.properties if ours else {}
+    theirs = described.parameters("query")
+    for name in sorted(set(properties) | set(theirs)):
+        place = f"query.{name}"
+        if name not in theirs:
+            yield place, "not in the document"
+        elif name not in properties:
+            yield place, "not declared"
+        else:
+            shape = Shape(theirs[name].get("schema", {}), described.document)
+            yield from _value(place, properties[name], shape, sent=True, seen=set())
+            if theirs[name].get("required") and ours and name not in ours.required:
+                yield place, "required in the document, optional here"
+
+
+def _body(endpoint: Endpoint[Any], described: Described) -> Iterator[_Finding]:
+    ours, theirs = _model_shape(endpoint.body), described.body()
+    if ours is None and theirs is not None:
+        yield "body", "not declared"
+    elif ours is not None and theirs is None:
+        yield "body", "not in the document"
+    elif ours is not None and theirs is not None:
+        yield from _value("body", ours, theirs, sent=True, seen=set())
+
+
+def _answer(endpoint: Endpoint[Any], described: Described) -> Iterator[_Finding]:
+    theirs = described.answer()
+    if endpoint.binary:
+        if theirs is not None:
+            yield "answer", "is JSON in the document, binary here"
+        return
+    ours = None if endpoint.answer is type(None) else _model_shape(endpoint.answer)
+    if ours is None or theirs is None:
+        if theirs is not None:
+            yield "answer", "not declared"
+        elif ours is not None:
+            yield "answer", "not in the document"
+        return
+    if _is_page(endpoint.answer) and theirs.types == {"array"}:
+        ours = ours.properties["items"]
+    yield from _value("answer", ours, theirs, sent=False, seen=set())
+
+
+def _value(
+    place: str, ours: Shape, theirs: Shape, *, sent: bool, seen: set[tuple[str, str]]
+) -> Iterator[_Finding]:
+    """Compares what is sent (ours must be allowed) or what comes (theirs must be readable)."""
+    key = (str(ours.schema), str(theirs.schema))
+    if key in seen:
+        return
+    seen = seen | {key}
+    our_types, their_types = ours.types, theirs.types
+    missing = our_types - their_types if sent else their_types - our_types
+    if missing and our_types != ANY_TYPE:
+        names = ", ".join(sorted(missing))
+        yield place, f"{names} not in the document" if sent else f"{names} not readable here"
+        return
+    yield from _enum(place, ours, theirs, sent=sent)
+    if ours.items is not None and theirs.items is not None:
+        yield from _value(f"{place}[]", ours.items, theirs.items, sent=sent, seen=seen)
+    if ours.properties:
+        yield from _fields(place, ours, theirs, sent=sent, seen=seen)
+
+
+def _enum(place: str, ours: Shape, theirs: Shape, *, sent: bool) -> Iterator[_Finding]:
+    if not sent or (ours.enum is None and theirs.enum is None):
+        return
+    if ours.enum is None or theirs.enum is None:
+        yield place, "any text here, an enum there" if ours.enum is None else "an enum here only"
+        return
+    for value in sorted(ours.enum - theirs.enum):
+        yield place, f"value {value} not in the document"
+    for value in sorted(theirs.enum - ours.enum):
+        yield place, f"value {value} not declared"
+
+
+def _fields(
+    place: str, ours: Shape, theirs: Shape, *, sent: bool, seen: set[tuple[str, str]]
+) -> Iterator[_Finding]:
+    our_fields, their_fields = ours.properties, theirs.properties
+    for name in sorted(set(our_fields) | set(their_fields)):
+        where = f"{place}.{name}"
+        if name not in their_fields:
+            if not theirs.incomplete:
+                yield where, "not in the document"
+        elif name not in our_fields:
+            yield where, "not declared"
+        else:
+            yield from _value(where, our_fields[name], their_fields[name], sent=sent, seen=seen)
+    if sent:
+        for name in sorted((theirs.required & set(our_fields)) - ours.required):
+            yield f"{place}.{name}", "required in the document, optional here"
+    else:
+        for name in sorted((ours.required & set(their_fields)) - theirs.required):
+            yield f"{place}.{name}", "required here, optional in the document"
+
+
+def _model_shape(model: Any) -> Shape | None:
+    if model is None:
+        return None
+    is_model = isinstance(model, type) and issubclass(model, BaseModel)
+    schema = model.model_json_schema() if is_model else TypeAdapter(model).json_schema()
+    return Shape(schema, schema)
+
+
+def _is_page(answer: Any) -> bool:
+    return isinstance(answer, type) and issubclass(answer, Page)

@@ -1,0 +1,58 @@
+"""The nightly pipeline: sync dbt to a branch, ask the agent there, connect a report, go on.
+
+It runs against whatever the connection `platform_default` names; `make demo` runs it against the
+sandbox.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, Param, task
+
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
+
+with DAG(
+    dag_id="nightly_pipeline",
+    description="dbt sync, a question to the agent, and a report in a spreadsheet",
+    schedule=None,  # "0 3 * * *" for every night at three
+    catchup=False,
+    tags=["analytics platform"],
+    params={
+        "question": Param("revenue by country", type="string"),
+        "report_id": Param(101, type="integer"),
+        "external_workbook_id": Param("nightly-revenue-sheet", type="string"),
+    },
+    default_args={"retries": 2},
+) as dag:
+    # Writes the data model to a branch of tonight's own; a retry takes the running sync up again.
+    sync = PlatformDbtSyncOperator(
+        task_id="sync_dbt",
+        branch_name="nightly-{{ dag_run.run_after | ds_nodash }}",
+        poll_interval=1,
+    )
+
+    # Asks on that branch, so that a broken model shows here and not in production.
+    ask = PlatformChatOperator(
+        task_id="ask_agent",
+        prompt="{{ params.question }}",
+        active_branch_name=sync.output["branch_name"],
+        max_rows=50,
+    )
+
+    # Tells the platform where the report stands in the spreadsheet.
+    connect = PlatformConnectReportOperator(
+        task_id="connect_report",
+        report_id="{{ params.report_id }}",
+        external_workbook_id="{{ params.external_workbook_id }}",
+        result_location="Revenue!A1",
+    )
+
+    @task
+    def summarize(answer: str, queries: list[dict[str, object]]) -> str:
+        """Anything of yours can go on from here: the answer and the rows are plain values."""
+        rows = sum(len(query["rows"]) for query in queries)  # type: ignore[arg-type]
+        return f"{answer} ({len(queries)} queries, {rows} rows)"
+
+    summary = summarize(answer=ask.output["answer"], queries=ask.output["queries"])
+    ask >> connect

@@ -1,0 +1,102 @@
+"""Airflow's page of connections as a person uses it: add, edit, test."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from playwright.sync_api import expect
+
+from airflow_provider_platform.connection_form import EXTRA_FIELDS, HOOK_NAME, FormField
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+_FIELDS = {field.name: field for field in EXTRA_FIELDS}
+
+
+class ConnectionPage:
+    """The list of connections and its dialog."""
+
+    def __init__(self, page: Page, server: str) -> None:
+        self.page = page
+        page.goto(f"{server}/connections")
+
+    @property
+    def dialog(self) -> Locator:
+        return self.page.get_by_role("dialog")
+
+    def add(self, conn_id: str) -> None:
+        """Open the dialog for a new connection of our type."""
+        self.page.get_by_role("button", name="Add Connection").click()
+        self.dialog.locator("input[name=connection_id]").fill(conn_id)
+        self.dialog.get_by_role("combobox").first.click()
+        self.page.get_by_role("option", name=HOOK_NAME).click()
+
+    def edit(self, conn_id: str) -> None:
+        self.row(conn_id).get_by_role("button", name="Edit Connection").click()
+        expect(self.dialog.locator("input[name=connection_id]")).to_have_value(conn_id)
+
+    def save(self, conn_id: str) -> None:
+        """Save, and wait until the list shows it."""
+        self.dialog.get_by_role("button", name="Save").click()
+        expect(self.dialog).to_be_hidden()
+        expect(self.row(conn_id)).to_be_visible()
+
+    def test(self, conn_id: str) -> str:
+        """Press the Test button; what the page then says, title and message."""
+        self.row(conn_id).get_by_role("button", name="Test Connection").click()
+        said = self.page.locator("[data-scope=toast][data-part=root]").filter(has_text="Connection")
+        return said.first.inner_text()
+
+    def row(self, conn_id: str) -> Locator:
+        return self.page.get_by_role("row").filter(has_text=conn_id)
+
+    def open_section(self, name: str) -> None:
+        trigger = self.dialog.get_by_role("button", name=name, exact=True)
+        if trigger.get_attribute("aria-expanded") != "true":
+            trigger.click()
+
+    def fill_standard(self, **values: str) -> None:
+        self.open_section("Standard Fields")
+        for name, value in values.items():
+            self.dialog.locator(f"[name={name}]").fill(value)
+
+    def fill(self, name: str, value: Any) -> None:
+        """Enter one of our own fields, as its kind is entered."""
+        field = _FIELDS[name]
+        self.open_section(field.section)
+        if field.choices:
+            self.dialog.locator(f"#element_{name}").click()
+            self.page.get_by_role("option", name=value).click()
+        elif field.kind == "object":
+            self.dialog.locator(f"#element_{name} .monaco-editor").click()
+            self.page.keyboard.press("ControlOrMeta+a")
+            self.page.keyboard.type(json.dumps(value))
+        elif field.kind == "switch":
+            if self.shown(name) != value:
+                self._switch(name).locator("[data-part=control]").click()
+        else:
+            self._input(field).fill(str(value))
+            self._input(field).press("Tab")
+
+    def shown(self, name: str) -> Any:
+        """What a field shows."""
+        field = _FIELDS[name]
+        self.open_section(field.section)
+        if field.choices:
+            return self.dialog.locator(f"input[name=element_{name}]").input_value()
+        if field.kind == "object":
+            editor = self.dialog.locator(f"#element_{name} .view-lines")
+            return json.loads(editor.inner_text().replace("\xa0", " "))
+        if field.kind == "switch":
+            return self._switch(name).get_attribute("data-state") == "checked"
+        return self._input(field).input_value()
+
+    def _switch(self, name: str) -> Locator:
+        return self.dialog.locator(f"[id='switch:element_{name}']")
+
+    def _input(self, field: FormField) -> Locator:
+        if field.kind == "integer":
+            return self.dialog.locator(f"[id='number-input:element_{field.name}'] input")
+        return self.dialog.locator(f"#element_{field.name}")

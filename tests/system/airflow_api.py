@@ -1,0 +1,111 @@
+"""Airflow's REST API, as far as the tests act through it."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+_TRIES = 40
+_PAUSE = 0.25
+
+
+class AirflowApi:
+    """A client of a running Airflow; answers 5xx (SQLite under a burst) are asked for again."""
+
+    def __init__(self, url: str) -> None:
+        self._http = httpx.Client(base_url=f"{url}/api/v2", timeout=30, trust_env=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._http.close()
+
+    def start_run(self, dag_id: str, conf: dict[str, Any]) -> str:
+        """Trigger the DAG; returns the run's id."""
+        body = {"logical_date": None, "conf": conf}
+        run_id: str = self._ask("POST", f"dags/{dag_id}/dagRuns", body)["dag_run_id"]
+        return run_id
+
+    def unpause(self, dag_id: str) -> None:
+        self._ask("PATCH", f"dags/{dag_id}?update_mask=is_paused", {"is_paused": False})
+
+    def dags(self) -> list[str]:
+        """The DAGs that the DAG processor has found."""
+        return [dag["dag_id"] for dag in self._ask("GET", "dags?limit=100")["dags"]]
+
+    def run(self, dag_id: str, run_id: str) -> dict[str, Any]:
+        return self._dict("GET", f"dags/{dag_id}/dagRuns/{run_id}")
+
+    def set_run_state(self, dag_id: str, run_id: str, state: str) -> None:
+        self._ask("PATCH", f"dags/{dag_id}/dagRuns/{run_id}", {"state": state})
+
+    def task(self, path: str) -> dict[str, Any]:
+        """A task instance; `path` as in `dags/D/dagRuns/R/taskInstances/T/0`."""
+        return self._dict("GET", path)
+
+    def set_task_state(self, path: str, state: str) -> None:
+        self._ask("PATCH", path, {"new_state": state})
+
+    def clear(self, dag_id: str, run_id: str, task_id: str, map_index: int) -> None:
+        """Clear one task instance, whatever its state."""
+        task: Any = task_id if map_index < 0 else [task_id, map_index]
+        body = {
+            "dry_run": False,
+            "dag_run_id": run_id,
+            "task_ids": [task],
+            "only_failed": False,
+            "reset_dag_runs": True,
+        }
+        self._ask("POST", f"dags/{dag_id}/clearTaskInstances", body)
+
+    def xcoms(self, dag_id: str, run_id: str, task_id: str, map_index: int) -> dict[str, Any]:
+        """The XComs of a task instance by key."""
+        base = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries"
+        query = f"map_index={map_index}"
+        entries = self._ask("GET", f"{base}?{query}")["xcom_entries"]
+        return {
+            key: self._ask("GET", f"{base}/{quote(key, safe='')}?{query}&deserialize=false")[
+                "value"
+            ]
+            for key in (entry["key"] for entry in entries)
+        }
+
+    def log(self, dag_id: str, run_id: str, task_id: str, map_index: int, try_number: int) -> str:
+        """What one try has logged, a line for each event, the triggerer's lines included."""
+        base = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{try_number}"
+        content = self._ask("GET", f"{base}?map_index={map_index}&full_content=true")["content"]
+        return "\n".join(
+            line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)
+            for line in content
+        )
+
+    def put_connection(self, connection_id: str, connection: dict[str, Any]) -> None:
+        """Create or replace a connection (in its JSON form) in the metadata database."""
+        extra = connection.get("extra", {})
+        body = {**connection, "connection_id": connection_id, "extra": json.dumps(extra)}
+        known = self._http.get(f"connections/{connection_id}").status_code == 200
+        path = f"connections/{connection_id}" if known else "connections"
+        self._ask("PATCH" if known else "POST", path, body)
+
+    def put_variable(self, key: str, value: str) -> None:
+        known = self._http.get(f"variables/{key}").status_code == 200
+        path = f"variables/{key}" if known else "variables"
+        self._ask("PATCH" if known else "POST", path, {"key": key, "value": value})
+
+    def _dict(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        return dict(self._ask(method, path, body))
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        for left in reversed(range(_TRIES)):
+            answer = self._http.request(method, path, json=body)
+            if answer.status_code < 500 or not left:
+                break
+            time.sleep(_PAUSE)
+        if answer.status_code >= 400:
+            raise RuntimeError(f"{method} {path}: {answer.status_code} {answer.text[:1000]}")
+        return answer.json() if answer.content else None

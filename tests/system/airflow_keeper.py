@@ -1,0 +1,91 @@
+"""Runs `airflow standalone` and replaces a triggerer that is gone, until its own input ends.
+
+`python -m tests.system.airflow_keeper`, started in a session of its own with a pipe as its input.
+The pipe closes when whoever started it is gone, however that came about, so Airflow never outlives
+the tests: the keeper stops it in order, and kills what is left of the session.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+
+import psutil
+
+from tests.system.airflow_processes import TRIGGERER, in_session, is_component
+
+_LOOK_SECONDS = 0.3
+_STOP_SECONDS = 20
+_FIRST_START_SECONDS = 60.0
+
+
+def main() -> int:
+    """Keep until the input ends or standalone does; the exit code is 1 when it ended by itself."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os.close(0))
+    standalone = _start("standalone")
+    triggerers: list[subprocess.Popen[bytes]] = []
+    seen = False
+    try:
+        while not _input_ended(_LOOK_SECONDS):
+            if standalone.poll() is not None:
+                return 1
+            for process in triggerers:
+                process.poll()
+            there = _has_working_triggerer()
+            seen = seen or there
+            if seen and not there:
+                print("keeper: no triggerer works; starting one", flush=True)
+                triggerers.append(_start("triggerer"))
+                seen = False
+        return 0
+    finally:
+        _stop(standalone)
+
+
+def _start(component: str) -> subprocess.Popen[bytes]:
+    # A process started in the background ignores SIGINT unless told otherwise.
+    return subprocess.Popen(
+        ["airflow", component],
+        stdin=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def _input_ended(seconds: float) -> bool:
+    try:
+        readable, _, _ = select.select([0], [], [], seconds)
+        return bool(readable) and not os.read(0, 1024)
+    except (OSError, ValueError):
+        return True
+
+
+def _has_working_triggerer() -> bool:
+    """A stopped triggerer (SIGSTOP) counts as gone: another one takes over, as in a cluster."""
+    for process in in_session(os.getpid()):
+        try:
+            working = process.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+            if working and is_component(process, TRIGGERER):
+                return True
+        except psutil.Error:
+            continue
+    return False
+
+
+def _stop(standalone: subprocess.Popen[bytes]) -> None:
+    # SIGTERM would leave its parts running.
+    standalone.send_signal(signal.SIGINT)
+    try:
+        standalone.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        print("keeper: standalone does not stop; killing it", flush=True)
+    for process in in_session(os.getpid()):
+        if process.pid != os.getpid():
+            process.kill()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""Finds the processes of the Airflow under test, each by its own pid.
+
+Airflow renames its processes and with that wipes the environment they show; what tells ours from
+any other Airflow on the machine is the session that the keeper leads.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TRIGGERER = "triggerer"
+
+
+class AirflowProcesses:
+    """The processes of one session."""
+
+    def __init__(self, session: int) -> None:
+        self._session = session
+
+    def of_task(self, task_instance_id: str, timeout: float = 30.0) -> psutil.Process:
+        """The process that runs the task's own code. Raises TimeoutError."""
+        deadline = time.monotonic() + timeout
+        while True:
+            for process in in_session(self._session):
+                if _title(process) == f"airflow worker -- {task_instance_id}":
+                    return process
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no process runs the task instance {task_instance_id}")
+            time.sleep(0.05)
+
+    def supervisor_of_task(self, task_instance_id: str) -> psutil.Process:
+        """The worker process that watches over the task's own."""
+        parent = self.of_task(task_instance_id).parent()
+        if parent is None:
+            raise LookupError(f"the process of {task_instance_id} has no supervisor")
+        return parent
+
+    def triggerers(self) -> list[psutil.Process]:
+        """The triggerers, the oldest first; each has a child that runs the triggers."""
+        found = [p for p in in_session(self._session) if is_component(p, TRIGGERER)]
+        pids = {process.pid for process in found}
+        tops = [process for process in found if process.ppid() not in pids]
+        return sorted(tops, key=lambda process: process.create_time())
+
+
+def in_session(session: int) -> Iterator[psutil.Process]:
+    """All processes of a session."""
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session:
+                yield process
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+def is_component(process: psutil.Process, component: str) -> bool:
+    """Whether a process is this part of Airflow, as in `airflow triggerer`."""
+    try:
+        line = process.cmdline()
+    except psutil.Error:
+        return False
+    return line[-1:] == [component] and any("airflow" in part for part in line)
+
+
+def _title(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline()).strip()
+    except psutil.Error:
+        return ""

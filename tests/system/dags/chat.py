@@ -1,0 +1,43 @@
+"""DAGs that ask: every argument that may be templated comes from the run's configuration."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG
+
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+
+FROM_CONF = {
+    "prompt": "{{ dag_run.conf['prompt'] }}",
+    "chat_id": "{{ dag_run.conf.get('chat_id') }}",
+    "if_thread_busy": "{{ dag_run.conf.get('if_thread_busy', 'wait') }}",
+    "platform_conn_id": "{{ dag_run.conf['platform_conn_id'] }}",
+    "deferrable": "{{ dag_run.conf['deferrable'] }}",
+    "timeout": "{{ dag_run.conf.get('timeout', 300) }}",
+    "poll_interval": "{{ dag_run.conf.get('poll_interval', 0.2) }}",
+    "retries": 3,
+    "retry_delay": timedelta(seconds=0),
+}
+
+with DAG("ask", schedule=None):
+    PlatformChatOperator(task_id="ask", **FROM_CONF)
+
+with DAG("ask_variable", schedule=None):
+    prompt = "{{ var.value.get(dag_run.conf['prompt_variable']) }}"
+    PlatformChatOperator(task_id="ask", **{**FROM_CONF, "prompt": prompt})
+
+with DAG("ask_once", schedule=None):
+    PlatformChatOperator(task_id="ask", **{**FROM_CONF, "retries": 0})
+
+with DAG("ask_in_time", schedule=None):
+    PlatformChatOperator(
+        task_id="ask",
+        **{**FROM_CONF, "retries": 0, "execution_timeout": timedelta(seconds=8)},
+    )
+
+with DAG("ask_mapped", schedule=None):
+    shared = {name: value for name, value in FROM_CONF.items() if name != "prompt"}
+    PlatformChatOperator.partial(task_id="ask", **shared).expand(
+        prompt=["revenue by country", "orders by status"]
+    )

@@ -1,0 +1,30 @@
+"""DAGs that start a dbt sync: every argument that may be templated comes from the run's
+configuration."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG
+
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+
+FROM_CONF = {
+    "branch_name": "{{ dag_run.conf.get('branch_name') }}",
+    "wait_for_completion": "{{ dag_run.conf.get('wait_for_completion', 'if_supported') }}",
+    "platform_conn_id": "{{ dag_run.conf['platform_conn_id'] }}",
+    "deferrable": "{{ dag_run.conf['deferrable'] }}",
+    "timeout": "{{ dag_run.conf.get('timeout', 300) }}",
+    "poll_interval": "{{ dag_run.conf.get('poll_interval', 0.2) }}",
+    "retries": 3,
+    "retry_delay": timedelta(seconds=0),
+}
+
+with DAG("sync", schedule=None):
+    PlatformDbtSyncOperator(task_id="sync", **FROM_CONF)
+
+with DAG("sync_in_time", schedule=None):
+    PlatformDbtSyncOperator(
+        task_id="sync",
+        **{**FROM_CONF, "retries": 0, "execution_timeout": timedelta(seconds=8)},
+    )

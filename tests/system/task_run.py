@@ -1,0 +1,134 @@
+"""One task instance of a running Airflow: what a user does to it and sees of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.system.airflow_api import AirflowApi
+    from tests.system.airflow_processes import AirflowProcesses
+
+_POLL = 0.15
+_ENDED = ("success", "failed", "skipped", "upstream_failed", "removed")
+PATIENCE = 90.0
+"""Seconds until a condition that should come soon counts as one that does not come."""
+
+
+@dataclass(frozen=True)
+class TaskRun:
+    """A task instance, and everything that is needed to act on it."""
+
+    api: AirflowApi
+    processes: AirflowProcesses
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int = -1
+
+    def mapped(self, map_index: int) -> TaskRun:
+        """Another instance of the same mapped task."""
+        return TaskRun(
+            self.api, self.processes, self.dag_id, self.run_id, self.task_id, map_index
+        )
+
+    def now(self) -> dict[str, Any]:
+        """The instance as the API shows it."""
+        return self.api.task(self._path)
+
+    @property
+    def state(self) -> str | None:
+        state: str | None = self.now()["state"]
+        return state
+
+    def wait(self, *states: str, try_number: int | None = None) -> dict[str, Any]:
+        """Wait for one of the states, of this try if one is given. Raises AssertionError at once
+        when the task has ended otherwise, with what it logged."""
+
+        def there(task: dict[str, Any]) -> bool:
+            if try_number is not None and task["try_number"] < try_number:
+                return False
+            if task["state"] in states:
+                return True
+            assert task["state"] not in _ENDED, f"{task['state']}, not {states}\n{self.logs()}"
+            return False
+
+        return self.until(there, f"state {' or '.join(states)}")
+
+    def until(self, condition: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+        """Wait until the condition holds for the instance. Raises AssertionError."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            task = self.now()
+            if condition(task):
+                return task
+            if time.monotonic() > deadline:
+                raise AssertionError(
+                    f"{self} did not reach {what}; it is {task['state']} in try "
+                    f"{task['try_number']}\n{self.logs()}"
+                )
+            time.sleep(_POLL)
+
+    def kill(self) -> None:
+        """Kill -9 the process that runs the task's code now; wait until it is gone."""
+        process = self.processes.of_task(self.now()["id"])
+        process.kill()
+        psutil.wait_procs([process])
+
+    def kill_with_supervisor(self) -> None:
+        """Kill -9 the process and the one that watches over it: nobody tells Airflow."""
+        process = self.processes.of_task(self.now()["id"])
+        watcher = self.processes.supervisor_of_task(self.now()["id"])
+        watcher.kill()
+        process.kill()
+        psutil.wait_procs([watcher, process])
+
+    def mark(self, state: str) -> None:
+        """Mark the instance `failed` or `success`, as the button does."""
+        self.api.set_task_state(self._path, state)
+
+    def clear(self) -> None:
+        self.api.clear(self.dag_id, self.run_id, self.task_id, self.map_index)
+
+    def fail_run(self) -> None:
+        """Mark the whole DAG run failed."""
+        self.api.set_run_state(self.dag_id, self.run_id, "failed")
+
+    def xcoms(self) -> dict[str, Any]:
+        return self.api.xcoms(self.dag_id, self.run_id, self.task_id, self.map_index)
+
+    @property
+    def result(self) -> Any:
+        """What the task returned."""
+        return self.xcoms()["return_value"]
+
+    def logs(self) -> str:
+        """The logs of all tries."""
+        latest = self.now()["try_number"]
+        return "\n".join(f"--- try {number}\n{self.log(number)}" for number in range(1, latest + 1))
+
+    def log(self, try_number: int) -> str:
+        try:
+            return self.api.log(
+                self.dag_id, self.run_id, self.task_id, self.map_index, try_number
+            )
+        except RuntimeError as error:
+            return str(error)
+
+    def end(self) -> None:
+        """Leave nothing of it behind for the next test."""
+        if self.api.run(self.dag_id, self.run_id)["state"] in ("running", "queued"):
+            self.fail_run()
+
+    @property
+    def _path(self) -> str:
+        base = f"dags/{self.dag_id}/dagRuns/{self.run_id}/taskInstances/{self.task_id}"
+        return base if self.map_index < 0 else f"{base}/{self.map_index}"
+
+    def __str__(self) -> str:
+        return f"{self.dag_id} {self.run_id} {self.task_id}[{self.map_index}]"
