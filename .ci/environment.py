@@ -142,8 +142,9 @@ class Environment:
 
     def installed_with_pip(self) -> bool:
         """Install with pip, which obeys the machine's pip configuration; whether it worked."""
-        # The variable, unlike `-c`, also holds for what the package is built with.
-        variables = {"PIP_CONSTRAINT": str(self.constraints)}
+        # The variable, unlike `-c`, also holds for what the package is built with. It is a list
+        # separated by spaces, which the path of the project may contain.
+        variables = {"PIP_CONSTRAINT": str(self.constraints.relative_to(PROJECT))}
         pip = [str(self.python), "-m", "pip", "install", "--retries", "2"]
         return self.run(
             [*pip, *self.project()], "installing Airflow and the tools with pip", variables
@@ -200,9 +201,9 @@ class Environment:
             hint = "The disk is full: make room and run the command again."
         elif any(sign in lowered for sign in NETWORK_SIGNS):
             hint = (
-                "The package index cannot be reached, and the first run needs it. Check the\n"
-                "network, the proxy (HTTPS_PROXY) or pip's configuration (`pip config list`), and\n"
-                "run the command again."
+                "The package index cannot be reached, and the first run needs it. Check the network,"
+                "\nthe proxy (HTTPS_PROXY) or pip's configuration (`pip config list`); then run the"
+                " command again."
             )
         else:
             hint = "The end of the log above says why."

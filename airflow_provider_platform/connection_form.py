@@ -7,9 +7,11 @@ Airflow's API server loads it to list the providers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CONNECTION_TYPE = "platform"
 HOOK_NAME = "Analytics Platform"

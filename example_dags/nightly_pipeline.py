@@ -6,6 +6,8 @@ sandbox.
 
 from __future__ import annotations
 
+from typing import Any
+
 from airflow.sdk import DAG, Param, task
 
 from airflow_provider_platform.operators.chat import PlatformChatOperator
@@ -49,9 +51,9 @@ with DAG(
     )
 
     @task
-    def summarize(answer: str, queries: list[dict[str, object]]) -> str:
+    def summarize(answer: str, queries: list[dict[str, Any]]) -> str:
         """Anything of yours can go on from here: the answer and the rows are plain values."""
-        rows = sum(len(query["rows"]) for query in queries)  # type: ignore[arg-type]
+        rows = sum(len(query["rows"]) for query in queries)
         return f"{answer} ({len(queries)} queries, {rows} rows)"
 
     summary = summarize(answer=ask.output["answer"], queries=ask.output["queries"])

@@ -6,6 +6,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class ThreadNamed:
+    """The service has named the thread that it made; the message itself is not accepted yet."""
+
+    chat_id: str
+    message_id: str
+
+
+@dataclass(frozen=True)
 class Accepted:
     """The service has accepted the message; from now on the run can be followed and stopped."""
 
@@ -39,5 +47,5 @@ class Waiting:
     seconds: float
 
 
-ChatEvent = Accepted | StageChanged | ToolCallEnded
+ChatEvent = ThreadNamed | Accepted | StageChanged | ToolCallEnded
 """What a run tells by itself; `Waiting` comes before there is one."""

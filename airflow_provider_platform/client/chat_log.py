@@ -11,6 +11,7 @@ from airflow_provider_platform.client.chat import ChatResult
 from airflow_provider_platform.client.chat_events import (
     Accepted,
     StageChanged,
+    ThreadNamed,
     ToolCallEnded,
     Waiting,
 )
@@ -20,6 +21,8 @@ from airflow_provider_platform.client.errors import quote_service
 def describe(event: Any) -> str:
     """The log line of an event of a chat program."""
     match event:
+        case ThreadNamed(chat_id=chat_id):
+            return f"The agent's thread: chat {quote_service(chat_id)}"
         case Accepted(chat_id=chat_id, message_id=message_id):
             return f"The agent accepted the prompt: chat {quote_service(chat_id)}, {message_id}"
         case StageChanged(stage=stage):

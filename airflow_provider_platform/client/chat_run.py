@@ -22,6 +22,7 @@ from airflow_provider_platform.client.chat_events import (
     Accepted,
     ChatEvent,
     StageChanged,
+    ThreadNamed,
     ToolCallEnded,
 )
 from airflow_provider_platform.client.chat_records import RecordFold, ThreadMessages
@@ -84,6 +85,7 @@ class ChatRun:
         self._connection: ChatConnection | None = None
         self._reader = LineReader()
         self._events: list[ChatEvent] = []
+        self._told_thread = chat_id is not None
         self._told_accepted = accepted
         self._stage: str | None = None
         self._staged: set[str] = set()
@@ -284,9 +286,14 @@ class ChatRun:
             self._open_connection.take(record)
 
     def _note_acceptance(self) -> None:
-        if self.accepted and not self._told_accepted and self.chat_id is not None:
+        if self.chat_id is None or self._told_accepted:
+            return
+        if self.accepted:
             self._told_accepted = True
             self._events.insert(0, Accepted(self.chat_id, self.message_id))
+        elif not self._told_thread:
+            self._events.append(ThreadNamed(self.chat_id, self.message_id))
+        self._told_thread = True
 
     def _note_tool_call(self, record_id: str, tool_call: dict[str, Any]) -> None:
         began = self._calls_began.setdefault(record_id, self._now)

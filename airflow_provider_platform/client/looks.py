@@ -178,9 +178,7 @@ def _user_oauth_token(
     """Whether a token for the integration, of the user if one is named, has one of the statuses."""
     tokens = yield from _all(
         Listing.of(LIST_USER_OAUTH_TOKENS),
-        lambda token: (
-            token.integration_id == integration_id and user_id in (None, token.user_id)
-        ),
+        lambda token: token.integration_id == integration_id and user_id in (None, token.user_id),
     )
     for token in tokens:
         if has_status(token, target_statuses):

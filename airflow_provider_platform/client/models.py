@@ -8,6 +8,7 @@ argument is a mistake and is refused before anything is sent.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
@@ -130,6 +131,11 @@ class InputModel(BaseModel):
         hide_input_in_errors=True,
     )
 
+    @staticmethod
+    def caller_name(name: str) -> str:
+        """What a caller calls the field of this name: arguments are written in snake_case."""
+        return to_snake(name)
+
     @classmethod
     def build(cls, **given: Any) -> Self:
         """The input made of the given arguments; None counts as absent.
@@ -140,7 +146,7 @@ class InputModel(BaseModel):
         try:
             return cls.model_validate(present)
         except ValidationError as error:
-            raise input_error(error) from None
+            raise input_error(error, cls.caller_name) from None
 
     def to_json(self) -> dict[str, Any]:
         """The fields that were given, under the service's names, as plain JSON."""
@@ -177,11 +183,14 @@ InputSecret = Annotated[
 """A secret to send: hidden everywhere but in the body of the request."""
 
 
-def input_error(error: ValidationError) -> PlatformInputError:
-    """What pydantic found wrong with arguments, as one error that names every field."""
+def input_error(
+    error: ValidationError, name: Callable[[str], str] = to_snake
+) -> PlatformInputError:
+    """What pydantic found wrong with arguments, as one error that names every field as its caller
+    writes it: `name` makes that of the service's name."""
     found = [
         (
-            ".".join(to_snake(str(part)) for part in item["loc"]),
+            ".".join(name(str(part)) for part in item["loc"]),
             item["msg"].removeprefix("Value error, "),
         )
         for item in error.errors(include_input=False, include_url=False)

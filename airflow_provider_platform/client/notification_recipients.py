@@ -120,6 +120,7 @@ ADD_RECIPIENTS = Endpoint(
     answer=NotificationRecipientsMutationResponse,
     description="notification recipient add",
     permission=ADMINISTRATOR,
+    repeatable=True,
 )
 REMOVE_RECIPIENTS = Endpoint(
     operation_id="removeRecipients",
@@ -141,6 +142,17 @@ class _Removed(InputModel):
     recipients: list[RemoveNotificationRecipientInput] = Field(min_length=1)
 
 
+def to_add(recipients: Sequence[Any]) -> list[NotificationRecipientInput]:
+    """Recipients to add, given as inputs or as their fields. Raises PlatformInputError naming the
+    recipient and the rule."""
+    return _Added.build(recipients=list(recipients)).recipients
+
+
+def to_remove(recipients: Sequence[Any]) -> list[RemoveNotificationRecipientInput]:
+    """Recipients to remove, given as inputs or as their fields. Raises as `to_add`."""
+    return _Removed.build(recipients=list(recipients)).recipients
+
+
 def add_recipients(
     deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
 ) -> Program[NotificationRecipientsMutationResponse]:
@@ -149,7 +161,7 @@ def add_recipients(
     Every recipient is checked before the first request. Raises PlatformInputError naming the
     recipient and the rule.
     """
-    checked = _Added.build(recipients=list(recipients)).recipients
+    checked = to_add(recipients)
     joined = NotificationRecipientsMutationResponse(
         created_recipients=[], updated_recipients=[], unchanged_recipients=[]
     )
@@ -170,7 +182,7 @@ def remove_recipients(
     Every recipient is checked before the first request. Raises PlatformInputError naming the
     recipient and the rule.
     """
-    checked = _Removed.build(recipients=list(recipients)).recipients
+    checked = to_remove(recipients)
     for start in range(0, len(checked), BATCH):
         body = RemoveNotificationRecipientsInput.build(recipients=checked[start : start + BATCH])
         yield from call(

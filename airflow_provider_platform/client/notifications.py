@@ -1,12 +1,12 @@
 """Scheduled notifications: a dashboard sent as an image or a PDF, and who gets it.
 
 For administrators. Creating is not idempotent: two equal requests make two schedules, so look
-with `find_notifications` first.
+first (`notification_lookup`).
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -22,21 +22,26 @@ from airflow_provider_platform.client.models import AnswerModel, InputModel
 from airflow_provider_platform.client.operation import Endpoint
 from airflow_provider_platform.client.paging import Page, PageQuery
 from airflow_provider_platform.client.policies import ADMINISTRATOR
-from airflow_provider_platform.client.schedules import check_cron, check_timezone, cron_times
+from airflow_provider_platform.client.schedules import (
+    PARTS_OF,
+    RANGES,
+    check_cron,
+    check_parts,
+    check_timezone,
+    cron_times,
+)
 
 ScheduleType = Literal["HOURLY", "DAILY", "WEEKLY", "MONTHLY", "CUSTOM"]
 NotificationFormat = Literal["png", "pdf"]
 
 DEFAULT_TIMEZONE = "UTC"
 
-_PARTS_OF: dict[str, frozenset[str]] = {
-    "HOURLY": frozenset({"minute"}),
-    "DAILY": frozenset({"minute", "hour"}),
-    "WEEKLY": frozenset({"minute", "hour", "day_of_week"}),
-    "MONTHLY": frozenset({"minute", "hour", "day_of_month"}),
-    "CUSTOM": frozenset({"custom_cron"}),
-}
-_PARTS = ("minute", "hour", "day_of_month", "day_of_week", "custom_cron")
+_PARTS = (*RANGES, "custom_cron")
+
+
+def _part(name: str) -> Any:
+    low, high = RANGES[name]
+    return Field(default=None, ge=low, le=high)
 
 
 class Notification(AnswerModel):
@@ -62,10 +67,10 @@ class NotificationInput(InputModel):
     Sunday, `day_of_month` 1-31), as what, and with which settings of the dashboard."""
 
     schedule_type: ScheduleType | None = None
-    minute: int | None = Field(default=None, ge=0, le=59)
-    hour: int | None = Field(default=None, ge=0, le=23)
-    day_of_week: int | None = Field(default=None, ge=0, le=6)
-    day_of_month: int | None = Field(default=None, ge=1, le=31)
+    minute: int | None = _part("minute")
+    hour: int | None = _part("hour")
+    day_of_week: int | None = _part("day_of_week")
+    day_of_month: int | None = _part("day_of_month")
     custom_cron: Annotated[str, AfterValidator(check_cron)] | None = None
     timezone: Annotated[str, AfterValidator(check_timezone)] | None = None
     notification_format: NotificationFormat | None = None
@@ -77,13 +82,7 @@ class NotificationInput(InputModel):
 
     @model_validator(mode="after")
     def _schedule_is_whole(self) -> Self:
-        if self.schedule_type is None:
-            return self
-        if self.schedule_type == "CUSTOM" and self.custom_cron is None:
-            raise ValueError("custom_cron is needed with schedule_type CUSTOM")
-        for part in _PARTS:
-            if getattr(self, part) is not None and part not in _PARTS_OF[self.schedule_type]:
-                raise ValueError(f"{part} does not go with schedule_type {self.schedule_type}")
+        check_parts(self.schedule_type, {part: getattr(self, part) for part in _PARTS})
         return self
 
 
@@ -123,7 +122,7 @@ class CreateNotificationInput(NotificationInput):
 
     def _cron(self, unsaid: list[str]) -> str:
         """This schedule as cron; the parts that were not given are taken from `unsaid`."""
-        used = _PARTS_OF[self.schedule_type]
+        used = PARTS_OF[self.schedule_type]
         fields = ("minute", "hour", "day_of_month", "month", "day_of_week")
         parts = []
         for name, default in zip(fields, unsaid, strict=True):

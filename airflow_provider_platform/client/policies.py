@@ -9,8 +9,6 @@ from typing import Any
 from airflow_provider_platform.client.models import AnswerModel
 
 ADMINISTRATOR = "administrator of the account"
-SECRETS_MANAGE = "SecretsManage"
-DOWNLOAD_DATA = "DownloadData"
 
 
 class ChatThreadPolicyDTO(AnswerModel):

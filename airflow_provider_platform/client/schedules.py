@@ -1,9 +1,24 @@
-"""Schedules: what a cron expression may hold, and whether two of them mean the same times."""
+"""Schedules: their kinds and parts, what a cron expression may hold, when two mean the same times.
+
+Only the standard library is needed here, so that DAG files can be checked while they are parsed.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from zoneinfo import ZoneInfo
+
+SCHEDULE_TYPES = ("HOURLY", "DAILY", "WEEKLY", "MONTHLY", "CUSTOM")
+PARTS_OF: dict[str, frozenset[str]] = {
+    "HOURLY": frozenset({"minute"}),
+    "DAILY": frozenset({"minute", "hour"}),
+    "WEEKLY": frozenset({"minute", "hour", "day_of_week"}),
+    "MONTHLY": frozenset({"minute", "hour", "day_of_month"}),
+    "CUSTOM": frozenset({"custom_cron"}),
+}
+RANGES = {"minute": (0, 59), "hour": (0, 23), "day_of_week": (0, 6), "day_of_month": (1, 31)}
+"""What each part may be, both ends included; 0 is Sunday."""
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -15,6 +30,20 @@ _FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
     ("day of week", 0, 7, {name: number for number, name in enumerate(_DAYS)}),
 )
 _PART = re.compile(r"(?:(?P<any>\*)|(?P<low>\w+)(?:-(?P<high>\w+))?)(?:/(?P<step>\d+))?")
+
+
+def check_parts(schedule_type: str | None, parts: Mapping[str, object]) -> None:
+    """Whether the parts that are given (not None) go with the schedule type, if that is given.
+
+    Raises ValueError naming the part.
+    """
+    if schedule_type is None:
+        return
+    if schedule_type == "CUSTOM" and parts.get("custom_cron") is None:
+        raise ValueError("custom_cron is needed with schedule_type CUSTOM")
+    for part, value in parts.items():
+        if value is not None and part not in PARTS_OF[schedule_type]:
+            raise ValueError(f"{part} does not go with schedule_type {schedule_type}")
 
 
 def check_timezone(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic.alias_generators import to_camel
 
 from airflow_provider_platform.client.models import InputModel
 
@@ -37,6 +38,11 @@ class SessionSettings(InputModel):
     is_ephemeral: bool | None = None
     ephemeral_ttl_seconds: int | None = Field(default=None, gt=0, strict=False)
     public_dashboard_id: str | None = None
+
+    @staticmethod
+    def caller_name(name: str) -> str:
+        """Settings are one object, written as the service spells it."""
+        return to_camel(name)
 
     @field_validator("external_id")
     @classmethod

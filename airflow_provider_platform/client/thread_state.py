@@ -1,4 +1,4 @@
-"""Whether a chat thread is streaming: one request without `input`, read until the thread says so."""
+"""Whether a chat thread is streaming: one request without `input`, read until it says so."""
 
 from __future__ import annotations
 

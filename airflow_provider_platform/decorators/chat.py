@@ -36,6 +36,7 @@ class PlatformChatDecoratedOperator(DecoratedOperator, PlatformChatOperator):
         name: check for name, check in PlatformChatOperator.checks.items() if name != "prompt"
     }
     _context: Context | None = None
+    _prompt: Any = SET_DURING_EXECUTION
 
     def __init__(
         self,

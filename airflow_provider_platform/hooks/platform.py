@@ -20,7 +20,11 @@ from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.hooks._form import PlatformConnectionForm
 from airflow_provider_platform.hooks._management import ManagementApi
-from airflow_provider_platform.hooks.connection import config_from_connection
+from airflow_provider_platform.hooks.connection import (
+    config_from_connection,
+    read_extras,
+    unknown_settings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -169,9 +173,11 @@ class PlatformHook(PlatformConnectionForm, ManagementApi, BaseHook):
     def test_connection(self) -> tuple[bool, str]:
         """What works and what does not, for each side that is configured; starts no chat run."""
         try:
-            return summary(self.run(check_connection(self.config)))
+            ok, message = summary(self.run(check_connection(self.config)))
+            notes = unknown_settings(read_extras(self.get_connection(self.platform_conn_id)))
         except PlatformError as error:
             return False, error.message
+        return ok, "\n".join([message, *notes])
 
     def _chat_call(
         self, client: PlatformClient | AsyncPlatformClient, prompt: str, options: ChatOptions

@@ -7,10 +7,14 @@ when the DAG is parsed, so that a mistake shows before the first run.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import SET_DURING_EXECUTION
 from airflow_provider_platform.client.errors import PlatformInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def is_template(value: Any) -> bool:
@@ -50,11 +54,13 @@ def number(
     return found
 
 
-def whole_number(name: str, value: Any, *, minimum: int) -> int:
+def whole_number(name: str, value: Any, *, minimum: int, maximum: int | None = None) -> int:
     """A whole number, rendered or not. Raises PlatformInputError."""
     found = number(name, value, minimum=minimum)
     if found != int(found):
         raise _refuse(name, "must be a whole number")
+    if maximum is not None and found > maximum:
+        raise _refuse(name, f"must be at most {maximum}")
     return int(found)
 
 
@@ -80,6 +86,11 @@ def optional_choice(name: str, value: Any, choices: tuple[str, ...]) -> str | No
     """One of the choices, or None. Raises PlatformInputError."""
     found = optional(value)
     return None if found is None else choice(name, found, choices)
+
+
+def identifier(name: str, value: Any) -> int:
+    """A positive whole number. Raises PlatformInputError."""
+    return whole_number(name, value, minimum=1)
 
 
 def optional_id(name: str, value: Any) -> int | None:
@@ -117,8 +128,25 @@ def mapping(name: str, value: Any) -> dict[str, Any] | None:
     return found or None
 
 
+def named(check: Callable[..., Any], *names: str, **rules: Any) -> dict[str, Callable[[Any], Any]]:
+    """The same check for several arguments, by their names."""
+    return {name: partial(check, name, **rules) for name in names}
+
+
+def by_rule(rule: Callable[[str], Any], name: str, value: Any) -> str | None:
+    """A text that a rule accepts, or None. The rule raises ValueError, this PlatformInputError."""
+    found = optional_text(name, value)
+    if found is None:
+        return None
+    try:
+        rule(found)
+    except ValueError as error:
+        raise _refuse(name, str(error)) from None
+    return found
+
+
 def sequence(name: str, value: Any) -> list[Any] | None:
-    """A list, also as JSON text; None and [] count as absent. Raises PlatformInputError."""
+    """A list, also as JSON text; None counts as absent. Raises PlatformInputError."""
     found = optional(value)
     if isinstance(found, str):
         import json
@@ -131,7 +159,7 @@ def sequence(name: str, value: Any) -> list[Any] | None:
         found = list(found)
     if found is not None and not isinstance(found, list):
         raise _refuse(name, "must be a list, or its JSON text")
-    return found or None
+    return found
 
 
 def moment(name: str, value: Any) -> str | None:
@@ -154,11 +182,29 @@ def moment(name: str, value: Any) -> str | None:
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat()
 
 
+def session_settings(value: Any) -> dict[str, Any] | None:
+    """Who a chat call acts as; checked as soon as it is known. Raises PlatformInputError."""
+    found = mapping("session_settings", value)
+    if found is not None and not is_template(found):
+        from airflow_provider_platform.client.session_settings import session_settings as check
+
+        check(found)
+    return found
+
+
+def required(**values: Any) -> None:
+    """A rule: all the arguments are given. Raises PlatformInputError."""
+    for name, value in values.items():
+        if value is None:
+            raise _refuse(name, "must be given")
+
+
 def exactly_one(**values: Any) -> None:
     """A rule: exactly one of the arguments is given. Raises PlatformInputError."""
     if sum(value is not None for value in values.values()) != 1:
         raise PlatformInputError(
-            f"Nothing was sent: give exactly one of {' and '.join(values)}.", field=next(iter(values))
+            f"Nothing was sent: give exactly one of {' and '.join(values)}.",
+            field=next(iter(values)),
         )
 
 
@@ -166,7 +212,8 @@ def at_most_one(**values: Any) -> None:
     """A rule: the arguments exclude each other. Raises PlatformInputError."""
     if sum(value is not None for value in values.values()) > 1:
         raise PlatformInputError(
-            f"Nothing was sent: {' and '.join(values)} exclude each other.", field=next(iter(values))
+            f"Nothing was sent: {' and '.join(values)} exclude each other.",
+            field=next(iter(values)),
         )
 
 

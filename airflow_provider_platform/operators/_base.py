@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from airflow_provider_platform._airflow import BaseOperator
 from airflow_provider_platform.client.errors import PlatformError
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.hooks.platform import PlatformHook
 
+Rule: TypeAlias = "tuple[tuple[str, ...], Callable[..., Any]]"
+"""Names of arguments, and what checks their values by name."""
+
 DEFAULT_CONN_ID = "platform_default"
 
 
@@ -29,8 +32,8 @@ class PlatformOperator(BaseOperator):
     operator_extra_links = (PlatformLink(),)
     checks: ClassVar[dict[str, Callable[[Any], Any]]] = {}
     """For each argument, what makes the value that is meant of the one that was given."""
-    rules: ClassVar[Sequence[tuple[tuple[str, ...], Callable[..., Any]]]] = ()
-    """What arguments must fulfil together: their names, and what checks their values by name."""
+    rules: ClassVar[Sequence[Rule]] = ()
+    """What arguments must fulfil together."""
 
     def __init__(self, *, platform_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -61,10 +64,20 @@ class PlatformOperator(BaseOperator):
 
         return PlatformHook(self.platform_conn_id)
 
+    @contextmanager
+    def opened(self, context: Context) -> Iterator[PlatformHook]:
+        """A hook with an open client, for checked arguments; errors inside become Airflow's."""
+        with airflow_errors():
+            self.settle_arguments()
+            hook = self.hook()
+            with hook.client():
+                self.store_link(context, hook.config)
+                yield hook
+
     def store_link(self, context: Context, config: PlatformConfig) -> None:
         """Store the platform's web address for the task's extra link."""
-        if config.management_url is not None:
-            address = config.management_url.removesuffix("/api")
+        address = web_address(config)
+        if address is not None:
             context["ti"].xcom_push(key=LINK_KEY, value=address)
 
 
@@ -75,6 +88,11 @@ def default_deferrable(given: bool | None) -> bool:
     from airflow_provider_platform._airflow import conf
 
     return bool(conf.getboolean("operators", "default_deferrable", fallback=False))
+
+
+def web_address(config: PlatformConfig) -> str | None:
+    """Where a person finds the platform; None for a connection with the chat side only."""
+    return config.management_url and config.management_url.removesuffix("/api")
 
 
 @contextmanager

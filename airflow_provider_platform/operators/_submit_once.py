@@ -10,12 +10,11 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import (
-    PlatformApiError,
     PlatformError,
     PlatformOutcomeUnknownError,
-    PlatformTransportError,
+    PlatformProtocolError,
 )
-from airflow_provider_platform.operators._base import PlatformOperator, airflow_errors
+from airflow_provider_platform.operators._base import PlatformOperator
 from airflow_provider_platform.operators._submission import (
     Step,
     Submission,
@@ -27,6 +26,9 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.hooks.platform import PlatformHook
+
+
+MAX_RESULT_BYTES = 48 * 1024
 
 
 class SubmitOnceOperator(PlatformOperator):
@@ -53,29 +55,41 @@ class SubmitOnceOperator(PlatformOperator):
             "the call anew."
         )
 
+    def remember(self, result: Any) -> dict[str, Any]:
+        """What `take` will need, stored with `done`; the store holds 64 KB."""
+        import json
+
+        small = len(json.dumps(result).encode()) <= MAX_RESULT_BYTES
+        return {"result": result} if small else {}
+
     def take(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
         """The result of a call that an earlier try has seen succeed."""
-        return ids["result"]
+        if "result" in ids:
+            return ids["result"]
+        raise PlatformOutcomeUnknownError(
+            f"{self.task_type}: an earlier try saw the call succeed, and its answer was not kept. "
+            "Look at the platform; clear the task to make the call anew."
+        )
 
     def execute(self, context: Context) -> Any:
         """Make the call once, and return its result."""
-        with airflow_errors():
-            self.settle_arguments()
-            hook = self.hook()
-            self.store_link(context, hook.config)
-            submission = Submission(context, self.key_of(hook.config))
-            record = read_record(context)
-            step, _ = decide(record, submission.key, submission.max_tries)
-            if record is not None and step is Step.TAKE:
-                self.log.info("An earlier try saw the call succeed; taking its result again.")
-                return self.take(hook, record.ids)
-            try:
-                result = self._result(hook, submission, record.ids if record else {}, step)
-            except PlatformOutcomeUnknownError:
-                submission.close("lost", record.ids if record else {})
-                raise
-            submission.close("done", {"result": result})
-            return result
+        with self.opened(context) as hook:
+            return self._execute_once(context, hook)
+
+    def _execute_once(self, context: Context, hook: PlatformHook) -> Any:
+        submission = Submission(context, self.key_of(hook.config))
+        record = read_record(context)
+        step, _ = decide(record, submission.key, submission.max_tries)
+        if record is not None and step is Step.TAKE:
+            self.log.info("An earlier try saw the call succeed; taking its result again.")
+            return self.take(hook, record.ids)
+        try:
+            result = self._result(hook, submission, record.ids if record else {}, step)
+        except PlatformOutcomeUnknownError:
+            submission.close("lost", record.ids if record else {})
+            raise
+        submission.close("done", self.remember(result))
+        return result
 
     def _result(
         self, hook: PlatformHook, submission: Submission, lost: dict[str, Any], step: Step
@@ -100,7 +114,9 @@ class SubmitOnceOperator(PlatformOperator):
 
 
 def _may_have_been_processed(error: PlatformError) -> bool:
-    if isinstance(error, PlatformTransportError):
-        return error.processed is not False
-    status = error.status if isinstance(error, PlatformApiError) else None
-    return status is not None and (status >= 500 or status == 408)
+    """Whether the service may have carried the call out although it gave no usable answer."""
+    from airflow_provider_platform.client.retry import cannot_have_been_processed, is_transient
+
+    if isinstance(error, PlatformProtocolError):
+        return True
+    return is_transient(error) and not cannot_have_been_processed(error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import web_address
 from airflow_provider_platform.operators._remote_run import (
     LOOK_SECONDS,
     Ids,
@@ -22,15 +23,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.platform_client import PlatformClient
 
 CHAT_TIMEOUT = 1800.0
-
-
-def _session_settings(value: Any) -> dict[str, Any] | None:
-    found = arguments.mapping("session_settings", value)
-    if found is not None and not arguments.is_template(found):
-        from airflow_provider_platform.client.session_settings import session_settings
-
-        session_settings(found)
-    return found
 
 
 class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
@@ -71,7 +63,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         **RemoteRunOperator.checks,
         "prompt": lambda value: arguments.text("prompt", value),
         "chat_id": arguments.optional,
-        "session_settings": _session_settings,
+        "session_settings": arguments.session_settings,
         "active_branch_name": arguments.optional,
         "is_default_branch": lambda value: arguments.optional_boolean("is_default_branch", value),
         "if_thread_busy": lambda value: arguments.choice("if_thread_busy", value, ("wait", "fail")),
@@ -88,10 +80,10 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         chat_id: str | None = None,
         session_settings: dict[str, Any] | None = None,
         active_branch_name: str | None = None,
-        is_default_branch: bool | None = None,
+        is_default_branch: bool | str | None = None,
         if_thread_busy: Literal["wait", "fail"] = "wait",
         fail_on_tool_error: Literal["all", "any", "never"] = "all",
-        max_rows: int = 100,
+        max_rows: int | str = 100,
         timeout: float = CHAT_TIMEOUT,
         multiple_outputs: bool = True,
         **kwargs: Any,
@@ -137,8 +129,10 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         self.log.info("Asking the agent, message %s", call.run.message_id)
 
         def tell(event: Any) -> None:
-            from airflow_provider_platform.client.chat_events import Accepted
+            from airflow_provider_platform.client.chat_events import Accepted, ThreadNamed
 
+            if isinstance(event, ThreadNamed):
+                work.submission.write("intent", self._ids(call, submitted_at))
             if isinstance(event, Accepted):
                 self.accepted(work, self._ids(call, submitted_at))
             self._tell(event)
@@ -157,13 +151,20 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
 
     def recover(self, work: Work, ids: Ids) -> Ids | None:
         from airflow_provider_platform.client.chat_program import look_up
+        from airflow_provider_platform.client.errors import PlatformNotFoundError
 
         call = self._call(work, ids)
         if call.run.chat_id is None:
             return None
-        found = work.client.run(
-            look_up(call.run, call.request, call.patience, work.client.clock), self._tell
-        )
+        try:
+            found = work.client.run(
+                look_up(call.run, call.request, call.patience, work.client.clock), self._tell
+            )
+        except PlatformNotFoundError:
+            if call.run.thread_given:
+                raise
+            ids["chat_id"] = None  # the thread went with the request that made it
+            return None
         return self._ids(call, float(ids["submitted_at"])) if found else None
 
     def follow(self, work: Work, ids: Ids) -> ChatResult:
@@ -234,6 +235,8 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
 
         check_tools(outcome, self.fail_on_tool_error)
         self.log.info("%s", describe_result(outcome))
+        if address := web_address(work.config):
+            self.log.info("Platform: %s", address)
         return outcome.to_json()
 
     def _call(self, work: Work, ids: Ids, *, deadline: float | None = None) -> ChatCall:
@@ -259,8 +262,10 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
             chat_id=ids.get("chat_id") or self.chat_id,
             session_settings=self.session_settings,
             active_branch_name=self.active_branch_name,
-            is_default_branch=self.is_default_branch,
-            max_rows=self.max_rows,
+            is_default_branch=arguments.optional_boolean(
+                "is_default_branch", self.is_default_branch
+            ),
+            max_rows=int(self.max_rows),
         )
         call.run.thread_given = bool(ids.get("thread_given", self.chat_id is not None))
         call.run.accepted = bool(ids.get("accepted"))

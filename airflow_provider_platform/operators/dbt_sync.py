@@ -85,7 +85,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         source: Literal["git", "manifest"] | None = None,
         manifest: dict[str, Any] | None = None,
         output_mode: Literal["branch", "files"] | None = None,
-        deployment_id: int | None = None,
+        deployment_id: int | str | None = None,
         timeout: float = DBT_SYNC_TIMEOUT,
         multiple_outputs: bool = True,
         **kwargs: Any,

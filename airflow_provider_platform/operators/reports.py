@@ -45,11 +45,11 @@ class PlatformConnectReportOperator(PlatformOperator):
     def __init__(
         self,
         *,
-        report_id: int,
+        report_id: int | str,
         external_workbook_id: str,
         result_location: str,
         end_result_cell: str | None = None,
-        deployment_id: int | None = None,
+        deployment_id: int | str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)

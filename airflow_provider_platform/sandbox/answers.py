@@ -15,22 +15,26 @@ if TYPE_CHECKING:
 
 
 class ApiError(Exception):
-    """An answer other than success: an HTTP status and one message, or one per broken rule."""
+    """An answer other than success: an HTTP status and one message, or one per broken rule.
 
-    def __init__(self, status: int, message: str | list[str]) -> None:
+    ``code`` is the machine-readable reason that some conflicts carry.
+    """
+
+    def __init__(self, status: int, message: str | list[str], code: str | None = None) -> None:
         super().__init__(str(message))
         self.status = status
         self.message = message
+        self.code = code
 
     def response(self) -> Response:
-        return JSONResponse(
-            {
-                "statusCode": self.status,
-                "message": self.message,
-                "error": HTTPStatus(self.status).phrase,
-            },
-            status_code=self.status,
-        )
+        document = {
+            "statusCode": self.status,
+            "message": self.message,
+            "error": HTTPStatus(self.status).phrase,
+        }
+        if self.code is not None:
+            document["code"] = self.code
+        return JSONResponse(document, status_code=self.status)
 
 
 class JsonRpcError(Exception):

@@ -146,11 +146,15 @@ class SandboxControl:
         names: list[str] = self._call("POST", "branches")
         return names
 
+    def advance(self, seconds: float) -> None:
+        """Move the clock forward that lifetimes of exports, files and tokens are measured with."""
+        self._call("POST", "clock", {"seconds": seconds})
+
     def add_branch(self, name: str) -> None:
         self._call("POST", "branches", {"name": name})
 
     def change(self, resource: str, item_id: int | str, **fields: Any) -> dict[str, Any]:
-        """Change fields of an item of ``reports`` or ``user-oauth-tokens``; returns the item."""
+        """Change fields of one item of a resource, as somebody else would; returns the item."""
         path = f"resources/{resource}/{urllib.parse.quote(str(item_id), safe='')}"
         return self._dict(self._call("POST", path, fields))
 

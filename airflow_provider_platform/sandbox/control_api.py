@@ -52,6 +52,7 @@ def routes(app: SandboxApp) -> list[Route]:
         ("POST", "holds/{name}/release", control.release),
         ("POST", "threads/{chat}/abort", control.abort),
         ("POST", "branches", control.add_branch),
+        ("POST", "clock", control.advance),
         ("POST", "resources/{name}/{id}", control.change),
     ]
     return [Route(f"/sandbox/{path}", _endpoint(do), methods=[verb]) for verb, path, do in table]
@@ -206,6 +207,13 @@ class _Control:
             raise Refused(404, f"{name} has no item {item_id}")
         item.update(_body(request))
         return item
+
+    async def advance(self, request: Request) -> Answer:
+        seconds = _body(request).get("seconds")
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds < 0:
+            raise ValueError("seconds must be a number, at least 0")
+        self._world.clock.advance(seconds)
+        return None
 
     async def add_branch(self, request: Request) -> Answer:
         branches = self._world.store(Branches)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -58,7 +59,7 @@ async def _cubesql(request: Request) -> Response:
         return _error(403, f"Invalid token: {error}")
     if deployment not in DEPLOYMENTS or claims.get("deploymentId", deployment) != deployment:
         return _error(403, "The token is for another deployment")
-    branch = request.path_params.get("branch", DEFAULT_BRANCH)
+    branch = unquote(request.path_params.get("branch", DEFAULT_BRANCH))
     if not world.store(Branches).reachable(branch, branch == DEFAULT_BRANCH):
         return _error(400, f"Bad branch: {branch}")
     try:

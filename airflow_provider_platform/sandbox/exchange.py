@@ -100,7 +100,9 @@ class Exchange:
             await asyncio.gather(work, return_exceptions=True)
 
     async def _work(self, app: ASGIApp, send: Send) -> None:
-        scope = {**self._scope, "exchange": self}
+        # Routes see the path as it was sent: an encoded slash is part of a parameter.
+        encoded = self._scope["raw_path"].decode("ascii")
+        scope = {**self._scope, "path": encoded, "exchange": self}
         try:
             if len(self.body) > MAX_BODY:
                 raise ApiError(413, f"the body is larger than {MAX_BODY} bytes")

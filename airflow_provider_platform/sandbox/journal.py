@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,6 +100,22 @@ class SyncEntry:
 
 
 @dataclass
+class ChangeEntry:
+    """One change that a management operation made, with the names of the fields it was given.
+
+    ``action``: created, updated, deleted, moved, published, added (recipients, members), removed,
+    redeemed or revoked.
+    """
+
+    at: float
+    action: str
+    resource: str
+    id: int | str
+    deployment_id: int | None = None
+    fields: list[str] = field(default_factory=list)
+
+
+@dataclass
 class SandboxState:
     """Everything that happened since the start or the last reset."""
 
@@ -109,6 +126,11 @@ class SandboxState:
     subscriptions: list[SubscriptionEntry]
     aborts: list[AbortEntry]
     syncs: list[SyncEntry]
+    changes: list[ChangeEntry] = field(default_factory=list)
+
+    def changed(self, resource: str, action: str = "created") -> list[ChangeEntry]:
+        """The changes of one kind made to one resource, as ``changed("notifications")``."""
+        return [c for c in self.changes if (c.resource, c.action) == (resource, action)]
 
     @property
     def active_runs(self) -> list[RunEntry]:
@@ -124,6 +146,7 @@ class SandboxState:
             subscriptions=[SubscriptionEntry(**entry) for entry in document["subscriptions"]],
             aborts=[AbortEntry(**entry) for entry in document["aborts"]],
             syncs=[SyncEntry(**entry) for entry in document["syncs"]],
+            changes=[ChangeEntry(**entry) for entry in document["changes"]],
         )
 
 
@@ -133,6 +156,19 @@ class Journal:
     def __init__(self) -> None:
         self.state = SandboxState(0, [], [], [], [], [], [])
         self._pulse = asyncio.Event()
+
+    def change(
+        self,
+        action: str,
+        resource: str,
+        item_id: int | str,
+        deployment: int | None,
+        fields: list[str],
+    ) -> None:
+        """Note one change of a management resource."""
+        entry = ChangeEntry(time.time(), action, resource, item_id, deployment, fields)
+        self.state.changes.append(entry)
+        self.changed()
 
     def changed(self) -> None:
         self.state.version += 1

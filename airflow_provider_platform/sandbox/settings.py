@@ -5,6 +5,27 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+Permission = Literal[
+    "Admin",
+    "DeploymentAgentRead",
+    "DeploymentRead",
+    "DeploymentUpdate",
+    "DownloadData",
+    "FolderEdit",
+    "FolderManage",
+    "FolderRead",
+    "OAuthIntegrationsManage",
+    "ReportEdit",
+    "ReportManage",
+    "ReportRead",
+    "SchemaRead",
+    "SchemaUpdate",
+    "WorkbookEdit",
+    "WorkbookManage",
+    "WorkbookRead",
+]
+"""Actions that operations need; ``Admin`` stands for the role of an administrator."""
+
 
 @dataclass
 class Settings:
@@ -51,9 +72,32 @@ class Settings:
     dbt_extra_stage: str | None = None
     """A stage of an unknown name, walked through after INITIALIZING."""
 
-    token_lacks: tuple[str, ...] = ()
-    """Permissions the management token lacks: ``Admin``, ``SchemaUpdate``, ``SchemaRead``,
-    ``DeploymentRead``, ``ReportRead``; operations needing one of them answer 403."""
+    token_lacks: tuple[Permission, ...] = ()
+    """Permissions the management token lacks: operations needing one of them answer 403."""
+    caller: int = 7
+    """Id of the user the management token belongs to: 7 or 8."""
+    hidden_reports: tuple[str, ...] = ()
+    """Ids of reports that the management token may not read."""
+    workbook_limit: int = 1000
+    """Workbooks a deployment may hold."""
+
+    export_pace: float = 0.0
+    """Time a dashboard export is pending, and again the time it is processing."""
+    export_outcome: Literal["completed", "failed"] = "completed"
+    """How exports submitted from now on end."""
+    export_lifetime: float = 300.0
+    """Time from submission to the loss of an export's job and file."""
+    export_limit: int = 5
+    """Exports in flight at once for one rendered identity."""
+
+    embed_tenant_path: Literal["slash", "plain"] = "slash"
+    """Whether the path that deletes an embed tenant ends in ``/``, as on older tenants."""
+    embed_tenant_other_path: Literal["404", "redirect"] = "404"
+    """What the other form of that path answers."""
+    undeclared_answers: Literal["empty", "json"] = "empty"
+    """What is sent under 200 where the contract declares no answer."""
+    deleted_answer: Literal["204", "200"] = "204"
+    """Status of deletions that are declared with both."""
     lists: Literal["cursor", "legacy"] = "cursor"
     """``legacy``: lists answer ``data`` and ``count`` only and know no cursor."""
     page_size: int = 50
@@ -69,7 +113,10 @@ class Settings:
             setattr(self, name, value)
 
     def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "token_lacks": list(self.token_lacks)}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
 
 
 SETTING_NAMES = frozenset(field.name for field in fields(Settings))
@@ -93,9 +140,13 @@ def _checked(name: str, value: Any, hints: dict[str, Any]) -> Any:
         if isinstance(value, bool) or not isinstance(value, wanted) or value < least:
             raise ValueError(f"{name} must be a number, at least {least}")
         return value
-    if kind == tuple[str, ...]:
+    if get_origin(kind) is tuple:
         if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-            raise ValueError(f"{name} must be a list of names")
+            raise ValueError(f"{name} must be a list of strings")
+        known = get_args(get_args(kind)[0])
+        unknown = sorted(set(value) - set(known)) if known else []
+        if unknown:
+            raise ValueError(f"{name} knows no {', '.join(unknown)}; known are {', '.join(known)}")
         return tuple(value)
     if value is not None and not isinstance(value, str):
         raise ValueError(f"{name} must be a string or null")

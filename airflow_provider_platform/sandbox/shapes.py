@@ -1,69 +1,138 @@
-"""Strict checks of request bodies and query parameters, with one message per broken rule."""
+"""Strict checks of request bodies and query parameters, with one message per broken rule.
+
+Each check also says, as JSON Schema, what it takes: the sandbox's own OpenAPI document is made of
+them.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-Check = Callable[[Any, str], list[str]]
-"""Takes a value and its name; gives the messages of the rules it breaks."""
+
+@dataclass(frozen=True)
+class Check:
+    """Takes a value and its name; gives the messages of the rules it breaks."""
+
+    rule: Callable[[Any, str], list[str]]
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    item: Check | None = None
+    """What an array holds; as a query parameter it may be repeated."""
+    required: bool = False
+    """Whether a query parameter must be there."""
+
+    def __call__(self, value: Any, name: str) -> list[str]:
+        return self.rule(value, name)
+
+    def also(self, rule: Callable[[Any, str], list[str]]) -> Check:
+        """The same check with one more rule, held against values that pass the others."""
+        return replace(self, rule=lambda value, name: self(value, name) or rule(value, name))
+
+
 Shape = Mapping[str, Check]
 
 
 def string(
-    *, pattern: str | None = None, one_of: Collection[str] | None = None, max_length: int = 10**7
+    *,
+    pattern: str | None = None,
+    one_of: Collection[str] | None = None,
+    min_length: int = 1,
+    max_length: int = 10**7,
 ) -> Check:
     def check(value: Any, name: str) -> list[str]:
         if not isinstance(value, str):
             return [f"{name} must be a string"]
         if one_of is not None and value not in one_of:
             return [f"{name} must be one of: {', '.join(one_of)}"]
-        if not value:
-            return [f"{name} must not be empty"]
+        if len(value) < min_length:
+            least = f"at least {min_length} characters"
+            return [f"{name} must {'be ' + least if value else 'not be empty'}"]
         if len(value) > max_length:
             return [f"{name} must be at most {max_length} characters"]
         if pattern is not None and not re.fullmatch(pattern, value):
             return [f"{name} must match {pattern}"]
         return []
 
-    return check
+    schema: dict[str, Any] = {"type": "string"}
+    if one_of is not None:
+        schema["enum"] = list(one_of)
+    if pattern is not None:
+        schema["pattern"] = pattern
+    return Check(check, schema)
 
 
 def integer(*, minimum: int | None = None, maximum: int | None = None) -> Check:
+    return _numeric(int, "integer", "an integer", minimum, maximum)
+
+
+def number(*, minimum: int | None = None, maximum: int | None = None) -> Check:
+    return _numeric((int, float), "number", "a number", minimum, maximum)
+
+
+def _numeric(
+    kind: Any, schema_type: str, words: str, minimum: int | None, maximum: int | None
+) -> Check:
     def check(value: Any, name: str) -> list[str]:
-        if isinstance(value, bool) or not isinstance(value, int):
-            return [f"{name} must be an integer"]
+        if isinstance(value, bool) or not isinstance(value, kind):
+            return [f"{name} must be {words}"]
         if minimum is not None and value < minimum:
             return [f"{name} must not be less than {minimum}"]
         if maximum is not None and value > maximum:
             return [f"{name} must not be greater than {maximum}"]
         return []
 
-    return check
+    schema: dict[str, Any] = {"type": schema_type}
+    if minimum is not None:
+        schema["minimum"] = minimum
+    if maximum is not None:
+        schema["maximum"] = maximum
+    return Check(check, schema)
 
 
-def boolean(value: Any, name: str) -> list[str]:
-    return [] if isinstance(value, bool) else [f"{name} must be a boolean"]
+boolean = Check(
+    lambda value, name: [] if isinstance(value, bool) else [f"{name} must be a boolean"],
+    {"type": "boolean"},
+)
+anything = Check(lambda _value, _name: [])
+mapping = Check(
+    lambda value, name: [] if isinstance(value, dict) else [f"{name} must be an object"],
+    {"type": "object", "additionalProperties": True},
+)
 
 
-def anything(_value: Any, _name: str) -> list[str]:
+def json_text(value: Any, name: str) -> list[str]:
+    """A further rule for strings: JSON written as text."""
+    try:
+        json.loads(value)
+    except ValueError:
+        return [f"{name} must be JSON text"]
     return []
 
 
-def mapping(value: Any, name: str) -> list[str]:
-    return [] if isinstance(value, dict) else [f"{name} must be an object"]
-
-
-def array(item: Check, *, maximum: int | None = None) -> Check:
+def array(item: Check, *, minimum: int = 0, maximum: int | None = None) -> Check:
     def check(value: Any, name: str) -> list[str]:
         if not isinstance(value, list):
             return [f"{name} must be an array"]
+        if len(value) < minimum:
+            return [f"{name} must contain at least {minimum} elements"]
         if maximum is not None and len(value) > maximum:
             return [f"{name} must contain no more than {maximum} elements"]
         return [m for index, one in enumerate(value) for m in item(one, f"{name}[{index}]")]
 
-    return check
+    return Check(check, {"type": "array", "items": dict(item.schema)}, item=item)
+
+
+def either(*checks: Check) -> Check:
+    """A value that one of ``checks`` takes."""
+
+    def check(value: Any, name: str) -> list[str]:
+        verdicts = [one(value, name) for one in checks]
+        return [] if [] in verdicts else [" or ".join(verdict[0] for verdict in verdicts)]
+
+    return Check(check, {"oneOf": [dict(one.schema) for one in checks]})
 
 
 def structure(shape: Shape, *, required: Collection[str] = ()) -> Check:
@@ -78,11 +147,21 @@ def structure(shape: Shape, *, required: Collection[str] = ()) -> Check:
                 messages += shape[key](item, prefix + key)
         return messages
 
-    return check
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {key: dict(item.schema) for key, item in shape.items()},
+    }
+    if required:
+        schema["required"] = list(required)
+    return Check(check, schema)
 
 
 def nullable(check: Check) -> Check:
-    return lambda value, name: [] if value is None else check(value, name)
+    return replace(
+        check,
+        rule=lambda value, name: [] if value is None else check(value, name),
+        schema={"oneOf": [dict(check.schema), {"type": "null"}]},
+    )
 
 
 def nullable_fields(shape: Shape, *, required: Collection[str] = ()) -> Check:
@@ -93,24 +172,44 @@ def nullable_fields(shape: Shape, *, required: Collection[str] = ()) -> Check:
     )
 
 
+def needed(check: Check) -> Check:
+    """The same check for a query parameter that must be there."""
+    return replace(check, required=True)
+
+
 def query_values(
     shape: Shape, parameters: Collection[tuple[str, str]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Read query parameters by shape: numbers are turned into integers where a check wants them."""
+    """Read query parameters by shape: text becomes a number or a boolean where a check wants it."""
     values: dict[str, Any] = {}
-    messages: list[str] = []
+    given: dict[str, list[str]] = {}
     for key, text in parameters:
+        given.setdefault(key, []).append(text)
+    messages = [f"property {key} should not exist" for key in given if key not in shape]
+    messages += [f"{key} is required" for key, one in shape.items() if one.required and key not in given]
+    for key, texts in given.items():
         check = shape.get(key)
         if check is None:
-            messages.append(f"property {key} should not exist")
             continue
-        candidates: list[Any] = [text]
-        if re.fullmatch(r"-?\d{1,18}", text):
-            candidates.insert(0, int(text))
-        verdicts = [check(candidate, key) for candidate in candidates]
-        accepted = [c for c, broken in zip(candidates, verdicts, strict=True) if not broken]
-        if accepted:
-            values[key] = accepted[0]
-        else:
-            messages += verdicts[0]
+        if check.item is None and len(texts) > 1:
+            messages.append(f"{key} must be given once")
+            continue
+        read = [_query_value(check.item or check, text, key) for text in texts]
+        broken = [message for _, verdict in read for message in verdict]
+        messages += broken
+        if not broken:
+            values[key] = read[0][0] if check.item is None else [value for value, _ in read]
     return values, messages
+
+
+def _query_value(check: Check, text: str, name: str) -> tuple[Any, list[str]]:
+    candidates: list[Any] = [text]
+    if re.fullmatch(r"-?\d{1,18}", text):
+        candidates.insert(0, int(text))
+    if text in ("true", "false"):
+        candidates.insert(0, text == "true")
+    verdicts = [check(candidate, name) for candidate in candidates]
+    for candidate, broken in zip(candidates, verdicts, strict=True):
+        if not broken:
+            return candidate, []
+    return None, verdicts[0]

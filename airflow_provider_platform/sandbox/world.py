@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow_provider_platform.sandbox.clock import Clock
 from airflow_provider_platform.sandbox.faults import FaultBook
 from airflow_provider_platform.sandbox.holds import HoldBook
 from airflow_provider_platform.sandbox.journal import Journal
@@ -29,6 +30,7 @@ class World:
         self.credentials = credentials
         self.settings = settings
         self.warehouse = warehouse
+        self.clock = Clock()
         self.journal = Journal()
         self.faults = FaultBook()
         self.holds = HoldBook(self.journal.changed)

@@ -1,1 +1,45 @@
 """`PlatformDbtSyncSensor`: waits until a dbt sync that something else started has completed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.sensors._base import PlatformSensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class PlatformDbtSyncSensor(PlatformSensor):
+    """Wait until a dbt sync is complete; one that failed or was cancelled fails the task.
+
+    Returns `{"sync_job_id", "branch_name", "status", "result"}`, `branch_name` None where the
+    service did not name it. On a tenant that cannot tell how a sync goes the task fails.
+
+    :param sync_job_id: the sync, as `PlatformDbtSyncOperator` returns it
+    :param deployment_id: default: the connection's
+    """
+
+    template_fields: Sequence[str] = (
+        "sync_job_id",
+        "deployment_id",
+        *PlatformSensor.template_fields,
+    )
+    look_kind = "dbt_sync"
+    checks: ClassVar[dict[str, Any]] = {
+        **PlatformSensor.checks,
+        **arguments.named(arguments.text, "sync_job_id"),
+        **arguments.named(arguments.optional_id, "deployment_id"),
+    }
+
+    def __init__(
+        self, *, sync_job_id: str, deployment_id: int | str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.sync_job_id = sync_job_id
+        self.deployment_id = deployment_id
+        self.check_known_arguments()
+
+    def subject(self) -> dict[str, Any]:
+        return {"sync_job_id": self.sync_job_id, "deployment_id": self.deployment_id}

@@ -48,7 +48,7 @@ class RemoteRunTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Follow the run and tell how it ended."""
-        yield TriggerEvent(await self._event())  # type: ignore[no-untyped-call]
+        yield TriggerEvent(await self._event())
 
     @abstractmethod
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
@@ -84,9 +84,7 @@ class RemoteRunTrigger(BaseTrigger):
             failure = error
         except Exception as error:
             self.log.exception("The trigger failed")
-            failure = PlatformError(
-                f"The trigger failed: {type(error).__name__}: {quote_service(error)}"
-            )
+            failure = unexpected(error)
         return {
             "status": "error",
             "run": self.ids,
@@ -123,3 +121,9 @@ class RemoteRunTrigger(BaseTrigger):
             return False
         self.log.info("The remote run was %s.", "stopped" if stopped else "not ours to stop")
         return stopped
+
+
+def unexpected(error: Exception) -> PlatformError:
+    """What an event says of an error that nobody foresaw: a trigger that raises would leave the
+    task without a word of it."""
+    return PlatformError(f"The trigger failed: {type(error).__name__}: {quote_service(error)}")

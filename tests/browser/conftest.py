@@ -38,6 +38,16 @@ class AirflowServer:
     url: str
     env: dict[str, str]
 
+    def create(self, **connection: Any) -> None:
+        """Make a connection through the REST API."""
+        request = urllib.request.Request(
+            f"{self.url}/api/v2/connections",
+            data=json.dumps(connection).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        with _opener().open(request, timeout=30) as response:
+            assert response.status == 201
+
     def stored(self, conn_id: str) -> dict[str, Any]:
         """The connection as it lies in the database, decrypted."""
         command = ["connections", "export", "--file-format", "json", "-"]
@@ -67,7 +77,10 @@ def browser(chromium: str) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    page = browser.new_page(viewport={"width": 1300, "height": 1200})
+    page = browser.new_page(
+        viewport={"width": 1300, "height": 1200},
+        permissions=["clipboard-read", "clipboard-write"],
+    )
     page.set_default_timeout(30_000)
     yield page
     page.close()
@@ -118,7 +131,7 @@ def _airflow(command: list[str], env: dict[str, str]) -> subprocess.CompletedPro
 
 
 def _wait_until_healthy(url: str, process: subprocess.Popen[str], log_file: Path) -> None:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    opener = _opener()
     deadline = time.monotonic() + HEALTHY_SECONDS
     while True:
         try:
@@ -128,6 +141,10 @@ def _wait_until_healthy(url: str, process: subprocess.Popen[str], log_file: Path
             if process.poll() is not None or time.monotonic() > deadline:
                 pytest.fail(f"the API server did not start:\n{log_file.read_text()[-3000:]}")
             time.sleep(0.2)
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def _free_port() -> int:

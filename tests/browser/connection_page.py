@@ -46,11 +46,12 @@ class ConnectionPage:
     def test(self, conn_id: str) -> str:
         """Press the Test button; what the page then says, title and message."""
         self.row(conn_id).get_by_role("button", name="Test Connection").click()
-        said = self.page.locator("[data-scope=toast][data-part=root]").filter(has_text="Connection")
-        return said.first.inner_text()
+        toasts = self.page.locator("[data-scope=toast][data-part=root]")
+        return toasts.filter(has_text="Test Connection").first.inner_text()
 
     def row(self, conn_id: str) -> Locator:
-        return self.page.get_by_role("row").filter(has_text=conn_id)
+        cell = self.page.get_by_role("cell", name=conn_id, exact=True)
+        return self.page.get_by_role("row").filter(has=cell)
 
     def open_section(self, name: str) -> None:
         trigger = self.dialog.get_by_role("button", name=name, exact=True)
@@ -70,15 +71,25 @@ class ConnectionPage:
             self.dialog.locator(f"#element_{name}").click()
             self.page.get_by_role("option", name=value).click()
         elif field.kind == "object":
+            self.page.evaluate("text => navigator.clipboard.writeText(text)", json.dumps(value))
             self.dialog.locator(f"#element_{name} .monaco-editor").click()
             self.page.keyboard.press("ControlOrMeta+a")
-            self.page.keyboard.type(json.dumps(value))
+            self.page.keyboard.press("ControlOrMeta+v")
+            expect(self.dialog.locator(f"#element_{name} .view-line").nth(1)).to_be_visible()
         elif field.kind == "switch":
             if self.shown(name) != value:
                 self._switch(name).locator("[data-part=control]").click()
         else:
             self._input(field).fill(str(value))
             self._input(field).press("Tab")
+
+    def type_external_id(self, external_id: str) -> None:
+        """Type between the quotes that the session settings begin with."""
+        self.open_section(_FIELDS["session_settings"].section)
+        self.dialog.locator("#element_session_settings .view-line").nth(1).click()
+        self.page.keyboard.press("End")
+        self.page.keyboard.press("ArrowLeft")
+        self.page.keyboard.type(external_id)
 
     def shown(self, name: str) -> Any:
         """What a field shows."""

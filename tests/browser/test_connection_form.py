@@ -68,13 +68,15 @@ def test_everything_that_is_typed_is_stored(page: Page, airflow_server: AirflowS
 def test_secrets_are_not_shown_and_survive_an_edit(
     page: Page, airflow_server: AirflowServer
 ) -> None:
+    airflow_server.create(
+        connection_id="edited",
+        conn_type="platform",
+        host="https://acme.example.com/api",
+        password="form-token",
+        port=443,
+        extra=json.dumps(TYPED),
+    )
     form = ConnectionPage(page, airflow_server.url)
-    form.add("edited")
-    form.fill_standard(host="https://acme.example.com/api", password="form-token", port="443")
-    for name, value in TYPED.items():
-        form.fill(name, value)
-    form.save("edited")
-
     form.edit("edited")
     shown = {name: form.shown(name) for name in TYPED}
     secrets = {field.name for field in EXTRA_FIELDS if field.kind == "secret"}
@@ -119,7 +121,7 @@ def test_the_test_button_tells_of_both_sides(
     )
     form.fill("chat_url", platform_sandbox.chat_url)
     form.fill("chat_api_key", platform_sandbox.chat_api_key)
-    form.fill("session_settings", {"externalId": "nightly"})
+    form.type_external_id("nightly")
     form.save("tested")
 
     said = form.test("tested")

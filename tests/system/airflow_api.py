@@ -75,6 +75,14 @@ class AirflowApi:
             for key in (entry["key"] for entry in entries)
         }
 
+    def stored(
+        self, dag_id: str, run_id: str, task_id: str, map_index: int, key: str
+    ) -> dict[str, Any] | None:
+        """A value of the task instance's state store, None where there is none."""
+        base = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/state-store"
+        entries = self._ask("GET", f"{base}?map_index={map_index}")["task_state_store"]
+        return next((entry["value"] for entry in entries if entry["key"] == key), None)
+
     def log(self, dag_id: str, run_id: str, task_id: str, map_index: int, try_number: int) -> str:
         """What one try has logged, a line for each event, the triggerer's lines included."""
         base = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{try_number}"

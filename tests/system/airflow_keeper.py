@@ -17,13 +17,13 @@ import psutil
 
 from tests.system.airflow_processes import TRIGGERER, in_session, is_component
 
-_LOOK_SECONDS = 0.3
+_LOOK_SECONDS = 1.0
 _STOP_SECONDS = 20
-_FIRST_START_SECONDS = 60.0
 
 
 def main() -> int:
     """Keep until the input ends or standalone does; the exit code is 1 when it ended by itself."""
+    # Handlers, not SIG_IGN: a child would inherit that, and standalone stops on SIGINT only.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os.close(0))
     standalone = _start("standalone")
@@ -38,7 +38,7 @@ def main() -> int:
             there = _has_working_triggerer()
             seen = seen or there
             if seen and not there:
-                print("keeper: no triggerer works; starting one", flush=True)
+                _say("no triggerer works; starting one")
                 triggerers.append(_start("triggerer"))
                 seen = False
         return 0
@@ -46,13 +46,13 @@ def main() -> int:
         _stop(standalone)
 
 
+def _say(text: str) -> None:
+    sys.stdout.write(f"keeper     | {text}\n")
+    sys.stdout.flush()
+
+
 def _start(component: str) -> subprocess.Popen[bytes]:
-    # A process started in the background ignores SIGINT unless told otherwise.
-    return subprocess.Popen(
-        ["airflow", component],
-        stdin=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    return subprocess.Popen(["airflow", component], stdin=subprocess.DEVNULL)
 
 
 def _input_ended(seconds: float) -> bool:
@@ -81,7 +81,7 @@ def _stop(standalone: subprocess.Popen[bytes]) -> None:
     try:
         standalone.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:
-        print("keeper: standalone does not stop; killing it", flush=True)
+        _say("standalone does not stop; killing it")
     for process in in_session(os.getpid()):
         if process.pid != os.getpid():
             process.kill()

@@ -7,8 +7,7 @@ any other Airflow on the machine is the session that the keeper leads.
 from __future__ import annotations
 
 import os
-import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -24,23 +23,13 @@ class AirflowProcesses:
     def __init__(self, session: int) -> None:
         self._session = session
 
-    def of_task(self, task_instance_id: str, timeout: float = 30.0) -> psutil.Process:
-        """The process that runs the task's own code. Raises TimeoutError."""
-        deadline = time.monotonic() + timeout
-        while True:
-            for process in in_session(self._session):
-                if _title(process) == f"airflow worker -- {task_instance_id}":
-                    return process
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"no process runs the task instance {task_instance_id}")
-            time.sleep(0.05)
-
-    def supervisor_of_task(self, task_instance_id: str) -> psutil.Process:
-        """The worker process that watches over the task's own."""
-        parent = self.of_task(task_instance_id).parent()
-        if parent is None:
-            raise LookupError(f"the process of {task_instance_id} has no supervisor")
-        return parent
+    def of_task(self, task_instance: dict[str, Any]) -> psutil.Process:
+        """The process that runs the task's own code; its parent watches over it."""
+        process = psutil.Process(task_instance["pid"])
+        title = " ".join(process.cmdline()).strip()
+        assert os.getsid(process.pid) == self._session, f"{title} is not ours"
+        assert title == f"airflow worker -- {task_instance['id']}"
+        return process
 
     def triggerers(self) -> list[psutil.Process]:
         """The triggerers, the oldest first; each has a child that runs the triggers."""
@@ -67,10 +56,3 @@ def is_component(process: psutil.Process, component: str) -> bool:
     except psutil.Error:
         return False
     return line[-1:] == [component] and any("airflow" in part for part in line)
-
-
-def _title(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline()).strip()
-    except psutil.Error:
-        return ""

@@ -7,9 +7,9 @@ sandbox and a connection of its own, so that tests do not meet there.
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,11 +18,12 @@ from airflow_provider_platform.sandbox.control import SandboxControl
 from airflow_provider_platform.sandbox.demo.processes import running_sandbox
 from tests.system.airflow_api import AirflowApi
 from tests.system.airflow_processes import AirflowProcesses
-from tests.system.airflow_server import RunningAirflow, running_airflow
+from tests.system.airflow_server import DAGS, RunningAirflow, running_airflow
 from tests.system.task_run import TaskRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     StartTask = Callable[..., TaskRun]
 
@@ -59,8 +60,7 @@ def airflow(request: pytest.FixtureRequest) -> Iterator[RunningAirflow]:
 @pytest.fixture(scope="session")
 def api(airflow: RunningAirflow) -> Iterator[AirflowApi]:
     """Airflow's REST API, its DAGs found and unpaused."""
-    wanted = {"ask", "ask_variable", "ask_once", "ask_in_time", "ask_mapped"}
-    wanted |= {"sync", "sync_in_time"}
+    wanted = set(re.findall(r'DAG\("(\w+)"', "".join(p.read_text() for p in DAGS.glob("*.py"))))
     with AirflowApi(airflow.url) as client:
         deadline = time.monotonic() + 90
         while not wanted <= set(client.dags()):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.system.airflow_api import AirflowApi
     from tests.system.airflow_processes import AirflowProcesses
 
-_POLL = 0.15
+_POLL = 0.5
 _ENDED = ("success", "failed", "skipped", "upstream_failed", "removed")
 PATIENCE = 90.0
 """Seconds until a condition that should come soon counts as one that does not come."""
@@ -74,16 +74,36 @@ class TaskRun:
                 )
             time.sleep(_POLL)
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """What the task has written down of its submission, {} for nothing."""
+        where = self.dag_id, self.run_id, self.task_id, self.map_index
+        return self.api.stored(*where, "platform_submission") or {}
+
+    def wait_record(self, **wanted: Any) -> None:
+        """Wait until the record, or the ids in it, say so. A value of `...` is any but None."""
+
+        def there(_: dict[str, Any]) -> bool:
+            record = self.record
+            known = {**record.get("ids", {}), **record}
+            return all(
+                known.get(name) is not None if value is ... else known.get(name) == value
+                for name, value in wanted.items()
+            )
+
+        self.until(there, f"the record {wanted}")
+
     def kill(self) -> None:
         """Kill -9 the process that runs the task's code now; wait until it is gone."""
-        process = self.processes.of_task(self.now()["id"])
+        process = self.processes.of_task(self.now())
         process.kill()
         psutil.wait_procs([process])
 
     def kill_with_supervisor(self) -> None:
         """Kill -9 the process and the one that watches over it: nobody tells Airflow."""
-        process = self.processes.of_task(self.now()["id"])
-        watcher = self.processes.supervisor_of_task(self.now()["id"])
+        process = self.processes.of_task(self.now())
+        watcher = process.parent()
+        assert watcher is not None
         watcher.kill()
         process.kill()
         psutil.wait_procs([watcher, process])
@@ -93,6 +113,10 @@ class TaskRun:
         self.api.set_task_state(self._path, state)
 
     def clear(self) -> None:
+        """Clear the instance; one that has ended, after its DAG run has (Airflow forgets a task
+        that is cleared while the scheduler ends its run)."""
+        if self.state in _ENDED:
+            self.until(lambda _: self._run_state in ("success", "failed"), "its run's end")
         self.api.clear(self.dag_id, self.run_id, self.task_id, self.map_index)
 
     def fail_run(self) -> None:
@@ -122,8 +146,13 @@ class TaskRun:
 
     def end(self) -> None:
         """Leave nothing of it behind for the next test."""
-        if self.api.run(self.dag_id, self.run_id)["state"] in ("running", "queued"):
+        if self._run_state in ("running", "queued"):
             self.fail_run()
+
+    @property
+    def _run_state(self) -> str:
+        state: str = self.api.run(self.dag_id, self.run_id)["state"]
+        return state
 
     @property
     def _path(self) -> str:

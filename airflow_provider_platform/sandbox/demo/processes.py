@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _READY_SECONDS = 30
-_STOP_SECONDS = 10
+_STOP_SECONDS = 30
 
 
 class DemoError(Exception):
@@ -27,11 +27,11 @@ class DemoError(Exception):
 
 
 def stop_on_signals() -> None:
-    """Have SIGINT and SIGTERM raise `KeyboardInterrupt`, so that processes are stopped on the way.
+    """Have the usual signals raise `KeyboardInterrupt`, so that processes are stopped on the way.
 
-    SIGINT too: what a shell starts in the background ignores it, and hands that on to children.
+    SIGINT by name too: what a shell starts in the background ignores it, and its children as well.
     """
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
 
 
@@ -63,7 +63,7 @@ def running_sandbox(folder: Path) -> Iterator[dict[str, Any]]:
     log_file = folder / "sandbox.log"
     ready_file.unlink(missing_ok=True)
     command = [sys.executable, "-m", "airflow_provider_platform.sandbox"]
-    command += ["--port", "0", "--ready-file", str(ready_file)]
+    command += ["--port", "0", "--dbt-pace", "0.2", "--ready-file", str(ready_file)]
     with log_file.open("w") as log, running(command, stdout=log) as process:
         deadline = time.monotonic() + _READY_SECONDS
         while not ready_file.exists():

@@ -33,17 +33,12 @@ def _tasks(run: FinishedRun) -> str:
 
 
 def _failure(task: FinishedTask) -> str:
-    lines = textwrap.indent(task.error or "", "  ")
-    return f"{_title(f'Why {task.name} is {task.state}')}\n{lines}"
+    return f"{_title(f'Why {task.name} is {task.state}')}\n{_wrapped(task.error or '')}"
 
 
 def _conversation(task: FinishedTask) -> str:
     answer = str(task.xcoms.get("answer", ""))
-    paragraphs = "\n".join(
-        textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="  ")
-        for line in answer.splitlines()
-    )
-    parts = [f"{_title(f'The answer of the agent ({task.name})')}\n{paragraphs}"]
+    parts = [f"{_title(f'The answer of the agent ({task.name})')}\n{_wrapped(answer)}"]
     parts += [_query(query) for query in task.xcoms["queries"]]
     return "\n\n".join(parts)
 
@@ -52,13 +47,19 @@ def _query(query: dict[str, Any]) -> str:
     names = [column["name"] for column in query["columns"]]
     rows = [["" if value is None else str(value) for value in row] for row in query["rows"]]
     count = f"{len(rows)} of {query['total_rows']} rows"
-    sql = textwrap.indent(query["sql"].strip(), "  ")
-    lines = [_title(f"Query: {query['title']} ({count})"), sql, ""]
+    lines = [_title(f"Query: {query['title']} ({count})"), _wrapped(query["sql"].strip()), ""]
     if query.get("error"):
         lines.append(f"  failed: {query['error']}")
     else:
         lines.append(_columns([names, *rows]))
     return "\n".join(lines)
+
+
+def _wrapped(text: str) -> str:
+    wrapper = textwrap.TextWrapper(
+        WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+    )
+    return "\n".join(wrapper.fill(line) for line in text.splitlines())
 
 
 def _places(run: FinishedRun) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -16,24 +17,34 @@ from airflow_provider_platform.sandbox.credentials import matches
 from airflow_provider_platform.sandbox.exchange import exchange_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from starlette.requests import Request
 
+    from airflow_provider_platform.sandbox.settings import Permission
     from airflow_provider_platform.sandbox.world import World
 
 S = TypeVar("S")
 
 DEPLOYMENTS = {1: "Acme production", 2: "Acme staging"}
-VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+VERBS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 @dataclass
 class Call:
-    """One checked request: ids from the path, query values and the body."""
+    """One checked request: ids from the path, query values and the body.
+
+    ``document`` is the body as it came, ``body`` its fields without those that are null.
+    """
 
     world: World
     path: dict[str, Any]
     query: dict[str, Any] = field(default_factory=dict)
-    body: dict[str, Any] = field(default_factory=dict)
+    document: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return {name: value for name, value in self.document.items() if value is not None}
 
     @property
     def deployment(self) -> int:
@@ -42,6 +53,26 @@ class Call:
 
     def store(self, kind: type[S]) -> S:
         return self.world.store(kind)
+
+    def require(self, permission: Permission) -> None:
+        """Refuse a caller without ``permission``, for what not every call of an operation needs."""
+        if permission in self.world.settings.token_lacks:
+            raise ApiError(403, f"Forbidden: the {permission} permission is missing")
+
+    def record(self, action: str, resource: str, item_id: int | str) -> None:
+        """Note a change, so that tests can count it."""
+        deployment = self.path.get("deploymentId")
+        self.world.journal.change(action, resource, item_id, deployment, sorted(self.document))
+
+    def deleted(self) -> Response:
+        """The answer of a deletion that is declared with 200 and 204."""
+        return Response(status_code=int(self.world.settings.deleted_answer))
+
+    def undeclared(self, answer: Any = None) -> Response:
+        """The answer where the contract declares none: by setting ``answer`` as JSON."""
+        if self.world.settings.undeclared_answers == "empty":
+            return Response(status_code=200)
+        return JSONResponse(answer)
 
 
 Handler = Callable[[Call], Any]
@@ -52,11 +83,18 @@ Handler = Callable[[Call], Any]
 class Operation:
     """One operation: what it needs and what it takes."""
 
+    verb: str
+    path: str
     handler: Handler
-    needs: str
+    needs: Permission | None
     query: shapes.Shape
     body: shapes.Check | None
     available: Callable[[World], None]
+    anonymous: bool
+
+    @property
+    def text_ids(self) -> set[str]:
+        return {part[1:-6] for part in self.path.split("/") if part.endswith(":text}")}
 
 
 def _always(_world: World) -> None:
@@ -76,33 +114,39 @@ class Resource:
         verb: str,
         path: str,
         *,
-        needs: str = "DeploymentRead",
+        needs: Permission | None = "DeploymentRead",
         query: shapes.Shape | None = None,
         body: shapes.Check | None = None,
         available: Callable[[World], None] = _always,
+        anonymous: bool = False,
     ) -> Callable[[Handler], Handler]:
-        """Declare an operation. Path parameters ending in ``Id`` are integers, unless written
-        ``{name:text}``."""
+        """Declare an operation. Path parameters are integers, unless written ``{name:text}``.
+
+        An ``anonymous`` operation asks for no credential.
+        """
 
         def declare(handler: Handler) -> Handler:
-            declared = Operation(handler, needs, query or {}, body, available)
-            self._paths.setdefault(path, {})[verb] = declared
+            self._paths.setdefault(path, {})[verb] = Operation(
+                verb, path, handler, needs, query or {}, body, available, anonymous
+            )
             return handler
 
         return declare
+
+    def operations(self) -> Iterator[Operation]:
+        for operations in self._paths.values():
+            yield from operations.values()
 
     def routes(self) -> list[Route]:
         return [self._route(path, operations) for path, operations in self._paths.items()]
 
     def _route(self, path: str, operations: dict[str, Operation]) -> Route:
-        text_ids = {part[1:-6] for part in path.split("/") if part.endswith(":text}")}
-
         async def endpoint(request: Request) -> Response:
             exchange = exchange_of(request.scope)
             operation = operations.get(request.method)
             if operation is None:
                 raise ApiError(405, f"Cannot {request.method} {request.url.path}")
-            return perform(exchange.world, operation, request, exchange.body, text_ids)
+            return perform(exchange.world, operation, request, exchange.body)
 
         return Route(path.replace(":text}", "}"), endpoint, methods=list(VERBS))
 
@@ -115,23 +159,23 @@ class Diverted(Exception):
         self.response = response
 
 
-def perform(
-    world: World, operation: Operation, request: Request, body: bytes, text_ids: Collection[str]
-) -> Response:
+def perform(world: World, operation: Operation, request: Request, body: bytes) -> Response:
     """Check one request in the order a service does, then carry it out."""
     try:
         operation.available(world)
     except Diverted as diverted:
         return diverted.response
-    _authenticate(world, request)
-    path = _path_values(request.path_params, text_ids)
+    if not operation.anonymous:
+        _authenticate(world, request)
+    path = _path_values(request.path_params, operation.text_ids)
+    call = Call(world, path)
     deployment = path.get("deploymentId")
     if deployment is not None and deployment not in DEPLOYMENTS:
         raise ApiError(404, f"Deployment {deployment} not found")
-    if operation.needs in world.settings.token_lacks:
-        raise ApiError(403, f"Forbidden: the {operation.needs} permission is missing")
-    query, messages = shapes.query_values(operation.query, request.query_params.multi_items())
-    call = Call(world, path, query, _body(operation, body, messages))
+    if operation.needs is not None:
+        call.require(operation.needs)
+    call.query, messages = shapes.query_values(operation.query, request.query_params.multi_items())
+    call.document = _document(operation, request, body, messages)
     if messages:
         raise ApiError(400, messages)
     answer = operation.handler(call)
@@ -145,9 +189,11 @@ def _authenticate(world: World, request: Request) -> None:
 
 
 def _path_values(parameters: dict[str, Any], text_ids: Collection[str]) -> dict[str, Any]:
+    """Path parameters, which arrive encoded: a slash inside one does not end it."""
     values: dict[str, Any] = {}
     messages = []
-    for name, text in parameters.items():
+    for name, encoded in parameters.items():
+        text = unquote(encoded)
         if name in text_ids:
             values[name] = text
         elif text.isascii() and text.isdigit():
@@ -159,8 +205,10 @@ def _path_values(parameters: dict[str, Any], text_ids: Collection[str]) -> dict[
     return values
 
 
-def _body(operation: Operation, body: bytes, messages: list[str]) -> dict[str, Any]:
-    """The body's fields without those that are null; broken rules are added to ``messages``."""
+def _document(
+    operation: Operation, request: Request, body: bytes, messages: list[str]
+) -> dict[str, Any]:
+    """The body; broken rules are added to ``messages``."""
     if not body:
         document: Any = {}
     else:
@@ -168,11 +216,12 @@ def _body(operation: Operation, body: bytes, messages: list[str]) -> dict[str, A
             document = json.loads(body)
         except ValueError:
             raise ApiError(400, ["the body must be JSON"]) from None
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise ApiError(415, "Content-Type must be application/json")
     if operation.body is None:
         if document != {}:
             messages.append("the operation takes no body")
         return {}
     messages += operation.body(document, "")
-    if not isinstance(document, dict):
-        return {}
-    return {name: value for name, value in document.items() if value is not None}
+    return document if isinstance(document, dict) else {}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from datetime import timedelta
+from typing import Any
 
 from airflow.sdk import DAG
 
@@ -41,3 +44,13 @@ with DAG("ask_mapped", schedule=None):
     PlatformChatOperator.partial(task_id="ask", **shared).expand(
         prompt=["revenue by country", "orders by status"]
     )
+
+
+def _kill_first_try(context: Any, _result: Any = None) -> None:
+    """Between the end of the task's own code and its XComs."""
+    if context["ti"].try_number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+with DAG("ask_and_die", schedule=None):
+    PlatformChatOperator(task_id="ask", **{**FROM_CONF, "post_execute": _kill_first_try})

@@ -3,7 +3,10 @@ configuration."""
 
 from __future__ import annotations
 
+import os
+import signal
 from datetime import timedelta
+from typing import Any
 
 from airflow.sdk import DAG
 
@@ -23,8 +26,21 @@ FROM_CONF = {
 with DAG("sync", schedule=None):
     PlatformDbtSyncOperator(task_id="sync", **FROM_CONF)
 
+with DAG("sync_once", schedule=None):
+    PlatformDbtSyncOperator(task_id="sync", **{**FROM_CONF, "retries": 0})
+
 with DAG("sync_in_time", schedule=None):
     PlatformDbtSyncOperator(
         task_id="sync",
         **{**FROM_CONF, "retries": 0, "execution_timeout": timedelta(seconds=8)},
     )
+
+
+def _kill_first_try(context: Any, _result: Any = None) -> None:
+    """Between the end of the task's own code and its XComs."""
+    if context["ti"].try_number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+with DAG("sync_and_die", schedule=None):
+    PlatformDbtSyncOperator(task_id="sync", **{**FROM_CONF, "post_execute": _kill_first_try})

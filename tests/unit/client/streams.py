@@ -23,6 +23,32 @@ EARLIER_ID = "1732512000000-message"
 PROMPT = "Show me revenue trends"
 ANSWER = "Revenue grew – by 12 % 📈,\u2028mostly in “Zürich”."
 USAGE = {"inputTokens": 900, "outputTokens": 100, "totalTokens": 1000}
+EXPECTED: Record = {
+    "answer": ANSWER,
+    "chat_id": CHAT_ID,
+    "message_id": MESSAGE_ID,
+    "queries": [
+        {
+            "title": "Revenue",
+            "description": "by month",
+            "sql": "SELECT 1",
+            "columns": [
+                {"name": "month", "type": "String"},
+                {"name": "revenue", "type": "Double"},
+            ],
+            "rows": [["2026-01", 1.5], ["2026-02", None]],
+            "total_rows": 2,
+            "truncated": False,
+            "uuid": "q-1",
+            "chart": None,
+            "error": None,
+        }
+    ],
+    "usage": USAGE,
+}
+"""The result of a `Turn`, whatever happens on the way."""
+LATE: Record = {**EXPECTED, "usage": None}
+"""The same, read from the thread after the run: the usage is told to those who are there."""
 
 
 def cutoff(*, streaming: bool | None = False, chat_id: str | None = CHAT_ID) -> Record:
@@ -212,7 +238,7 @@ def folded(records: list[Record]) -> list[Record]:
     known: dict[str, Record] = {}
     for record in records:
         before = known.get(record["id"])
-        if before is not None and record["isDelta"]:
+        if before is not None and record.get("isDelta"):
             content = before["content"] + record["content"]
             known[record["id"]] = {**record, "isDelta": False, "content": content}
         else:
@@ -221,9 +247,14 @@ def folded(records: list[Record]) -> list[Record]:
 
 
 def encode(*records: Any) -> bytes:
-    """Records as the lines of a stream, with characters beyond ASCII as they are."""
-    lines = [json.dumps(record, ensure_ascii=False, separators=(",", ":")) for record in records]
-    return "".join(f"{line}\n" for line in lines).encode()
+    """Records as the lines of a stream, with characters beyond ASCII as they are; bytes stay."""
+    return b"".join(map(_line, records))
+
+
+def _line(record: Any) -> bytes:
+    if isinstance(record, bytes):
+        return record
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def new_run(**options: Any) -> ChatRun:
@@ -241,8 +272,7 @@ def hear(
     """One connection: records or bytes, one after the other, and its end."""
     run.connect(submits=submits)
     for second, piece in enumerate(pieces):
-        data = piece if isinstance(piece, bytes) else encode(piece)
-        heard = run.feed(data, float(second))
+        heard = run.feed(encode(piece), float(second))
         if events is not None:
             events.extend(heard)
     return run.disconnect(clean=clean)

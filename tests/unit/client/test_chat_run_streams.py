@@ -13,7 +13,7 @@ from tests.unit.client.streams import (
     ANSWER,
     CHAT_ID,
     EARLIER_ID,
-    MESSAGE_ID,
+    EXPECTED,
     USAGE,
     Record,
     Turn,
@@ -37,29 +37,6 @@ EARLIER = Turn(
     rows=[["2025-12", 42]],
     name="earlier-",
 )
-EXPECTED = {
-    "answer": ANSWER,
-    "chat_id": CHAT_ID,
-    "message_id": MESSAGE_ID,
-    "queries": [
-        {
-            "title": "Revenue",
-            "description": "by month",
-            "sql": "SELECT 1",
-            "columns": [
-                {"name": "month", "type": "String"},
-                {"name": "revenue", "type": "Double"},
-            ],
-            "rows": [["2026-01", 1.5], ["2026-02", None]],
-            "total_rows": 2,
-            "truncated": False,
-            "uuid": "q-1",
-            "chart": None,
-            "error": None,
-        }
-    ],
-    "usage": USAGE,
-}
 TURNS = st.builds(
     Turn,
     prefix=st.sampled_from(["service", "cube", ""]),

@@ -1,0 +1,28 @@
+"""Lists in XCom: no longer than the DAG author allows, and the log says what is missing."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow_provider_platform.client.models import AnswerModel
+
+MAX_ITEMS = 1000
+
+
+def capped(found: Iterator[AnswerModel], max_items: int, log: Any) -> list[dict[str, Any]]:
+    """The first items as plain JSON; pages beyond them are not asked for."""
+    items = [item.to_json() for item in islice(found, max_items)]
+    tell_length(len(items), more=len(items) == max_items and bool(list(islice(found, 1))), log=log)
+    return items
+
+
+def tell_length(length: int, *, more: bool, log: Any) -> None:
+    """Log how many items are returned."""
+    if more:
+        log.warning("The list is longer than max_items: returning the first %s items only.", length)
+    else:
+        log.info("Returning %s items", length)

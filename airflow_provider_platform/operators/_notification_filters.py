@@ -1,0 +1,77 @@
+"""The arguments that say which scheduled notifications are meant, and what they exclude."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import PlatformOperator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow_provider_platform.operators._base import Rule
+
+FILTERS = (
+    "dashboard_id",
+    "dashboard_public_id",
+    "recipient_user_id",
+    "recipient_email",
+    "recipient_embed_tenant_name",
+    "recipient_external_id",
+)
+
+
+class NotificationFilterOperator(PlatformOperator):
+    """Base of what is about the schedules that filters find."""
+
+    template_fields: Sequence[str] = (
+        *FILTERS,
+        "deployment_id",
+        *PlatformOperator.template_fields,
+    )
+    checks: ClassVar[dict[str, Any]] = {
+        **arguments.named(
+            arguments.optional_id, "dashboard_id", "recipient_user_id", "deployment_id"
+        ),
+        **arguments.named(
+            arguments.optional_text,
+            "dashboard_public_id",
+            "recipient_email",
+            "recipient_embed_tenant_name",
+            "recipient_external_id",
+        ),
+    }
+    rules: ClassVar[Sequence[Rule]] = (
+        (("dashboard_id", "dashboard_public_id"), arguments.at_most_one),
+        (
+            ("recipient_user_id", "recipient_email", "recipient_embed_tenant_name"),
+            arguments.at_most_one,
+        ),
+        (("recipient_embed_tenant_name", "recipient_external_id"), arguments.together),
+    )
+
+    def __init__(
+        self,
+        *,
+        dashboard_id: int | str | None = None,
+        dashboard_public_id: str | None = None,
+        recipient_user_id: int | str | None = None,
+        recipient_email: str | None = None,
+        recipient_embed_tenant_name: str | None = None,
+        recipient_external_id: str | None = None,
+        deployment_id: int | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.dashboard_id = dashboard_id
+        self.dashboard_public_id = dashboard_public_id
+        self.recipient_user_id = recipient_user_id
+        self.recipient_email = recipient_email
+        self.recipient_embed_tenant_name = recipient_embed_tenant_name
+        self.recipient_external_id = recipient_external_id
+        self.deployment_id = deployment_id
+
+    def filters(self) -> dict[str, Any]:
+        """The filters, by name."""
+        return {name: getattr(self, name) for name in FILTERS}

@@ -1,0 +1,128 @@
+"""The arguments that creating and updating a scheduled notification have in common."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.schedules import (
+    RANGES,
+    SCHEDULE_TYPES,
+    check_cron,
+    check_parts,
+    check_timezone,
+)
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import PlatformOperator, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SCHEDULE = (
+    "schedule_type",
+    *RANGES,
+    "custom_cron",
+    "timezone",
+    "notification_format",
+    "notification_enabled",
+    "notification_ai_summary",
+    "filters",
+    "time_grains",
+    "member_switchers",
+)
+"""When a dashboard is sent, as what, and with which settings."""
+
+
+def _part(name: str, value: Any) -> int | None:
+    low, high = RANGES[name]
+    found = arguments.optional(value)
+    if found is None:
+        return None
+    return arguments.whole_number(name, found, minimum=low, maximum=high)
+
+
+def _schedule_type(value: Any) -> str | None:
+    found = value.strip().upper() if isinstance(value, str) else value
+    return arguments.optional_choice("schedule_type", found or None, SCHEDULE_TYPES)
+
+
+def _dashboard_settings(name: str, value: Any) -> list[Any] | None:
+    """What the dashboard runs with, item by item; checked by its model as soon as it is known."""
+    found = arguments.sequence(name, value)
+    if found and not arguments.is_template(found):
+        from airflow_provider_platform.client.notifications import NotificationInput
+
+        NotificationInput.build(**{name: found})
+    return found
+
+
+def _fit_together(schedule_type: str | None, **parts: Any) -> None:
+    """A rule: the parts of the schedule fit its type. Raises PlatformInputError."""
+    try:
+        check_parts(schedule_type, parts)
+    except ValueError as error:
+        raise PlatformInputError(f"Nothing was sent: {error}.", field="schedule_type") from None
+
+
+class NotificationScheduleOperator(PlatformOperator):
+    """Base of the operators that write a schedule.
+
+    Parts of the schedule are checked as soon as they are known.
+    """
+
+    template_fields: Sequence[str] = (*SCHEDULE, *PlatformOperator.template_fields)
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        "filters": "json",
+        "time_grains": "json",
+        "member_switchers": "json",
+    }
+    checks: ClassVar[dict[str, Any]] = {
+        "schedule_type": _schedule_type,
+        **arguments.named(_part, *RANGES),
+        "custom_cron": partial(arguments.by_rule, check_cron, "custom_cron"),
+        "timezone": partial(arguments.by_rule, check_timezone, "timezone"),
+        **arguments.named(arguments.optional_choice, "notification_format", choices=("png", "pdf")),
+        **arguments.named(
+            arguments.optional_boolean, "notification_enabled", "notification_ai_summary"
+        ),
+        **arguments.named(_dashboard_settings, "filters", "time_grains", "member_switchers"),
+    }
+    rules: ClassVar[Sequence[Rule]] = ((("schedule_type", *RANGES, "custom_cron"), _fit_together),)
+
+    def __init__(
+        self,
+        *,
+        schedule_type: str | None = None,
+        minute: int | str | None = None,
+        hour: int | str | None = None,
+        day_of_week: int | str | None = None,
+        day_of_month: int | str | None = None,
+        custom_cron: str | None = None,
+        timezone: str | None = None,
+        notification_format: str | None = None,
+        notification_enabled: bool | str | None = None,
+        notification_ai_summary: bool | str | None = None,
+        filters: Sequence[Any] | str | None = None,
+        time_grains: Sequence[Any] | str | None = None,
+        member_switchers: Sequence[Any] | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.schedule_type = schedule_type
+        self.minute = minute
+        self.hour = hour
+        self.day_of_week = day_of_week
+        self.day_of_month = day_of_month
+        self.custom_cron = custom_cron
+        self.timezone = timezone
+        self.notification_format = notification_format
+        self.notification_enabled = notification_enabled
+        self.notification_ai_summary = notification_ai_summary
+        self.filters = filters
+        self.time_grains = time_grains
+        self.member_switchers = member_switchers
+
+    def schedule(self) -> dict[str, Any]:
+        """The arguments of the schedule, by name."""
+        return {name: getattr(self, name) for name in SCHEDULE}

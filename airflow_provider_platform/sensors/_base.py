@@ -1,0 +1,224 @@
+"""What all sensors share: a poke is one look, and a deferred wait the same look in the triggerer.
+
+    poke        look once; there: done, not yet: Airflow waits, or the task defers
+    trigger     looks at the sensor's pace until its deadline
+    complete    the value, the time-out or the error, as a poke would have given it
+
+What is looked at is plain data (`client.looks`), so that every mode comes to the same verdict.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform._airflow import BaseSensorOperator
+from airflow_provider_platform.client.errors import PlatformError, from_payload
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import (
+    PlatformOperator,
+    airflow_errors,
+    default_deferrable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow_provider_platform._airflow import Context, PokeReturnValue
+    from airflow_provider_platform.client.looks import Look
+    from airflow_provider_platform.client.platform_client import PlatformClient
+    from airflow_provider_platform.client.tolerance import Tolerance
+
+STORE_KEY = "platform_sensor"
+BACKSTOP_SECONDS = 120.0
+"""How much longer than the deadline Airflow waits for a trigger that does not run."""
+
+
+class PlatformSensor(PlatformOperator, BaseSensorOperator):
+    """Base of the sensors.
+
+    Takes Airflow's own sensor parameters (`poke_interval`, `timeout`, `mode`, `soft_fail` ...).
+    Five failed looks in a row are borne.
+
+    :param deferrable: wait in the triggerer (default: `[operators] default_deferrable`)
+    """
+
+    template_fields: Sequence[str] = ("platform_conn_id", "deferrable")
+    checks: ClassVar[dict[str, Any]] = {
+        "deferrable": lambda value: arguments.boolean("deferrable", value),
+    }
+    look_kind: ClassVar[str]
+    """A name of `client.looks.KINDS`."""
+
+    def __init__(self, *, deferrable: bool | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.deferrable = default_deferrable(deferrable)
+        self._tolerance: Tolerance | None = None
+        self._told: str | None = None
+        self._linked = False
+
+    @abstractmethod
+    def subject(self) -> dict[str, Any]:
+        """What is looked at, as plain JSON: the arguments of the look."""
+
+    def poke(self, context: Context) -> PokeReturnValue | bool:
+        """Look once. Raises PlatformError, AirflowFailException."""
+        from airflow_provider_platform._airflow import PokeReturnValue
+
+        with airflow_errors():
+            self.settle_arguments()
+            with self.hook().client() as client:
+                self._store_link_once(context, client)
+                try:
+                    found = self._look(context, client)
+                except PlatformError as error:
+                    if not (self.deferrable and self.silent_fail and error.retryable):
+                        raise
+                    self.log.error("Sensor poke failed: %s", error.message)
+                    found = None
+                if found is None and self.deferrable:
+                    self._defer(client.clock() + self.timeout, client.clock())
+        return found is not None and PokeReturnValue(is_done=True, xcom_value=found)
+
+    def execute_complete(
+        self, context: Context, event: dict[str, Any], wait: dict[str, Any] | None = None
+    ) -> Any:
+        """Take what the trigger brought. `wait` is what the task deferred with; an event of another
+        wait (trigger ids are reused) is ignored."""
+        from airflow_provider_platform._airflow import AirflowSkipException
+
+        expected = wait or event["wait"]
+        try:
+            with airflow_errors():
+                self.settle_arguments()
+                return self._complete(context, event, expected)
+        except AirflowSkipException:
+            raise
+        except Exception as error:
+            if self.never_fail:
+                raise AirflowSkipException("Skipping due to never_fail is set to True.") from error
+            raise
+
+    def _complete(self, context: Context, event: dict[str, Any], wait: dict[str, Any]) -> Any:
+        with self.hook().client() as client:
+            deadline = float(wait["deadline"])
+            if event["wait"] != wait:
+                self.log.warning("Ignoring the event of another wait; this task waits on.")
+                self._defer(deadline, client.clock())
+            if event["status"] == "timeout":
+                self._time_out()
+            if event["status"] == "error":
+                error = from_payload(event["error"])
+                if not (self.silent_fail and error.retryable and client.clock() < deadline):
+                    raise error
+                self.log.error("Sensor poke failed: %s", error.message)
+                self._tolerance = None
+                self._defer(deadline, client.clock())
+            found = event["value"]
+            if found is None:
+                found = self._look(context, client)
+                if found is None:
+                    self._defer(deadline, client.clock())
+        self.log.info("Success criteria met. Exiting.")
+        return found
+
+    def _look(self, context: Context, client: PlatformClient) -> dict[str, Any] | None:
+        """One look with what is left of the wait's tolerance."""
+        from airflow_provider_platform.client.watch import look_once
+
+        look = self._what()
+        tolerance = self._remembered_tolerance(context)
+        try:
+            found, _ = client.run(
+                look_once(
+                    lambda: look.program(client.config, client.clock),
+                    tolerance,
+                    client.clock,
+                    grace=look.may_be_late,
+                ),
+                self._tell,
+            )
+        finally:
+            self._remember(context, tolerance)
+        seen: dict[str, Any] | None = found
+        return seen
+
+    def _what(self) -> Look:
+        from airflow_provider_platform.client.looks import Look
+
+        return Look(self.look_kind, self.subject())
+
+    def _defer(self, deadline: float, now: float) -> None:
+        from airflow_provider_platform.client.tolerance import Tolerance
+        from airflow_provider_platform.client.watch import Pace
+        from airflow_provider_platform.triggers.sensors import PlatformSensorTrigger
+
+        trigger = PlatformSensorTrigger.of(
+            self.platform_conn_id,
+            self._what(),
+            Pace(
+                interval=self.poke_interval,
+                exponential_backoff=self.exponential_backoff,
+                max_wait=self.max_wait.total_seconds() if self.max_wait else None,
+            ),
+            self._tolerance or Tolerance(),
+            deadline,
+        )
+        self.defer(
+            trigger=trigger,
+            method_name="execute_complete",
+            kwargs={"wait": trigger.wait},
+            timeout=timedelta(seconds=max(0.0, deadline - now) + BACKSTOP_SECONDS),
+        )
+
+    def _time_out(self) -> None:
+        from airflow_provider_platform._airflow import AirflowSensorTimeout, AirflowSkipException
+
+        message = f"Sensor has timed out after the specified timeout of {self.timeout} seconds."
+        if self.soft_fail:
+            raise AirflowSkipException(message)
+        raise AirflowSensorTimeout(message)
+
+    def _remembered_tolerance(self, context: Context) -> Tolerance:
+        """The failures so far: a sensor that Airflow reschedules is a new process at every poke,
+        and keeps them in the task's state (Airflow 3.3+). Without that, every poke counts anew."""
+        from airflow_provider_platform.client.tolerance import Tolerance
+
+        if self._tolerance is None:
+            self._tolerance = Tolerance()
+            if self.mode == "reschedule":
+                self._tolerance = self._stored_tolerance(context)
+        return self._tolerance
+
+    def _stored_tolerance(self, context: Context) -> Tolerance:
+        from airflow_provider_platform.client.tolerance import Tolerance
+
+        ti: Any = context["ti"]
+        store: Any = context.get("task_state_store")
+        if store is None:
+            began = ti.get_first_reschedule_date(context)
+            return Tolerance(missing_since=began.timestamp() if began is not None else None)
+        stored = store.get(STORE_KEY)
+        if not isinstance(stored, dict) or stored.pop("try_number", None) != ti.try_number:
+            return Tolerance()
+        return Tolerance(**stored)
+
+    def _remember(self, context: Context, tolerance: Tolerance) -> None:
+        from dataclasses import asdict
+
+        store: Any = context.get("task_state_store")
+        if self.mode == "reschedule" and not self.deferrable and store is not None:
+            store.set(STORE_KEY, {**asdict(tolerance), "try_number": context["ti"].try_number})
+
+    def _store_link_once(self, context: Context, client: PlatformClient) -> None:
+        if not self._linked:
+            self.store_link(context, client.config)
+            self._linked = True
+
+    def _tell(self, event: object) -> None:
+        """Log what the looks tell, once while it stays the same."""
+        text = str(event)
+        if text != self._told:
+            self._told = text
+            self.log.info("%s", text)

@@ -1,0 +1,66 @@
+"""`PlatformUserOAuthTokenSensor`: waits until a user's token for an integration has a status."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.sensors._base import PlatformSensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def _statuses(value: Any) -> list[str]:
+    """One status, or a list of them; a list may be JSON text."""
+    if isinstance(value, str) and not value.lstrip().startswith("["):
+        return [arguments.text("target_statuses", value)]
+    listed = arguments.sequence("target_statuses", value) or [None]
+    return [arguments.text("target_statuses", status) for status in listed]
+
+
+class PlatformUserOAuthTokenSensor(PlatformSensor):
+    """Wait until a user's token for an OAuth integration has one of the wanted statuses.
+
+    The status is free text of the service; case does not matter. Returns the token's description,
+    which holds no secret.
+
+    :param integration_id: the OAuth integration
+    :param target_statuses: the statuses that end the wait
+    :param user_id: whose token (default: anybody's)
+    """
+
+    template_fields: Sequence[str] = (
+        "integration_id",
+        "target_statuses",
+        "user_id",
+        *PlatformSensor.template_fields,
+    )
+    look_kind = "user_oauth_token"
+    checks: ClassVar[dict[str, Any]] = {
+        **PlatformSensor.checks,
+        **arguments.named(arguments.identifier, "integration_id"),
+        **arguments.named(arguments.optional_id, "user_id"),
+        "target_statuses": _statuses,
+    }
+
+    def __init__(
+        self,
+        *,
+        integration_id: int | str,
+        target_statuses: Sequence[str] | str,
+        user_id: int | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.integration_id = integration_id
+        self.target_statuses = target_statuses
+        self.user_id = user_id
+        self.check_known_arguments()
+
+    def subject(self) -> dict[str, Any]:
+        return {
+            "integration_id": self.integration_id,
+            "target_statuses": self.target_statuses,
+            "user_id": self.user_id,
+        }

@@ -1,0 +1,45 @@
+"""`PlatformChatThreadSensor`: waits until nothing streams in a chat thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.sensors._base import PlatformSensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class PlatformChatThreadSensor(PlatformSensor):
+    """Wait until a chat thread is not streaming, so that it takes the next message.
+
+    Starts nothing. Returns `{"chat_id", "is_streaming": False}`.
+
+    :param chat_id: the thread
+    :param session_settings: who asks; replaces the connection's settings as a whole
+    """
+
+    template_fields: Sequence[str] = (
+        "chat_id",
+        "session_settings",
+        *PlatformSensor.template_fields,
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
+    look_kind = "chat_thread"
+    checks: ClassVar[dict[str, Any]] = {
+        **PlatformSensor.checks,
+        **arguments.named(arguments.text, "chat_id"),
+        "session_settings": arguments.session_settings,
+    }
+
+    def __init__(
+        self, *, chat_id: str, session_settings: dict[str, Any] | str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.chat_id = chat_id
+        self.session_settings = session_settings
+        self.check_known_arguments()
+
+    def subject(self) -> dict[str, Any]:
+        return {"chat_id": self.chat_id, "session_settings": self.session_settings}

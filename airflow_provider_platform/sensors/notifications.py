@@ -1,0 +1,81 @@
+"""`PlatformNotificationSensor`: waits until a scheduled notification exists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._notification_filters import (
+    FILTERS,
+    NotificationFilterOperator,
+)
+from airflow_provider_platform.sensors._base import PlatformSensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow_provider_platform.operators._base import Rule
+
+
+def _refuse_filters_with_id(notification_id: int | None, **filters: Any) -> None:
+    """A rule: an id needs no filter. Raises PlatformInputError."""
+    given = [name for name, value in filters.items() if value is not None]
+    if notification_id is not None and given:
+        raise PlatformInputError(
+            f"Nothing was sent: notification_id already names the schedule; {', '.join(given)} "
+            "cannot be given with it.",
+            field="notification_id",
+        )
+
+
+class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
+    """Wait until a schedule exists and, with `is_enabled`, is switched on or off.
+
+    The schedule is told by its id, or found by the filters; without either, any will do. Returns
+    the notification as the service describes it. Needs an administrator's token.
+
+    :param notification_id: the schedule's id; or
+    :param dashboard_id: the dashboard that is sent, or
+    :param dashboard_public_id: the same by its public id
+    :param recipient_user_id: a console user who gets it, or
+    :param recipient_email: the same by e-mail address, or
+    :param recipient_embed_tenant_name: an embed user who gets it, with
+    :param recipient_external_id: that user's id
+    :param is_enabled: wait until it is on (True) or off (False)
+    :param deployment_id: default: the connection's
+    """
+
+    template_fields: Sequence[str] = (
+        "notification_id",
+        "is_enabled",
+        "deferrable",
+        *NotificationFilterOperator.template_fields,
+    )
+    look_kind = "notification"
+    checks: ClassVar[dict[str, Any]] = {
+        **PlatformSensor.checks,
+        **NotificationFilterOperator.checks,
+        **arguments.named(arguments.optional_id, "notification_id"),
+        **arguments.named(arguments.optional_boolean, "is_enabled"),
+    }
+    rules: ClassVar[Sequence[Rule]] = (
+        *NotificationFilterOperator.rules,
+        (("notification_id", *FILTERS), _refuse_filters_with_id),
+    )
+
+    def __init__(
+        self,
+        *,
+        notification_id: int | str | None = None,
+        is_enabled: bool | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.notification_id = notification_id
+        self.is_enabled = is_enabled
+        self.check_known_arguments()
+
+    def subject(self) -> dict[str, Any]:
+        names = ("notification_id", "is_enabled", "deployment_id")
+        return {**self.filters(), **{name: getattr(self, name) for name in names}}

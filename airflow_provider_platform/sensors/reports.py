@@ -1,0 +1,71 @@
+"""`PlatformReportSensor`: waits until a report exists, or was updated after a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.sensors._base import PlatformSensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from airflow_provider_platform.operators._base import Rule
+
+
+class PlatformReportSensor(PlatformSensor):
+    """Wait until a report exists and, with `updated_after`, was updated later than that.
+
+    Returns the report as the service describes it. A deployment that does not exist fails the
+    task.
+
+    :param report_id: the report's id; or
+    :param name: its whole name
+    :param folder_id: the folder to look in, with `name`
+    :param updated_after: a datetime, or text in ISO 8601 (UTC where it names no zone), as
+        `{{ data_interval_end }}`
+    :param deployment_id: default: the connection's
+    """
+
+    template_fields: Sequence[str] = (
+        "report_id",
+        "name",
+        "folder_id",
+        "updated_after",
+        "deployment_id",
+        *PlatformSensor.template_fields,
+    )
+    look_kind = "report"
+    checks: ClassVar[dict[str, Any]] = {
+        **PlatformSensor.checks,
+        **arguments.named(arguments.optional_id, "report_id", "folder_id", "deployment_id"),
+        **arguments.named(arguments.optional_text, "name"),
+        **arguments.named(arguments.moment, "updated_after"),
+    }
+    rules: ClassVar[Sequence[Rule]] = (
+        (("report_id", "name"), arguments.exactly_one),
+        (("report_id", "folder_id"), arguments.at_most_one),
+    )
+
+    def __init__(
+        self,
+        *,
+        report_id: int | str | None = None,
+        name: str | None = None,
+        folder_id: int | str | None = None,
+        updated_after: datetime | str | None = None,
+        deployment_id: int | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.report_id = report_id
+        self.name = name
+        self.folder_id = folder_id
+        self.updated_after = updated_after
+        self.deployment_id = deployment_id
+        self.check_known_arguments()
+
+    def subject(self) -> dict[str, Any]:
+        names = ("report_id", "name", "folder_id", "updated_after", "deployment_id")
+        return {name: getattr(self, name) for name in names}

@@ -1,0 +1,127 @@
+"""`PlatformSensorTrigger`: waits until something at the platform is as a sensor wants it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent
+from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.looks import Look
+from airflow_provider_platform.client.tolerance import Tolerance
+from airflow_provider_platform.client.watch import Pace, watch
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.triggers._remote_run import unexpected
+from airflow_provider_platform.triggers.chat import MAX_EVENT_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+
+
+class PlatformSensorTrigger(BaseTrigger):
+    """Looks until there is something or the deadline has come.
+
+    `look` names the kind of look and `subject` what is looked at (see `client.looks`); `pace` and
+    `tolerance` are the fields of the classes of these names, `deadline` is in Unix time. The event
+    is `{"status": "seen" | "timeout" | "error", "wait": {...}, ...}`: with "seen" it carries
+    `value`, None where that exceeds 256 KB, with "error" the `error` as the client describes it.
+    """
+
+    def __init__(
+        self,
+        *,
+        platform_conn_id: str,
+        look: str,
+        subject: dict[str, Any],
+        pace: dict[str, Any],
+        tolerance: dict[str, Any],
+        deadline: float,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.platform_conn_id = platform_conn_id
+        self.look = look
+        self.subject = subject
+        self.pace = pace
+        self.tolerance = tolerance
+        self.deadline = deadline
+        self._told: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        platform_conn_id: str,
+        look: Look,
+        pace: Pace,
+        tolerance: Tolerance,
+        deadline: float,
+    ) -> PlatformSensorTrigger:
+        """The trigger for a look, with its arguments as plain JSON."""
+        return cls(
+            platform_conn_id=platform_conn_id,
+            look=look.kind,
+            subject=look.subject,
+            pace=asdict(pace),
+            tolerance=asdict(tolerance),
+            deadline=deadline,
+        )
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """The class path and the arguments, as plain JSON."""
+        path = f"{type(self).__module__}.{type(self).__qualname__}"
+        return path, {
+            "platform_conn_id": self.platform_conn_id,
+            "look": self.look,
+            "subject": self.subject,
+            "pace": self.pace,
+            "tolerance": self.tolerance,
+            "deadline": self.deadline,
+        }
+
+    @property
+    def wait(self) -> dict[str, Any]:
+        """What tells this wait from others."""
+        return {"look": self.look, "subject": self.subject, "deadline": self.deadline}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Wait and tell how it ended."""
+        yield TriggerEvent(await self._event())
+
+    async def _event(self) -> dict[str, Any]:
+        try:
+            async with PlatformHook(self.platform_conn_id).async_client() as client:
+                value = await self._watch(client)
+        except PlatformError as error:
+            return self._failed(error)
+        except Exception as error:
+            self.log.exception("The trigger failed")
+            return self._failed(unexpected(error))
+        if value is None:
+            return {"status": "timeout", "wait": self.wait}
+        fits = len(json.dumps(value).encode()) <= MAX_EVENT_BYTES
+        return {"status": "seen", "wait": self.wait, "value": value if fits else None}
+
+    def _failed(self, error: PlatformError) -> dict[str, Any]:
+        return {"status": "error", "wait": self.wait, "error": error.to_payload()}
+
+    async def _watch(self, client: AsyncPlatformClient) -> dict[str, Any] | None:
+        look = Look(self.look, self.subject)
+        program = watch(
+            lambda: look.program(client.config, client.clock),
+            Pace(**self.pace),
+            Tolerance(**self.tolerance),
+            deadline=self.deadline,
+            clock=client.clock,
+            grace=look.may_be_late,
+        )
+        found: dict[str, Any] | None = await client.run(program, self._tell)
+        return found
+
+    def _tell(self, event: object) -> None:
+        """Log what the looks tell, once while it stays the same."""
+        text = str(event)
+        if text != self._told:
+            self._told = text
+            self.log.info("%s", text)

@@ -1,0 +1,133 @@
+"""Bad input: one clear error each, with the field and the way out, retried only where that helps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+
+def ask(**given: Any) -> PlatformChatOperator:
+    return PlatformChatOperator(task_id="t", **{"prompt": "revenue by country", **given})
+
+
+def sync(**given: Any) -> PlatformDbtSyncOperator:
+    return PlatformDbtSyncOperator(task_id="t", **given)
+
+
+def connect(**given: Any) -> PlatformConnectReportOperator:
+    known = {"report_id": 101, "external_workbook_id": "w", "result_location": "A!1"}
+    return PlatformConnectReportOperator(task_id="t", **{**known, **given})
+
+
+CASES: list[tuple[str, dict[str, Any], Any, str, str]] = [
+    ("no host", {"host": None}, sync, "AirflowFailException", "host"),
+    ("no token", {"password": None}, sync, "AirflowFailException", "password"),
+    ("http", {"host": "http://acme.example.com"}, sync, "AirflowFailException", "https"),
+    ("mask", {"chat_api_key": "***"}, ask, "AirflowFailException", r"chat_api_key.*\*\*\*"),
+    ("no chat side", {"chat_url": None, "chat_api_key": None}, ask, "AirflowFailException", "chat_url"),
+    ("no credential", {"chat_api_key": None}, ask, "AirflowFailException", "chat_api_key"),
+    ("two credentials", {"chat_service_token": "a.b.c"}, ask, "AirflowFailException", "both"),
+    ("wrong key", {"chat_api_key": "wrong"}, ask, "AirflowFailException", "premium"),
+    ("wrong token", {"password": "wrong"}, sync, "AirflowFailException", "401"),
+    ("nobody", {"session_settings": None}, ask, "AirflowFailException", "session_settings"),
+    (
+        "capitals",
+        {"session_settings": {"externalId": "Nightly"}},
+        ask,
+        "AirflowFailException",
+        "externalId.*lowercase",
+    ),
+    ("deployment", {"deployment_id": "seven"}, sync, "AirflowFailException", "deployment_id"),
+    ("other deployment", {"deployment_id": 99}, connect, "AirflowFailException", "404.*|deployment 99"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "operator", "error", "words"), CASES, ids=[case[0] for case in CASES]
+)
+def test_a_bad_connection_fails_with_the_field_and_the_way_out(
+    platform_sandbox: Sandbox,
+    run_dag: RunDag,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    overrides: dict[str, Any],
+    operator: Any,
+    error: str,
+    words: str,
+) -> None:
+    connection = platform_sandbox.connection_json(**overrides)
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+    with DAG(f"bad_{name.replace(' ', '_')}", schedule=None) as dag:
+        operator(retries=3)
+    failed = run_dag(dag).task("t")
+    assert failed.state == "failed"
+    assert failed.error is not None
+    assert failed.error.startswith(error)
+    import re
+
+    assert re.search(words, failed.error), failed.error
+    seen = platform_sandbox.control.state()
+    assert not seen.runs
+    assert not seen.syncs
+
+
+RENDERED: list[tuple[str, Any, str]] = [
+    ("an empty prompt", lambda: ask(prompt="{{ '' }}"), "prompt"),
+    ("a deployment that is no number", lambda: sync(deployment_id="{{ 'x' }}"), "deployment_id"),
+    ("a report that is no number", lambda: connect(report_id="{{ 'x' }}"), "report_id"),
+    (
+        "groups beside internalId",
+        lambda: ask(session_settings={"internalId": "{{ 'a@b.c' }}", "groups": ["g"]}),
+        "groups",
+    ),
+    ("a report that does not exist", lambda: connect(report_id=7), "Report 7|report 7"),
+]
+
+
+@pytest.mark.parametrize(
+    ("operator", "words"), [case[1:] for case in RENDERED], ids=[case[0] for case in RENDERED]
+)
+def test_a_bad_argument_is_refused_after_rendering(
+    platform_sandbox: Sandbox, run_dag: RunDag, operator: Any, words: str
+) -> None:
+    import re
+
+    with DAG("bad_argument", schedule=None) as dag:
+        operator()
+    failed = run_dag(dag).task("t")
+    assert failed.state == "failed"
+    assert failed.error is not None
+    assert failed.error.startswith("AirflowFailException")
+    assert re.search(words, failed.error), failed.error
+    assert not platform_sandbox.control.state().messages
+
+
+def test_a_branch_that_does_not_exist_does_not_end_green_with_an_apology(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    with DAG("bad_branch", schedule=None) as dag:
+        ask(active_branch_name="nowhere")
+    failed = run_dag(dag).task("t")
+    assert failed.error is not None
+    assert failed.error.startswith("ChatToolError")
+    assert "Bad branch" in failed.error
+
+
+def test_a_branch_that_does_not_exist_can_be_accepted(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    with DAG("bad_branch_accepted", schedule=None) as dag:
+        ask(active_branch_name="nowhere", fail_on_tool_error="never")
+    (query,) = run_dag(dag).xcom("t", "queries")
+    assert "Bad branch" in query["error"]
+    assert query["rows"] == []

@@ -1,0 +1,39 @@
+"""What a person reads in the log of a chat task, held against a stored example."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+EXAMPLE = Path(__file__).with_name("chat_log.txt")
+
+
+_LINE = re.compile(r"\[info +\] (?P<text>.*?) +\[[\w.]*airflow_provider_platform[\w.]*\]")
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_the_log_tells_the_course_of_a_chat_in_order(
+    platform_sandbox: Sandbox, run_dag: RunDag, capfd: pytest.CaptureFixture[str], deferrable: bool
+) -> None:
+    with DAG(f"chat_log_{deferrable}", schedule=None) as dag:
+        PlatformChatOperator(
+            task_id="ask", prompt="chart revenue by category", deferrable=deferrable
+        )
+    run_dag(dag)
+    lines = [
+        re.sub(r"\d+\.\d s", "N s", re.sub(r"\d{13,}-message|[0-9a-f-]{36}", "ID", line)).replace(
+            platform_sandbox.url, "https://platform"
+        )
+        for line in _LINE.findall(capfd.readouterr().out)
+    ]
+    assert lines == EXAMPLE.read_text().splitlines()

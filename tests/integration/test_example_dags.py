@@ -1,0 +1,94 @@
+"""The example pipeline through a real Airflow: both modes give the same, whoever waits."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+PIPELINE = Path(__file__).parents[2] / "example_dags" / "nightly_pipeline.py"
+
+# Ids, times and usage differ from run to run, by right.
+_DIFFERS = {"chat_id", "message_id", "sync_job_id", "workflow_id", "syncJobId", "uuid", "usage"}
+_DIFFERS |= {"completedAt", "durationMs", "placedAt", "refreshedAt", "updatedAt"}
+
+
+def comparable(value: Any, key: str = "") -> Any:
+    if key in _DIFFERS:
+        return f"<{key}>"
+    if isinstance(value, dict):
+        return {name: comparable(item, name) for name, item in value.items()}
+    if isinstance(value, list):
+        return [comparable(item) for item in value]
+    return value
+
+
+def xcoms(run: FinishedRun) -> dict[str, Any]:
+    found = {task.name: dict(task.xcoms) for task in run.tasks}
+    for values in found.values():
+        for key in list(values):
+            if key.startswith("_link_") or key == "platform_link":
+                del values[key]
+    return {name: comparable(values) for name, values in found.items()}
+
+
+@pytest.mark.parametrize("deferrable", ["False", "True"])
+def test_the_pipeline_hands_the_answer_to_a_downstream_task(
+    platform_sandbox: Sandbox,
+    run_dag: RunDag,
+    monkeypatch: pytest.MonkeyPatch,
+    deferrable: str,
+) -> None:
+    monkeypatch.setenv("AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE", deferrable)
+    run = run_dag(PIPELINE)
+
+    assert run.states == dict.fromkeys(
+        ("sync_dbt", "ask_agent", "connect_report", "summarize"), "success"
+    )
+    result = run.xcom("ask_agent")
+    assert set(result) == {"answer", "chat_id", "message_id", "queries", "usage"}
+    (query,) = result["queries"]
+    assert query["columns"] == [
+        {"name": "country", "type": "String"},
+        {"name": "revenue", "type": "Double"},
+    ]
+    assert query["total_rows"] == len(query["rows"]) == 8
+    assert str(query["rows"][0][0]) in result["answer"]
+    assert run.xcom("ask_agent", "answer") == result["answer"]
+    assert result["answer"] in run.xcom("summarize")
+    placements = run.xcom("connect_report")["externalWorkbookPlacements"]
+    assert [placement["resultLocation"] for placement in placements] == ["Revenue!A1"]
+
+    seen = platform_sandbox.control.state()
+    assert [message.text for message in seen.messages] == ["revenue by country"]
+    assert [entry.branch for entry in seen.runs] == [run.xcom("sync_dbt", "branch_name")]
+    assert len(seen.syncs) == 1
+
+
+def test_both_modes_give_the_same_xcoms(
+    platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for deferrable in ("False", "True"):
+        platform_sandbox.control.reset()
+        monkeypatch.setenv("AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE", deferrable)
+        found.append(xcoms(run_dag(PIPELINE)))
+    assert found[0] == found[1]
+
+
+def test_a_task_that_reads_the_result_twice_gets_plain_json(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    import json
+
+    run = run_dag(PIPELINE, conf={"question": "top 5 products"})
+    for task in run.tasks:
+        json.dumps(task.xcoms)
+    assert re.search(r"Top 5", run.xcom("ask_agent", "answer"))

@@ -1,0 +1,163 @@
+"""Sensors in a DAG run against the sandbox: every mode gives the same XCom and the same error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.sensors.account import PlatformUserOAuthTokenSensor
+from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
+from airflow_provider_platform.sensors.dbt_sync import PlatformDbtSyncSensor
+from airflow_provider_platform.sensors.reports import PlatformReportSensor
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.demo.dag_runs import FinishedTask
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+WAYS = {"on the worker": False, "deferred": True}
+
+
+@pytest.fixture(params=WAYS.values(), ids=WAYS.keys())
+def sense(request: pytest.FixtureRequest, run_dag: RunDag, platform_sandbox: Sandbox) -> Any:
+    """Run one sensor in a DAG of its own; returns its finished task."""
+
+    def run(sensor: type, **arguments: Any) -> FinishedTask:
+        arguments = {"poke_interval": 0.05, "timeout": 30, **arguments}
+        with DAG(dag_id=f"sense_{sensor.__name__}") as dag:
+            sensor(task_id="sense", deferrable=request.param, retries=0, **arguments)
+        return run_dag(dag).task("sense")
+
+    return run
+
+
+def start_sync(**options: Any) -> str:
+    return str(PlatformHook().start_dbt_sync(**options).sync_job_id)
+
+
+class TestDbtSync:
+    def test_waits_for_the_end_and_gives_the_result(
+        self, sense: Any, platform_sandbox: Sandbox
+    ) -> None:
+        platform_sandbox.control.set(dbt_pace=0.05)
+        sync_job_id = start_sync(branch_name="nightly")
+        task = sense(PlatformDbtSyncSensor, sync_job_id=sync_job_id)
+        assert task.error is None
+        found = task.xcoms["return_value"]
+        assert found["sync_job_id"] == sync_job_id
+        assert found["status"] == "COMPLETED"
+        assert found["result"]["cubeCount"] == 3
+
+    def test_a_sync_that_failed_fails_the_task(self, sense: Any, platform_sandbox: Sandbox) -> None:
+        sync_job_id = start_sync(branch_name="broken")
+        task = sense(PlatformDbtSyncSensor, sync_job_id=sync_job_id)
+        assert task.state == "failed"
+        assert task.error.startswith("DbtSyncFailedError: dbt sync")
+        assert "model orders depends on a source that is missing" in task.error
+
+    def test_a_sync_that_was_cancelled_fails_the_task(
+        self, sense: Any, platform_sandbox: Sandbox
+    ) -> None:
+        platform_sandbox.control.set(dbt_pace=60)
+        sync_job_id = start_sync()
+        PlatformHook().cancel_dbt_sync(sync_job_id)
+        task = sense(PlatformDbtSyncSensor, sync_job_id=sync_job_id)
+        assert task.error.startswith("DbtSyncCancelledError")
+
+    def test_an_old_tenant_is_told_from_a_wrong_address(
+        self, sense: Any, platform_sandbox: Sandbox
+    ) -> None:
+        platform_sandbox.control.set(dbt="start-only")
+        task = sense(PlatformDbtSyncSensor, sync_job_id="1")
+        assert task.error.startswith("AirflowFailException")
+        assert "no operation that tells how a dbt sync goes" in task.error
+
+    def test_a_time_out_is_airflows(self, sense: Any, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.set(dbt_pace=60)
+        task = sense(PlatformDbtSyncSensor, sync_job_id=start_sync(), timeout=0.2)
+        assert task.error.startswith("AirflowSensorTimeout")
+
+    def test_a_time_out_skips_where_failing_is_soft(
+        self, sense: Any, platform_sandbox: Sandbox
+    ) -> None:
+        platform_sandbox.control.set(dbt_pace=60)
+        task = sense(PlatformDbtSyncSensor, sync_job_id=start_sync(), timeout=0.2, soft_fail=True)
+        assert task.state == "skipped"
+
+    def test_five_failed_looks_in_a_row_are_borne(
+        self, sense: Any, platform_sandbox: Sandbox
+    ) -> None:
+        sync_job_id = start_sync()
+        fault = {"api": "management", "path": f"{sync_job_id}$", "status": 500}
+        platform_sandbox.control.fault("status", count=5, **fault)
+        task = sense(PlatformDbtSyncSensor, sync_job_id=sync_job_id)
+        assert task.state == "success"
+
+    def test_a_sixth_failed_look_is_not(self, sense: Any, platform_sandbox: Sandbox) -> None:
+        sync_job_id = start_sync()
+        fault = {"api": "management", "path": f"{sync_job_id}$", "status": 500}
+        platform_sandbox.control.fault("status", count=6, **fault)
+        task = sense(PlatformDbtSyncSensor, sync_job_id=sync_job_id)
+        assert task.error.startswith("PlatformServerError")
+
+
+class TestChatThread:
+    def test_waits_while_the_thread_streams(self, sense: Any, platform_sandbox: Sandbox) -> None:
+        chat_id = PlatformHook().chat("Revenue by country").chat_id
+        task = sense(PlatformChatThreadSensor, chat_id=chat_id)
+        assert task.xcoms["return_value"] == {"chat_id": chat_id, "is_streaming": False}
+
+    def test_an_unknown_thread_fails_the_task(self, sense: Any, platform_sandbox: Sandbox) -> None:
+        task = sense(PlatformChatThreadSensor, chat_id="nowhere")
+        assert task.error.startswith("AirflowFailException")
+        assert "404" in task.error
+
+
+class TestReport:
+    def test_a_report_that_exists(self, sense: Any) -> None:
+        task = sense(PlatformReportSensor, report_id=101)
+        assert task.xcoms["return_value"]["name"] == "Revenue by country"
+
+    def test_a_report_by_name(self, sense: Any) -> None:
+        task = sense(PlatformReportSensor, name="Top products", folder_id="11")
+        assert task.xcoms["return_value"]["id"] == 103
+
+    def test_a_report_that_is_not_there_is_waited_for(self, sense: Any) -> None:
+        task = sense(PlatformReportSensor, report_id=999, timeout=0.2)
+        assert task.error.startswith("AirflowSensorTimeout")
+
+    def test_a_report_that_was_not_updated_since_is_waited_for(self, sense: Any) -> None:
+        moment = "2026-07-19T05:30:00Z"
+        task = sense(PlatformReportSensor, report_id=101, updated_after=moment, timeout=0.2)
+        assert task.error.startswith("AirflowSensorTimeout")
+
+    def test_a_report_that_was_updated_since(self, sense: Any) -> None:
+        moment = "2026-07-19T05:29:59Z"
+        task = sense(PlatformReportSensor, report_id="{{ 101 }}", updated_after=moment)
+        assert task.state == "success"
+
+    def test_a_deployment_that_is_not_there_fails_the_task(self, sense: Any) -> None:
+        task = sense(PlatformReportSensor, report_id=101, deployment_id=99)
+        assert task.error.startswith("AirflowFailException")
+        assert "Deployment 99 not found" in task.error
+
+
+class TestUserOAuthToken:
+    def test_a_token_with_a_wanted_status(self, sense: Any) -> None:
+        task = sense(
+            PlatformUserOAuthTokenSensor, integration_id=3, target_statuses=["ACTIVE", "refreshed"]
+        )
+        assert task.xcoms["return_value"]["userId"] == 7
+
+    def test_the_token_of_another_user_does_not_count(self, sense: Any) -> None:
+        task = sense(
+            PlatformUserOAuthTokenSensor,
+            integration_id=3,
+            target_statuses="active",
+            user_id=8,
+            timeout=0.2,
+        )
+        assert task.error.startswith("AirflowSensorTimeout")

@@ -1,0 +1,126 @@
+"""A dbt sync is started once, wherever the worker dies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.control import SandboxControl
+    from tests.system.conftest import StartTask
+
+pytestmark = pytest.mark.system
+
+MODES = pytest.mark.parametrize("deferrable", [False, True], ids=["sync", "deferrable"])
+START = {"method": "POST", "path": "/dbt-sync$"}
+
+
+@MODES
+def test_killed_before_the_call_the_sync_is_started(
+    sync: StartTask, sandbox: SandboxControl, deferrable: bool
+) -> None:
+    sandbox.hold("before_call", **START)
+    task = sync(deferrable=deferrable)
+    sandbox.wait_held("before_call")
+    task.kill()
+    sandbox.release()
+    assert task.wait("success")["try_number"] == 2
+    (one,) = sandbox.state().syncs
+    assert task.result["sync_job_id"] == one.sync_job_id
+
+
+@MODES
+def test_killed_between_call_and_answer_the_sync_is_found_in_the_history(
+    sync: StartTask, sandbox: SandboxControl, deferrable: bool
+) -> None:
+    sandbox.hold("before_answer", **START)
+    task = sync(deferrable=deferrable)
+    sandbox.wait_held("before_answer")
+    task.kill()
+    sandbox.release()
+    assert task.wait("success")["try_number"] == 2
+    (one,) = sandbox.state().syncs
+    assert task.result["sync_job_id"] == one.sync_job_id
+    assert task.result["branch_name"] == one.branch_name
+
+
+def test_killed_while_waiting_the_sync_is_taken_up(
+    sync: StartTask, sandbox: SandboxControl
+) -> None:
+    sandbox.hold("before_call", method="GET", path="/dbt-sync/")
+    task = sync()
+    sandbox.wait_held("before_call")
+    task.wait_record(phase="running")
+    task.kill()
+    sandbox.release()
+    assert task.wait("success")["try_number"] == 2
+    (one,) = sandbox.state().syncs
+    assert (one.status, one.sync_job_id) == ("COMPLETED", task.result["sync_job_id"])
+
+
+@MODES
+def test_killed_before_the_xcom_the_result_is_taken_again(
+    sync: StartTask, sandbox: SandboxControl, deferrable: bool
+) -> None:
+    task = sync(dag_id="sync_and_die", deferrable=deferrable)
+    assert task.wait("success")["try_number"] == 2
+    (one,) = sandbox.state().syncs
+    assert task.result["sync_job_id"] == one.sync_job_id
+    assert task.result["result"]["cubeCount"] > 0
+
+
+@pytest.mark.parametrize("point", ["before_call", "before_answer"])
+def test_where_no_history_tells_the_outcome_is_unknown_and_said_so(
+    sync: StartTask, sandbox: SandboxControl, point: str
+) -> None:
+    sandbox.set(dbt="start-only")
+    sandbox.hold(point, **START)
+    task = sync()
+    sandbox.wait_held(point)
+    task.kill()
+    sandbox.release()
+    assert task.wait("failed")["try_number"] == 2
+    assert len(sandbox.state().syncs) == (point == "before_answer")
+    assert task.record["phase"] == "lost"
+    assert "A sync may be running" in task.log(2)
+    assert "clear the task" in task.log(2)
+
+
+def test_a_task_cleared_after_an_unknown_outcome_starts_anew(
+    sync: StartTask, sandbox: SandboxControl
+) -> None:
+    sandbox.set(dbt="start-only")
+    sandbox.hold("before_answer", **START)
+    task = sync()
+    sandbox.wait_held("before_answer")
+    task.kill()
+    sandbox.release()
+    task.wait("failed")
+    task.clear()
+    task.wait("success", try_number=3)
+    assert len(sandbox.state().syncs) == 2
+
+
+@MODES
+def test_a_task_cleared_after_success_starts_anew(
+    sync: StartTask, sandbox: SandboxControl, deferrable: bool
+) -> None:
+    task = sync(deferrable=deferrable)
+    task.wait("success")
+    task.clear()
+    task.wait("success", try_number=2)
+    first, second = sandbox.state().syncs
+    assert (first.status, second.status) == ("COMPLETED", "COMPLETED")
+    assert task.result["sync_job_id"] == second.sync_job_id
+
+
+def test_a_sync_that_failed_is_started_anew(sync: StartTask, sandbox: SandboxControl) -> None:
+    sandbox.set(dbt_outcome="FAILED")
+    task = sync()
+    task.until(lambda now: now["try_number"] == 2, "try 2")
+    sandbox.set(dbt_outcome="COMPLETED")
+    task.wait("success")
+    statuses = [one.status for one in sandbox.state().syncs]
+    assert statuses[0] == "FAILED"
+    assert statuses[-1] == "COMPLETED"

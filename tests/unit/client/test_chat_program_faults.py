@@ -1,0 +1,144 @@
+"""Any faults in any order: one run, asked for once, and its own answer or an error that fits."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.chat_program import FUTILE_RECONNECTS, resume
+from airflow_provider_platform.client.errors import (
+    ChatSuspendedError,
+    PlatformDeadlineError,
+    PlatformRateLimitError,
+    PlatformServerError,
+    PlatformTransportError,
+)
+from tests.unit.client.chat_calls import EARLIER, Call, new_call
+from tests.unit.client.played_service import NOON, Fault, PlayedService, drive
+from tests.unit.client.streams import EXPECTED, LATE, Turn, cutoff, encode
+
+SIZE = len(encode(*EARLIER.records(), *Turn().stream()))
+CUTS = st.builds(
+    Fault,
+    kind=st.sampled_from(["reset", "close", "silence", "blank"]),
+    after=st.integers(0, SIZE) | st.sampled_from([0, len(encode(cutoff()))]),
+)
+REFUSALS = st.builds(
+    Fault,
+    kind=st.just("refuse"),
+    status=st.sampled_from([408, 429, 500, 502, 503]),
+    retry_after=st.sampled_from([None, "0", "3", "Fri, 15 Jan 2027 08:00:09 GMT", "soon"]),
+)
+OTHERS = st.sampled_from([Fault("none"), Fault("unreachable"), Fault("lose")])
+FAULTS = st.lists(CUTS | REFUSALS | OTHERS, max_size=FUTILE_RECONNECTS - 1)
+TURNS = st.builds(Turn, one_sort=st.booleans(), closing=st.booleans())
+HISTORIES = st.sampled_from([(), (EARLIER,)])
+
+
+def service_of(**options: Any) -> st.SearchStrategy[PlayedService]:
+    return st.builds(
+        PlayedService,
+        turn=TURNS,
+        faults=FAULTS,
+        raw=st.booleans(),
+        follow_up=st.sampled_from(["subscribe", "state"]),
+        **{
+            "replay": st.sampled_from(["before", "after"]),
+            "pace": st.sampled_from([0.1, 1.0, 30.0]),
+            **options,
+        },
+    )
+
+
+def unseen(service: PlayedService, call: Call) -> bool:
+    """Whether the question was lost before anyone knew its thread: the one loss that the protocol
+    cannot exclude."""
+    return call.run.chat_id is None and len(service.prompts) > len(service.bodies) - 1
+
+
+def check_asked_once(service: PlayedService) -> None:
+    assert len(service.starts) <= 1
+    if service.accepted_at is not None:
+        later = service.bodies[service.accepted_at :]
+        assert not [body for body in later if "input" in body]
+    assert len({body["messageId"] for body in service.bodies}) == 1
+
+
+@settings(max_examples=200)
+@given(service=service_of(), thread=st.booleans(), busy=st.sampled_from([0, 0, 8]), data=st.data())
+def test_one_question_one_answer(
+    service: PlayedService, thread: bool, busy: int, data: st.DataObject
+) -> None:
+    if thread:
+        service.earlier = data.draw(HISTORIES)
+        service.ends = service.turn.end(service.earlier)
+        service.busy_until = NOON + busy
+    call = new_call(service, thread=thread, deadline=NOON + 10**6, idle_timeout=100.0)
+    try:
+        assert call.ask() is True
+    except PlatformTransportError:
+        assert unseen(service, call)
+    else:
+        assert call.result() in (EXPECTED, LATE)
+        assert len(service.starts) == 1
+    check_asked_once(service)
+
+
+@settings(max_examples=100)
+@given(service=service_of(replay=st.just("none")))
+def test_a_live_stream_without_replay_gives_the_answer(service: PlayedService) -> None:
+    """What is lost between two connections is read once more; where that breaks too, the answer
+    is still the run's own."""
+    call = new_call(service, thread=True, deadline=NOON + 10**6)
+    assert call.ask() is True
+    assert call.result()["answer"] == EXPECTED["answer"]
+    if not service.faults:
+        check_asked_once(service)
+
+
+@settings(max_examples=100)
+@given(
+    service=service_of(
+        suspends_at=st.integers(1, 12), resume=st.sampled_from(["follow_up", "input"])
+    ),
+    thread=st.booleans(),
+)
+def test_a_suspended_run_goes_on(service: PlayedService, thread: bool) -> None:
+    call = new_call(service, thread=thread, deadline=NOON + 10**6)
+    try:
+        assert call.ask() is True
+    except ChatSuspendedError:
+        assert service.resume == "input"
+        program = resume(call.run, call.request, call.patience, service.clock)
+        assert drive(program, service) is True
+    except PlatformTransportError:
+        assert unseen(service, call)
+        return
+    assert call.result() in (EXPECTED, LATE)
+    assert len(service.starts) == 1
+    assert len({body["messageId"] for body in service.bodies}) == 1
+
+
+@settings(max_examples=100)
+@given(
+    service=service_of(pace=st.sampled_from([30.0, 10.0**6])),
+    faults=st.lists(CUTS | REFUSALS | OTHERS, min_size=5, max_size=40),
+    patience=st.tuples(st.integers(1, 300), st.integers(1, 100)),
+    thread=st.booleans(),
+)
+def test_no_wait_goes_beyond_its_deadline(
+    service: PlayedService, faults: list[Fault], patience: tuple[int, int], thread: bool
+) -> None:
+    """By one silence at most, whatever happens; and no run is ever asked for twice."""
+    seconds, idle = patience
+    service.faults = faults
+    call = new_call(service, thread=thread, deadline=NOON + seconds, idle_timeout=float(idle))
+    with suppress(
+        PlatformDeadlineError, PlatformTransportError, PlatformRateLimitError, PlatformServerError
+    ):
+        call.ask()
+    assert service.now <= NOON + seconds + idle
+    check_asked_once(service)

@@ -1,0 +1,115 @@
+"""Arguments: what rendering may make of them, and what is refused before anything is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
+
+
+@pytest.mark.parametrize("value", ["", "  ", "None", None])
+def test_what_renders_to_nothing_counts_as_absent(value: Any) -> None:
+    assert arguments.optional(value) is None
+    assert arguments.optional_id("deployment_id", value) is None
+
+
+@given(st.integers(min_value=1, max_value=10**9))
+def test_a_rendered_number_is_the_number(value: int) -> None:
+    assert arguments.whole_number("x", str(value), minimum=1) == value
+
+
+@pytest.mark.parametrize("value", ["seven", "", None, True, "nan", "inf", "1.5", 0, -1, [], {}])
+def test_what_is_not_a_positive_whole_number_is_refused(value: Any) -> None:
+    with pytest.raises(PlatformInputError, match="deployment_id"):
+        arguments.whole_number("deployment_id", value, minimum=1)
+
+
+@pytest.mark.parametrize(("value", "meant"), [("True", True), ("false", False), (" 1 ", True)])
+def test_a_rendered_boolean_is_the_boolean(value: str, meant: bool) -> None:
+    assert arguments.boolean("x", value) is meant
+
+
+def test_an_object_may_be_json_text() -> None:
+    assert arguments.mapping("x", '{"externalId": "a"}') == {"externalId": "a"}
+    assert arguments.mapping("x", "{}") is None
+    for value in ("[1]", "not json", 5):
+        with pytest.raises(PlatformInputError, match="x must be an object"):
+            arguments.mapping("x", value)
+
+
+@pytest.mark.parametrize(
+    ("operator", "given_arguments", "field"),
+    [
+        (PlatformChatOperator, {"prompt": ""}, "prompt"),
+        (PlatformChatOperator, {"prompt": "   "}, "prompt"),
+        (PlatformChatOperator, {"prompt": "q", "max_rows": -1}, "max_rows"),
+        (PlatformChatOperator, {"prompt": "q", "timeout": 0}, "timeout"),
+        (PlatformChatOperator, {"prompt": "q", "poll_interval": -1}, "poll_interval"),
+        (PlatformChatOperator, {"prompt": "q", "if_thread_busy": "later"}, "if_thread_busy"),
+        (PlatformChatOperator, {"prompt": "q", "fail_on_tool_error": "some"}, "fail_on_tool_error"),
+        (
+            PlatformChatOperator,
+            {"prompt": "q", "session_settings": {"externalId": "Capital"}},
+            "externalId",
+        ),
+        (
+            PlatformChatOperator,
+            {"prompt": "q", "session_settings": {"externalId": "two words"}},
+            "externalId",
+        ),
+        (
+            PlatformChatOperator,
+            {"prompt": "q", "session_settings": {"internalId": "a@b.example", "groups": ["g"]}},
+            "groups",
+        ),
+        (PlatformDbtSyncOperator, {"deployment_id": "seven"}, "deployment_id"),
+        (PlatformDbtSyncOperator, {"wait_for_completion": "maybe"}, "wait_for_completion"),
+        (
+            PlatformConnectReportOperator,
+            {"report_id": "r", "external_workbook_id": "w", "result_location": "A1"},
+            "report_id",
+        ),
+        (
+            PlatformConnectReportOperator,
+            {"report_id": 1, "external_workbook_id": "", "result_location": "A1"},
+            "external_workbook_id",
+        ),
+    ],
+)
+def test_what_is_wrong_and_known_is_refused_when_the_dag_is_parsed(
+    operator: type, given_arguments: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(PlatformInputError, match=field):
+        operator(task_id="t", **given_arguments)
+
+
+def test_what_holds_a_template_is_not_checked_before_it_is_rendered() -> None:
+    PlatformChatOperator(
+        task_id="t",
+        prompt="{{ params.question }}",
+        max_rows="{{ params.rows }}",
+        session_settings={"externalId": "{{ params.WHO }}"},
+    )
+
+
+@pytest.mark.parametrize(
+    "operator", [PlatformChatOperator, PlatformDbtSyncOperator, PlatformConnectReportOperator]
+)
+def test_every_argument_of_ours_is_a_template_field(operator: type) -> None:
+    import inspect
+
+    own = {
+        name
+        for cls in operator.__mro__
+        if cls.__module__.startswith("airflow_provider_platform")
+        for name in inspect.signature(cls.__init__).parameters
+    } - {"self", "kwargs", "args", "multiple_outputs"}
+    assert own == set(operator.template_fields)

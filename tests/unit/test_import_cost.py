@@ -1,0 +1,51 @@
+"""A DAG file that imports every operator and sensor loads neither models nor client nor sandbox."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import subprocess
+import sys
+
+import airflow_provider_platform
+
+_SCRIPT = """
+import importlib, json, sys
+import airflow.sdk
+from airflow.sdk import BaseOperator, BaseSensorOperator, BaseOperatorLink
+before = set(sys.modules)
+for name in {modules!r}:
+    importlib.import_module(name)
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+
+def modules(*rooms: str) -> list[str]:
+    found = pkgutil.walk_packages(
+        airflow_provider_platform.__path__, f"{airflow_provider_platform.__name__}."
+    )
+    wanted = tuple(f"{airflow_provider_platform.__name__}.{room}." for room in rooms)
+    return [module.name for module in found if module.name.startswith(wanted)]
+
+
+def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
+    names = modules("operators", "sensors", "decorators")
+    assert "airflow_provider_platform.operators.chat" in names
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT.format(modules=names)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    ours = [name for name in loaded if name.startswith("airflow_provider_platform.")]
+    allowed = ("operators", "sensors", "decorators", "_airflow", "links", "client.errors")
+    heavy = [
+        name
+        for name in ours
+        if not name.removeprefix("airflow_provider_platform.").startswith((*allowed,))
+        and name != "airflow_provider_platform.client"
+    ]
+    assert heavy == []
+    for package in ("httpx", "tenacity", "starlette", "uvicorn"):
+        assert package not in {name.split(".")[0] for name in loaded}
