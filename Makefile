@@ -26,17 +26,17 @@ ui: .venv ## Airflow's UI over the last demo run, with the sandbox behind it
 
 .PHONY: test
 test: .venv ## the fast tests (ARGS="-k chat" for some of them)
-	@$(IN_PROJECT) $(PYTHON_3_3) -m pytest -n $(WORKERS) --ignore=tests/system $(ARGS)
+	@$(IN_PROJECT) $(PYTHON_3_3) -m pytest -n $(WORKERS) --ignore=tests/browser --ignore=tests/system $(ARGS)
 
 .PHONY: test-3.0
 test-3.0: .venv-3.0 ## the unit tests on Airflow 3.0, the oldest supported release
 	@$(IN_PROJECT) $(PYTHON_3_0) -m pytest -n $(WORKERS) $(ARGS) tests/unit tests/demo
 
 .PHONY: test-system
-test-system: .venv ## the tests on a running scheduler, API server and triggerer (REPEAT=3 repeats them)
+test-system: .venv ## the tests on a whole running Airflow and in a browser (REPEAT=3 repeats them)
 	@for i in $$(seq $(REPEAT)); do \
 	  echo "system tests, round $$i of $(REPEAT)"; \
-	  $(IN_PROJECT) $(PYTHON_3_3) -m pytest $(ARGS) tests/system || exit; \
+	  $(IN_PROJECT) $(PYTHON_3_3) -m pytest -n $(WORKERS) $(ARGS) tests/system tests/browser || exit; \
 	done
 
 .PHONY: lint

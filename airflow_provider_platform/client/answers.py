@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
+    DataQueryError,
     PlatformAddressError,
     PlatformApiError,
     PlatformProtocolError,
@@ -71,6 +72,43 @@ def check_stream_start(
         raise chat_status_error(what, status, headers, body, now=now)
     if is_html_type(headers):
         raise _wrong_address(what, "HTML")
+
+
+def check_data_start(
+    what: str, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+) -> None:
+    """Raise the error that the head of a data API answer amounts to.
+
+    A body with `error` is the deployment's own word on the query and final; any other error comes
+    from what stands before it.
+    """
+    refuse_redirect(what, status, headers)
+    if status < 400:
+        if is_html_type(headers):
+            raise _wrong_address(what, "HTML")
+        return
+    said = service_message(body, headers)
+    if status not in (403, 429) and _is_own_error(body):
+        raise DataQueryError(_sentence(what, status, said, "Check the query."), status=status)
+    step = {
+        403: "The data token was refused: check that the credential can read the deployment.",
+        404: "Check data_api_url in the connection, or the deployment's address.",
+    }.get(status, "A later try may succeed." if status >= 500 else "")
+    raise error_for_status(status)(
+        _sentence(what, status, said, step),
+        status=status,
+        operation=what,
+        service_message=said,
+        retry_after=parse_retry_after(headers.get("retry-after"), now),
+    )
+
+
+def _is_own_error(body: bytes) -> bool:
+    try:
+        value = read_json(body)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and bool(value.get("error"))
 
 
 def read_abort(status: int, headers: Mapping[str, str], body: bytes, *, now: float) -> None:

@@ -93,8 +93,6 @@ class ChatRun:
         self._calls_told: set[str] = set()
         self._now = 0.0
 
-    # --- bytes in ---------------------------------------------------------------------------
-
     def connect(self, *, submits: bool) -> None:
         """A request was sent, with `input` or without; its answer comes next."""
         self._reader = LineReader()
@@ -192,8 +190,6 @@ class ChatRun:
         self.failed_with = connection.error
         return self._verdict(connection)
 
-    # --- what connections report ------------------------------------------------------------
-
     def learn_chat_id(self, chat_id: Any) -> None:
         """The thread's id, as the service names it; the one that we know stays."""
         if self.chat_id is None and isinstance(chat_id, str) and chat_id:
@@ -220,8 +216,6 @@ class ChatRun:
         if folded.tool_call is not None:
             self._note_tool_call(folded.id, folded.tool_call)
 
-    # --- the result -------------------------------------------------------------------------
-
     def result(self, *, fail_on_tool_error: ToolErrorRule = "all") -> ChatResult:
         """The result of a run that is over.
 
@@ -247,8 +241,6 @@ class ChatRun:
 
     def __str__(self) -> str:
         return f"chat {self.chat_id or '(no thread yet)'}, message {self.message_id}"
-
-    # --- inside -----------------------------------------------------------------------------
 
     @property
     def _open_connection(self) -> ChatConnection:

@@ -158,6 +158,10 @@ class PlatformOutcomeUnknownError(PlatformError):
     """A call that must not be repeated was lost: it may or may not have been carried out."""
 
 
+class PlatformCredentialAnswerError(PlatformError):
+    """The answer carries a credential, and nobody chose what of it may be stored."""
+
+
 class PlatformDeadlineError(PlatformError):
     """The remote run did not end in time."""
 
@@ -210,6 +214,10 @@ class DbtSyncCancelledError(PlatformError):
     """The dbt sync was cancelled from outside."""
 
     retryable = True
+
+
+class DataQueryError(PlatformError):
+    """The data API refuses the query, or ran it and failed."""
 
 
 class DashboardExportFailedError(PlatformError):

@@ -32,7 +32,8 @@ Number = int | float
 """A number of the service: what came whole stays whole in JSON."""
 
 _CREDENTIAL_NAME = re.compile(
-    r"(secret|password|passphrase|token|jwt|api_?key|private_?key|access_?key|credential)s?$",
+    r"(secret|password|passphrase|token|jwt|session_?id|api_?key|private_?key|access_?key"
+    r"|credential)s?$",
     re.IGNORECASE,
 )
 

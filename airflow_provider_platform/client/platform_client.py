@@ -7,7 +7,7 @@ the program itself, so that `Notify` reaches the caller's own thread.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -94,6 +94,28 @@ class AsyncPlatformClient:
             steps.close()
             await session.aclose()
 
+    async def events(self, program: Program[Any]) -> AsyncGenerator[Any]:
+        """Run a program to its end, one step at a time: what it notifies of, as it is wanted."""
+        session = Session(self._transport)
+        try:
+            effect = next(program)
+            while True:
+                try:
+                    outcome = None
+                    if isinstance(effect, Notify):
+                        yield effect.event
+                    else:
+                        outcome = await session.perform(effect)
+                except PlatformError as error:
+                    effect = program.throw(error)
+                else:
+                    effect = program.send(outcome)
+        except StopIteration:
+            return
+        finally:
+            program.close()
+            await session.aclose()
+
     async def aclose(self) -> None:
         """Close every connection."""
         await self._transport.aclose()
@@ -153,6 +175,28 @@ class PlatformClient:
             return result
         finally:
             steps.close()
+            self._on_loop(session.aclose)
+
+    def events(self, program: Program[Any]) -> Generator[Any]:
+        """Run a program to its end, one step at a time: what it notifies of, as it is wanted."""
+        session = Session(self._transport)
+        try:
+            effect = next(program)
+            while True:
+                try:
+                    outcome = None
+                    if isinstance(effect, Notify):
+                        yield effect.event
+                    else:
+                        outcome = self._on_loop(session.perform, effect)
+                except PlatformError as error:
+                    effect = program.throw(error)
+                else:
+                    effect = program.send(outcome)
+        except StopIteration:
+            return
+        finally:
+            program.close()
             self._on_loop(session.aclose)
 
     def close(self) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from pydantic import SecretStr
+
 from airflow_provider_platform.client.operation import Operation
 
 T = TypeVar("T")
@@ -41,6 +43,16 @@ class OpenStream:
     Raises a PlatformError for an error status, HTML, a redirect or a broken connection.
     """
 
+    body: dict[str, Any]
+    timeout: float
+
+
+@dataclass(frozen=True)
+class OpenDataStream:
+    """Send a query to the data API at `url` and open its answer, as `OpenStream` does."""
+
+    url: str
+    token: SecretStr
     body: dict[str, Any]
     timeout: float
 
@@ -92,6 +104,7 @@ class ReloadCredentials:
 Effect = (
     Call[Any]
     | OpenStream
+    | OpenDataStream
     | ReadStream
     | CloseStream
     | SendChat

@@ -56,25 +56,27 @@ def _read(chat_id: str, body: dict[str, Any], clock: Clock, timeout: float) -> P
     until = clock() + timeout
     yield OpenStream(body, timeout=timeout)
     reader = LineReader()
-    try:
-        while True:
-            wait = until - clock()
-            data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
-            if not data:
-                break
-            for line, number in reader.feed(data):
-                streaming = state_told(chat_id, parse_line(line, number))
-                if streaming is not None:
-                    return streaming
-        rest = reader.rest()
-        streaming = state_told(chat_id, parse_line(rest, reader.lines_seen + 1)) if rest else None
-        if streaming is not None:
-            return streaming
-    finally:
-        yield CloseStream()
+    while True:
+        wait = until - clock()
+        data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
+        lines = reader.feed(data) if data else _last_line(reader)
+        for line, number in lines:
+            streaming = state_told(chat_id, parse_line(line, number))
+            if streaming is not None:
+                yield CloseStream()
+                return streaming
+        if not data:
+            break
+    yield CloseStream()
     raise PlatformTransportError(
         f"chat {chat_id}: the answer ended before it said whether the thread is streaming."
     )
+
+
+def _last_line(reader: LineReader) -> list[tuple[bytes, int]]:
+    """What came after the last line end, where that is a whole line: a cut one tells nothing."""
+    rest = reader.rest()
+    return [(rest, reader.lines_seen + 1)] if rest.endswith(b"}") else []
 
 
 def state_told(chat_id: str, record: Any) -> bool | None:

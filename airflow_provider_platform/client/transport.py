@@ -35,6 +35,7 @@ from airflow_provider_platform.client.program import (
     Call,
     CloseStream,
     Effect,
+    OpenDataStream,
     OpenStream,
     ReadStream,
     ReloadCredentials,
@@ -137,34 +138,60 @@ class Transport:
 
     async def open_stream(self, effect: OpenStream) -> Stream:
         """Send a chat request; the answer's head is checked, its body is still to be read."""
-        what = "chat stream: POST /stream-chat-state"
-        url = f"{self._chat_url()}/stream-chat-state"
-        content = _body(what, effect.body)
+        return await self._open(
+            "chat stream: POST /stream-chat-state",
+            f"{self._chat_url()}/stream-chat-state",
+            headers=self._chat_headers(),
+            body=effect.body,
+            seconds=effect.timeout,
+            check=answers.check_stream_start,
+        )
+
+    async def open_data_stream(self, effect: OpenDataStream) -> Stream:
+        """Send a query to the data API; its token stands in the header alone, without a scheme."""
+        return await self._open(
+            "data query: POST /v1/cubesql",
+            effect.url,
+            headers={"Authorization": effect.token.get_secret_value()},
+            body=effect.body,
+            seconds=effect.timeout,
+            check=answers.check_data_start,
+        )
+
+    async def _open(
+        self,
+        what: str,
+        url: str,
+        *,
+        headers: dict[str, str],
+        body: dict[str, Any],
+        seconds: float,
+        check: Callable[..., None],
+    ) -> Stream:
+        content = _body(what, body)
         stack = AsyncExitStack()
         try:
-            async with _translated(what, effect.timeout):
+            async with _translated(what, seconds):
                 response = await stack.enter_async_context(
                     self._client(url).stream(
                         "POST",
                         url,
                         content=content,
                         headers={
-                            **self._chat_headers(),
+                            **headers,
                             "Accept": "application/json",
                             "Content-Type": "application/json",
                         },
-                        timeout=httpx.Timeout(None, connect=_connect_timeout(effect.timeout)),
+                        timeout=httpx.Timeout(None, connect=_connect_timeout(seconds)),
                     )
                 )
                 unusual = response.status_code >= 300 or answers.is_html_type(response.headers)
-                body = await _read(what, response, MAX_ERROR_BYTES, cut=True) if unusual else b""
-                answers.check_stream_start(
-                    what, response.status_code, response.headers, body, now=self.clock()
-                )
+                said = await _read(what, response, MAX_ERROR_BYTES, cut=True) if unusual else b""
+                check(what, response.status_code, response.headers, said, now=self.clock())
         except BaseException:
             await stack.aclose()
             raise
-        return Stream(response, stack)
+        return Stream(what, response, stack)
 
     async def _exchange(self, operation: Operation[T], deadline: float | None) -> T:
         base, token = self.config.management_url, self.config.management_token
@@ -256,9 +283,10 @@ class Transport:
 
 
 class Stream:
-    """The open answer of a chat request, read piece by piece; bytes come decoded."""
+    """The open answer of a request, read piece by piece; bytes come decoded."""
 
-    def __init__(self, response: httpx.Response, stack: AsyncExitStack) -> None:
+    def __init__(self, what: str, response: httpx.Response, stack: AsyncExitStack) -> None:
+        self._what = what
         self._pieces: AsyncIterator[bytes] = response.aiter_bytes()
         self._stack = stack
 
@@ -272,7 +300,7 @@ class Stream:
             return None
         except httpx.HTTPError as error:
             raise PlatformTransportError(
-                f"chat stream: the connection broke ({_reason(error)})."
+                f"{self._what}: the connection broke ({_reason(error)})."
             ) from error
 
     async def aclose(self) -> None:
@@ -295,6 +323,10 @@ class Session:
             case OpenStream():
                 await self.aclose()
                 self._stream = await self._transport.open_stream(effect)
+                return None
+            case OpenDataStream():
+                await self.aclose()
+                self._stream = await self._transport.open_data_stream(effect)
                 return None
             case ReadStream(timeout=seconds):
                 if self._stream is None:

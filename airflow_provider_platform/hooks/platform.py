@@ -18,6 +18,7 @@ from airflow_provider_platform.client.chat_stop import abort
 from airflow_provider_platform.client.connection_test import check_connection, summary
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.hooks._data import DataMethods
 from airflow_provider_platform.hooks._form import PlatformConnectionForm
 from airflow_provider_platform.hooks._management import ManagementApi
 from airflow_provider_platform.hooks.connection import (
@@ -54,7 +55,7 @@ class ChatOptions(TypedDict, total=False):
     poll_interval: float
 
 
-class PlatformHook(PlatformConnectionForm, ManagementApi, BaseHook):
+class PlatformHook(PlatformConnectionForm, ManagementApi, DataMethods, BaseHook):
     """Calls the platform with the credentials of an Airflow connection.
 
     Methods raise PlatformError (see `client.errors`); each says what failed and what to do. The

@@ -47,7 +47,7 @@ def _schedule_type(value: Any) -> str | None:
     return arguments.optional_choice("schedule_type", found or None, SCHEDULE_TYPES)
 
 
-def _dashboard_settings(name: str, value: Any) -> list[Any] | None:
+def dashboard_settings(name: str, value: Any) -> list[Any] | None:
     """What the dashboard runs with, item by item; checked by its model as soon as it is known."""
     found = arguments.sequence(name, value)
     if found and not arguments.is_template(found):
@@ -86,7 +86,7 @@ class NotificationScheduleOperator(PlatformOperator):
         **arguments.named(
             arguments.optional_boolean, "notification_enabled", "notification_ai_summary"
         ),
-        **arguments.named(_dashboard_settings, "filters", "time_grains", "member_switchers"),
+        **arguments.named(dashboard_settings, "filters", "time_grains", "member_switchers"),
     }
     rules: ClassVar[Sequence[Rule]] = ((("schedule_type", *RANGES, "custom_cron"), _fit_together),)
 

@@ -127,8 +127,6 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         self._work: Work | None = None
         self._killed = False
 
-    # --- what a kind of run is --------------------------------------------------------------
-
     @abstractmethod
     def key_of(self, config: PlatformConfig) -> str:
         """The fingerprint of address, identity and input."""
@@ -174,8 +172,6 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
     def take(self, work: Work, ids: Ids) -> OutcomeT:
         """The outcome of a run that an earlier try has seen to its end."""
         return self.follow(work, ids)
-
-    # --- the course -------------------------------------------------------------------------
 
     def execute(self, context: Context) -> Any:
         """Start or take up the run, wait for it, return its result."""
@@ -250,8 +246,6 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
             start = began.timestamp() if began is not None else work.now
             deadline = min(deadline, start + limit.total_seconds())
         return deadline
-
-    # --- inside -----------------------------------------------------------------------------
 
     @contextmanager
     def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Work]:
@@ -393,9 +387,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         else:
             self.log.info(
                 "%s",
-                "The remote run was stopped."
-                if stopped
-                else ("The thread's latest message is another one; nothing was stopped."),
+                "The remote run was stopped." if stopped else "There was nothing of ours to stop.",
             )
 
 

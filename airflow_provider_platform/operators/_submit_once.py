@@ -74,9 +74,10 @@ class SubmitOnceOperator(PlatformOperator):
     def execute(self, context: Context) -> Any:
         """Make the call once, and return its result."""
         with self.opened(context) as hook:
-            return self._execute_once(context, hook)
+            return self.execute_once(context, hook)
 
-    def _execute_once(self, context: Context, hook: PlatformHook) -> Any:
+    def execute_once(self, context: Context, hook: PlatformHook) -> Any:
+        """Make the call by the record of the last try."""
         submission = Submission(context, self.key_of(hook.config))
         record = read_record(context)
         step, _ = decide(record, submission.key, submission.max_tries)

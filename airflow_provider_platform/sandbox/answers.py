@@ -75,6 +75,21 @@ class JsonLines(Response):
                 self._close()
 
 
+class File(Response):
+    """A file of known length, sent in pieces, so that its way can be cut between two of them."""
+
+    PIECE = 1024
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        content = bytes(self.body)
+        for start in range(0, len(content), self.PIECE):
+            piece = content[start : start + self.PIECE]
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
 def web_page() -> Response:
     """What the tenant host serves for every path it does not know."""
     return HTMLResponse(

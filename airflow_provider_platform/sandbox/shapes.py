@@ -186,7 +186,9 @@ def query_values(
     for key, text in parameters:
         given.setdefault(key, []).append(text)
     messages = [f"property {key} should not exist" for key in given if key not in shape]
-    messages += [f"{key} is required" for key, one in shape.items() if one.required and key not in given]
+    messages += [
+        f"{key} is required" for key, one in shape.items() if one.required and key not in given
+    ]
     for key, texts in given.items():
         check = shape.get(key)
         if check is None:

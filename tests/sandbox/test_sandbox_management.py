@@ -205,8 +205,8 @@ def test_samples_can_be_changed(platform: Platform) -> None:
     assert platform.call("GET", "user-oauth-tokens").json()[1]["status"] == "active"
     platform.control.change("reports", 101, updatedAt="2026-11-20")
     assert platform.call("GET", "deployments/1/reports/101").json()["updatedAt"] == "2026-11-20"
-    with pytest.raises(SandboxControlError, match="known are reports, user-oauth-tokens"):
-        platform.control.change("dashboards", 1)
+    with pytest.raises(SandboxControlError, match="no resource nonsense; known are"):
+        platform.control.change("nonsense", 1)
     with pytest.raises(SandboxControlError, match="reports has no item 999"):
         platform.control.change("reports", 999)
 

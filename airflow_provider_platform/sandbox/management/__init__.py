@@ -8,7 +8,14 @@ from airflow_provider_platform.sandbox.management import (
     account,
     dbt_sync,
     deployments,
+    embed_access,
+    exports,
+    folders,
+    notification_recipients,
+    notifications,
     reports,
+    workbook_dashboards,
+    workbooks,
 )
 
 if TYPE_CHECKING:
@@ -16,7 +23,19 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.sandbox.world import World
 
-RESOURCES = (account.resource, dbt_sync.resource, deployments.resource, reports.resource)
+RESOURCES = (
+    account.resource,
+    dbt_sync.resource,
+    deployments.resource,
+    embed_access.resource,
+    exports.resource,
+    folders.resource,
+    notifications.resource,
+    notification_recipients.resource,
+    reports.resource,
+    workbook_dashboards.resource,
+    workbooks.resource,
+)
 
 
 def routes() -> list[Route]:

@@ -18,11 +18,10 @@ class Items:
     """Items by id, oldest first. ``what`` names one of them in messages."""
 
     what = "Item"
-    first_id = 1
 
-    def __init__(self, samples: Iterable[Item] = ()) -> None:
+    def __init__(self, samples: Iterable[Item] = (), *, first_id: int = 1) -> None:
         self.by_id: dict[int, Item] = {item["id"]: item for item in samples}
-        self._next = max([*self.by_id, self.first_id - 1]) + 1
+        self._next = max([*self.by_id, first_id - 1]) + 1
 
     def add(self, **fields: Any) -> Item:
         """A new item under the next free id; ids are never used again."""

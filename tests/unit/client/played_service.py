@@ -34,6 +34,7 @@ from tests.unit.client.streams import (
 T = TypeVar("T")
 
 NOON = 1_800_000_000.0
+_ROUNDING = 1e-3
 BUSY = {"error": "Streaming for thread is in progress"}
 
 
@@ -70,7 +71,7 @@ class PlayedService:
     input is subscribed at all. `ends` is what the run ends with, after `turn`'s records; it pauses
     before record `suspends_at` until a request resumes it (one with input, if `resume` says so).
     `scripted` are first answers that are told as they stand, without any effect. `pace` is the
-    time between two records, in seconds.
+    time between two records, in seconds; with `by_lines` every record comes by itself.
     """
 
     turn: Turn = field(default_factory=Turn)
@@ -86,6 +87,7 @@ class PlayedService:
     busy_until: float = 0.0
     scripted: list[list[Any]] = field(default_factory=list)
     pace: float = 1.0
+    by_lines: bool = False
     reloads: list[bool] = field(default_factory=list)
 
     now: float = NOON
@@ -129,7 +131,7 @@ class PlayedService:
         return told[: pause + self._count(self.now - self._resumed_at)]
 
     def _count(self, seconds: float) -> int:
-        return int(seconds / self.pace) + 1 if self.pace else 10**9
+        return int(seconds / self.pace + _ROUNDING) + 1 if self.pace else 10**9
 
     @property
     def suspended(self) -> bool:
@@ -148,7 +150,7 @@ class PlayedService:
     def next_change(self) -> float:
         """When the next record comes."""
         start = self.starts[0] if self._resumed_at is None else self._resumed_at
-        return start + (int((self.now - start) / self.pace) + 1) * self.pace
+        return start + self._count(self.now - start) * self.pace
 
     # --- effects ------------------------------------------------------------------------------
 
@@ -285,6 +287,8 @@ class _Answer:
 
     def _give(self) -> bytes:
         data = self._waiting
+        if self._service.by_lines:
+            data = data[: data.index(b"\n") + 1]
         if self._fault.kind != "none":
             data = data[: self._fault.after - self._sent]
         self._waiting = self._waiting[len(data) :]

@@ -101,7 +101,7 @@ def replays(turn: Turn, kind: str, sent: int, *, raw: bool, overlap: int) -> lis
     return [cutoff(streaming=True), *records[max(1, sent - overlap) :]]
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(data=st.data(), turn=TURNS, history=st.booleans())
 def test_any_cuts_and_replays_give_the_same(data: st.DataObject, turn: Turn, history: bool) -> None:
     """Connections that break anywhere, inside lines and characters too, and what follows them:

@@ -243,6 +243,7 @@ class TestChat:
     def test_blank_lines_do_not_keep_the_test_waiting(self) -> None:
         def dribble(service: Service, seconds: float) -> bytes:
             service.now += 1.0
+            assert service.now < NOW + 10 * LONGEST_WAIT
             return b"\n"
 
         service = Service(stream=dribble)

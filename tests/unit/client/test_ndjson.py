@@ -36,7 +36,7 @@ def read_all(pieces: list[bytes]) -> list[tuple[Any, int]]:
     return [(parse_line(line, number), number) for line, number in lines]
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(
     values=st.lists(VALUES, max_size=6),
     ends=st.lists(st.sampled_from(["\n", "\r\n", "\n\n", " \n \t\r\n"]), min_size=6, max_size=6),

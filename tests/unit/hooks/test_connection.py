@@ -178,6 +178,15 @@ def test_chat_only() -> None:
     assert config.chat_service_header == "X-Cube-Auth-Token"
 
 
+def test_a_path_before_the_api(through_environment: Any) -> None:
+    expected = "https://acme.example.com/analytics/api"
+    for uri in (
+        f"platform://:{SECRET}@acme.example.com/analytics/api",
+        f"platform://https://:{SECRET}@acme.example.com/analytics",
+    ):
+        assert through_environment(uri).management_url == expected
+
+
 def test_plain_http_to_this_machine_by_scheme_and_port() -> None:
     config = config_from_connection(
         plain(host="127.0.0.1", schema="http", port=8080, password=TOKEN)

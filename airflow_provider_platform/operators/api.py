@@ -1,0 +1,187 @@
+"""`PlatformApiOperator`: any operation of the management API, by method and path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform._airflow import mask_secret
+from airflow_provider_platform.client.errors import (
+    PlatformCredentialAnswerError,
+    PlatformInputError,
+)
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._lists import MAX_ITEMS, tell_length
+from airflow_provider_platform.operators._submit_once import SubmitOnceOperator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.operation import Operation
+    from airflow_provider_platform.hooks.platform import PlatformHook
+    from airflow_provider_platform.operators._base import Rule
+
+
+def _method(value: Any) -> str:
+    found = arguments.text("method", value).strip().upper()
+    return arguments.choice("method", found, ("GET", "POST", "PUT", "PATCH", "DELETE"))
+
+
+def _path(value: Any) -> str:
+    from airflow_provider_platform.client.operation import check_path
+
+    return check_path(arguments.text("path", value))
+
+
+def _body(value: Any) -> Any:
+    """JSON: as it is, or as text."""
+    found = arguments.optional(value)
+    if not isinstance(found, str):
+        return found
+    import json
+
+    try:
+        return json.loads(found)
+    except ValueError:
+        raise PlatformInputError(
+            "Nothing was sent: body must be JSON, or its text.", field="body"
+        ) from None
+
+
+def _only_lists_are_paged(method: str, body: Any, paginate: bool) -> None:
+    """A rule: what is paged is a GET without a body. Raises PlatformInputError."""
+    if paginate and (method != "GET" or body is not None):
+        raise PlatformInputError(
+            "Nothing was sent: paginate goes with GET and no body.", field="paginate"
+        )
+
+
+class PlatformApiOperator(SubmitOnceOperator):
+    """Call an operation of the management API and return its answer as JSON.
+
+    GET, PUT and DELETE are repeated after a failure; POST and PATCH are sent once: where their
+    answer is lost, the task fails and says so, instead of doing the same thing twice. An answer
+    that carries a credential (a field named like `token`, `clientSecret`, `sessionId`) is not
+    returned: choose with `response_filter` what of it may be stored.
+
+    :param path: below the management address, as `/v1/deployments/7/folders`
+    :param method: GET (the default), POST, PUT, PATCH or DELETE
+    :param query: the query parameters; a list repeats its name
+    :param body: the request's body: JSON, or its text
+    :param paginate: read a list to its end, page by page (GET only), and return its items
+    :param max_items: how many items of a list to return at most; the log says when there are more
+    :param response_filter: what to return of the answer (with `paginate`: of the items)
+    """
+
+    template_fields: Sequence[str] = (
+        "method",
+        "path",
+        "query",
+        "body",
+        "paginate",
+        "max_items",
+        "platform_conn_id",
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"query": "json", "body": "json"}
+    checks: ClassVar[dict[str, Any]] = {
+        "method": _method,
+        "path": _path,
+        "body": _body,
+        **arguments.named(arguments.mapping, "query"),
+        **arguments.named(arguments.boolean, "paginate"),
+        **arguments.named(arguments.whole_number, "max_items", minimum=1),
+    }
+    rules: ClassVar[Sequence[Rule]] = ((("method", "body", "paginate"), _only_lists_are_paged),)
+
+    def __init__(
+        self,
+        *,
+        path: str,
+        method: str = "GET",
+        query: dict[str, Any] | str | None = None,
+        body: Any = None,
+        paginate: bool | str = False,
+        max_items: int | str = MAX_ITEMS,
+        response_filter: Callable[[Any], Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.path = path
+        self.method = method
+        self.query: Any = query
+        self.body = body
+        self.paginate = paginate
+        self.max_items: Any = max_items
+        self.response_filter = response_filter
+        self._answer_had_credentials = False
+        self.check_known_arguments()
+
+    def execute(self, context: Context) -> Any:
+        """Make the call; one that can be repeated needs no record."""
+        with self.opened(context) as hook:
+            if self._operation().repeatable:
+                return self.call(hook)
+            return self.execute_once(context, hook)
+
+    def key_of(self, config: PlatformConfig) -> str:
+        from airflow_provider_platform.client.config import fingerprint
+
+        call = (self.method, self.path, self.query, self.body)
+        return fingerprint("api", config.management_url, *call)
+
+    def call(self, hook: PlatformHook) -> Any:
+        operation = self._operation()
+        self.log.info("%s %s", operation.method, operation.path)
+        return self._chosen(self._items(hook) if self.paginate else hook.run(operation))
+
+    def remember(self, result: Any) -> dict[str, Any]:
+        """Nothing of an answer that carried a credential."""
+        return {} if self._answer_had_credentials else super().remember(result)
+
+    def _operation(self) -> Operation[Any]:
+        from airflow_provider_platform.client.operation import raw_operation
+
+        return raw_operation(self.method, self.path, query=self.query, body=self.body)
+
+    def _items(self, hook: PlatformHook) -> list[Any]:
+        from airflow_provider_platform.client.paging import collect, raw_listing
+
+        listing = raw_listing(self.path, query=self.query)
+        listed = hook.run(collect(listing, max_items=self.max_items))
+        tell_length(len(listed.items), more=listed.truncated, log=self.log)
+        return listed.items
+
+    def _chosen(self, answer: Any) -> Any:
+        """What of the answer is returned. Raises PlatformCredentialAnswerError."""
+        from airflow_provider_platform.client.answer_credentials import credentials_in
+
+        found = credentials_in(answer)
+        self._answer_had_credentials = bool(found)
+        for secret in found.values():
+            mask_secret(secret)
+        if self.response_filter is not None:
+            answer = self._filtered(answer, self.response_filter)
+            found = credentials_in(answer)
+        if found:
+            raise PlatformCredentialAnswerError(
+                f"{self.method} {self.path}: the call succeeded, and its answer carries a "
+                f"credential ({', '.join(found)}), which is not stored as XCom. Choose what to "
+                "return with response_filter, or make the call in a task of your own with "
+                "PlatformHook."
+            )
+        if isinstance(answer, list) and len(answer) > self.max_items:
+            tell_length(self.max_items, more=True, log=self.log)
+            return answer[: self.max_items]
+        return answer
+
+    def _filtered(self, answer: Any, response_filter: Callable[[Any], Any]) -> Any:
+        try:
+            return response_filter(answer)
+        except Exception as error:
+            self.log.exception("response_filter failed")
+            raise PlatformInputError(
+                f"{self.method} {self.path}: the call succeeded, but response_filter failed with "
+                f"{type(error).__name__} (the log has the details).",
+                field="response_filter",
+            ) from error

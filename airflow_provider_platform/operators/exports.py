@@ -1,0 +1,229 @@
+"""`PlatformExportDashboardOperator`: renders a published dashboard into a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform.client.errors import (
+    DashboardExportFailedError,
+    PlatformInputError,
+)
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._files import output_path as check_output_path
+from airflow_provider_platform.operators._files import write_file
+from airflow_provider_platform.operators._notification_schedule import dashboard_settings
+from airflow_provider_platform.operators._remote_run import Ids, RemoteRunOperator, Work
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from airflow_provider_platform._airflow import BaseTrigger, ObjectStoragePath
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.export_run import ExportOutcome
+    from airflow_provider_platform.client.exports import StartDashboardExportInput
+    from airflow_provider_platform.client.platform_client import PlatformClient
+    from airflow_provider_platform.operators._base import Rule
+
+EXPORT_TIMEOUT = 300.0
+CONTENT_TYPES = {"png": "image/png", "pdf": "application/pdf"}
+
+
+def _print_is_pdf(layout: str | None, format: str) -> None:
+    """A rule: the paginated layout is one of PDF. Raises PlatformInputError."""
+    if layout == "print" and format != "pdf":
+        raise PlatformInputError("Nothing was sent: layout print needs format pdf.", field="layout")
+
+
+class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
+    """Render a published dashboard as an image or a PDF, and write it to a file.
+
+    Returns `{"path": str, "size": bytes, "content_type": str, "job_id": str}`. The service keeps
+    an export for five minutes and has no operation that stops one. A second export changes
+    nothing, so a start whose answer was lost is repeated.
+
+    :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
+        as `s3://my_conn@bucket/dashboard.pdf`
+    :param format: png or pdf (the default)
+    :param dashboard_id: the dashboard; or
+    :param dashboard_public_id: the same by its public id
+    :param filters: what the dashboard is filtered by: `{"member", "operator", "value"}` each
+    :param time_grains: `{"member", "grain"}` each
+    :param member_switchers: `{"member", "selected"}` each
+    :param render_as: whose eyes to render with: `{"type": "USER", "email"}` or
+        `{"type": "EMBED_USER", "embed_tenant_name", "external_id"}`
+    :param layout: screenshot or print (a PDF with pages)
+    :param deployment_id: default: the connection's
+    :param timeout: seconds from submission (default 300, which is all that the service gives)
+    """
+
+    template_fields: Sequence[str] = (
+        "output_path",
+        "format",
+        "dashboard_id",
+        "dashboard_public_id",
+        "filters",
+        "time_grains",
+        "member_switchers",
+        "render_as",
+        "layout",
+        "deployment_id",
+        "platform_conn_id",
+        *RemoteRunOperator.waiting_fields,
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        "filters": "json",
+        "time_grains": "json",
+        "member_switchers": "json",
+        "render_as": "json",
+    }
+    event_names = "job_id"
+    checks: ClassVar[dict[str, Any]] = {
+        **RemoteRunOperator.checks,
+        **arguments.named(check_output_path, "output_path"),
+        **arguments.named(arguments.choice, "format", choices=("png", "pdf")),
+        **arguments.named(arguments.optional_id, "dashboard_id", "deployment_id"),
+        **arguments.named(arguments.optional_text, "dashboard_public_id"),
+        **arguments.named(dashboard_settings, "filters", "time_grains", "member_switchers"),
+        **arguments.named(arguments.mapping, "render_as"),
+        **arguments.named(arguments.optional_choice, "layout", choices=("screenshot", "print")),
+    }
+    rules: ClassVar[Sequence[Rule]] = (
+        (("dashboard_id", "dashboard_public_id"), arguments.exactly_one),
+        (("layout", "format"), _print_is_pdf),
+    )
+
+    def __init__(
+        self,
+        *,
+        output_path: str | os.PathLike[str] | ObjectStoragePath,
+        format: str = "pdf",
+        dashboard_id: int | str | None = None,
+        dashboard_public_id: str | None = None,
+        filters: Sequence[Any] | str | None = None,
+        time_grains: Sequence[Any] | str | None = None,
+        member_switchers: Sequence[Any] | str | None = None,
+        render_as: dict[str, Any] | str | None = None,
+        layout: str | None = None,
+        deployment_id: int | str | None = None,
+        timeout: float = EXPORT_TIMEOUT,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(timeout=timeout, **kwargs)
+        self.output_path: Any = output_path
+        self.format = format
+        self.dashboard_id = dashboard_id
+        self.dashboard_public_id = dashboard_public_id
+        self.filters = filters
+        self.time_grains = time_grains
+        self.member_switchers = member_switchers
+        self.render_as = render_as
+        self.layout = layout
+        self.deployment_id = deployment_id
+        self.check_known_arguments()
+
+    def key_of(self, config: PlatformConfig) -> str:
+        from airflow_provider_platform.client.config import fingerprint
+
+        deployment_id = config.resolve_deployment_id(self.deployment_id)
+        inputs = (self._body().to_json(), str(self.output_path))
+        return fingerprint("export", config.management_url, deployment_id, *inputs)
+
+    def submit(self, work: Work, *, ids: Ids | None, whole: bool) -> ExportOutcome | None:
+        from airflow_provider_platform.client.exports import START_DASHBOARD_EXPORT
+
+        deployment_id = work.config.resolve_deployment_id(self.deployment_id)
+        submitted_at = work.now
+        run: Ids = {"deployment_id": deployment_id, "submitted_at": submitted_at}
+        work.submission.write("intent", run)
+        started = work.client.run(
+            START_DASHBOARD_EXPORT(deployment_id=deployment_id, body=self._body())
+        )
+        self.accepted(work, {**run, "job_id": started.job_id})
+        self.log.info("Started dashboard export %s", started.job_id)
+        return None
+
+    def recover(self, work: Work, ids: Ids) -> Ids | None:
+        """Nobody can tell; a second export changes nothing."""
+        return None
+
+    def follow(self, work: Work, ids: Ids) -> ExportOutcome:
+        from airflow_provider_platform.client.export_run import ExportOutcome, wait
+
+        if "written" in ids:
+            return ExportOutcome()
+        program = wait(
+            ids["deployment_id"],
+            ids["job_id"],
+            deadline=self.deadline(work, ids),
+            poll_interval=float(self.poll_interval),
+            clock=work.client.clock,
+        )
+        return work.client.run(program, self._tell)
+
+    def look(self, work: Work, ids: Ids) -> ExportOutcome | None:
+        from airflow_provider_platform.client.export_run import look
+
+        try:
+            _, outcome = work.client.run(look(ids["deployment_id"], ids["job_id"]))
+        except DashboardExportFailedError:
+            return None
+        return outcome
+
+    def stop(self, client: PlatformClient, ids: Ids) -> bool:
+        """The service has no operation for it; it drops the export by itself."""
+        return False
+
+    def deadline(self, work: Work, ids: Ids) -> float:
+        from airflow_provider_platform.client.export_run import LIFETIME
+
+        return min(super().deadline(work, ids), float(ids["submitted_at"]) + LIFETIME)
+
+    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
+        from airflow_provider_platform.triggers.exports import PlatformExportDashboardTrigger
+
+        return PlatformExportDashboardTrigger(
+            platform_conn_id=self.platform_conn_id,
+            run=ids,
+            deadline=deadline,
+            poll_interval=self.poll_interval,
+            cancel_on_kill=self.cancel_on_kill,
+        )
+
+    def read_event(self, work: Work, ids: Ids, event: dict[str, Any]) -> ExportOutcome | None:
+        from airflow_provider_platform.client.export_run import ExportOutcome
+
+        return ExportOutcome(**event["outcome"])
+
+    def finish(self, work: Work, ids: Ids, outcome: ExportOutcome) -> dict[str, Any]:
+        """Download the file and write it; what was written is kept with the record."""
+        from airflow_provider_platform.client.export_run import download
+
+        if "written" not in ids:
+            data = work.client.run(download(ids["deployment_id"], ids["job_id"]))
+            path = write_file(self.output_path, data)
+            self.log.info("Wrote %s bytes to %s", len(data), path)
+            ids["written"] = {
+                "path": path,
+                "size": len(data),
+                "content_type": outcome.content_type or CONTENT_TYPES[self.format],
+                "job_id": ids["job_id"],
+            }
+        return dict(ids["written"])
+
+    def _body(self) -> StartDashboardExportInput:
+        from airflow_provider_platform.client.exports import StartDashboardExportInput
+
+        return StartDashboardExportInput.build(
+            format=self.format,
+            dashboard_id=self.dashboard_id,
+            dashboard_public_id=self.dashboard_public_id,
+            filters=self.filters,
+            time_grains=self.time_grains,
+            member_switchers=self.member_switchers,
+            render_as=self.render_as,
+            layout=self.layout,
+        )
+
+    def _tell(self, event: Any) -> None:
+        self.log.info("%s", event)

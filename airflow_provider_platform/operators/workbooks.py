@@ -1,0 +1,305 @@
+"""Operators for workbooks and their dashboards: duplicate, update, publish, attach an AI thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import PlatformOperator
+from airflow_provider_platform.operators._submit_once import SubmitOnceOperator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.dashboards import Dashboard
+    from airflow_provider_platform.hooks.platform import PlatformHook
+
+
+class WorkbookOperator(PlatformOperator):
+    """Base of the operators on one workbook."""
+
+    template_fields: Sequence[str] = (
+        "workbook_id",
+        "deployment_id",
+        *PlatformOperator.template_fields,
+    )
+    checks: ClassVar[dict[str, Any]] = {
+        **arguments.named(arguments.identifier, "workbook_id"),
+        **arguments.named(arguments.optional_id, "deployment_id"),
+    }
+
+    def __init__(
+        self, *, workbook_id: int | str, deployment_id: int | str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.workbook_id = workbook_id
+        self.deployment_id = deployment_id
+
+    def fingerprint(self, config: PlatformConfig, *inputs: Any) -> str:
+        """The key of a call on this workbook."""
+        from airflow_provider_platform.client.config import fingerprint
+
+        deployment_id = config.resolve_deployment_id(self.deployment_id)
+        return fingerprint(
+            type(self).__name__, config.management_url, deployment_id, self.workbook_id, *inputs
+        )
+
+
+class PlatformDuplicateWorkbookOperator(WorkbookOperator, SubmitOnceOperator):
+    """Clone a workbook, once; returns the clone as the service describes it.
+
+    Where the answer is lost, nobody can tell whether there is a clone: the task fails and says so.
+
+    :param workbook_id: the workbook to clone
+    :param shared: clone from the shared workspace
+    :param deployment_id: default: the connection's
+    """
+
+    template_fields: Sequence[str] = ("shared", *WorkbookOperator.template_fields)
+    checks: ClassVar[dict[str, Any]] = {
+        **WorkbookOperator.checks,
+        **arguments.named(arguments.optional_boolean, "shared"),
+    }
+
+    def __init__(self, *, shared: bool | str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.shared: Any = shared
+        self.check_known_arguments()
+
+    def key_of(self, config: PlatformConfig) -> str:
+        return self.fingerprint(config, self.shared)
+
+    def call(self, hook: PlatformHook) -> Any:
+        clone = hook.duplicate_workbook(
+            self.workbook_id, shared=self.shared, deployment_id=self.deployment_id
+        )
+        self.log.info("Duplicated workbook %s as %s", self.workbook_id, clone.id)
+        return clone.to_json()
+
+    def remember(self, result: Any) -> dict[str, Any]:
+        return {"id": result["id"]}
+
+    def take(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
+        return hook.get_workbook(ids["id"], deployment_id=self.deployment_id).to_json()
+
+
+class PlatformUpdateWorkbookOperator(WorkbookOperator):
+    """Change the given parts of a workbook; returns the workbook as the service describes it.
+
+    :param workbook_id: the workbook
+    :param name: its new name
+    :param folder_id: the folder to move it to
+    :param meta: replaces the stored object
+    :param slug: its name in code; one that is taken fails the task
+    :param slug_takeover: take the slug from the workbook that has it
+    :param deployment_id: default: the connection's
+    """
+
+    template_fields: Sequence[str] = (
+        "name",
+        "folder_id",
+        "meta",
+        "slug",
+        "slug_takeover",
+        *WorkbookOperator.template_fields,
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"meta": "json"}
+    checks: ClassVar[dict[str, Any]] = {
+        **WorkbookOperator.checks,
+        **arguments.named(arguments.optional_text, "name", "slug"),
+        **arguments.named(arguments.optional_id, "folder_id"),
+        **arguments.named(arguments.mapping, "meta"),
+        **arguments.named(arguments.optional_boolean, "slug_takeover"),
+    }
+
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        folder_id: int | str | None = None,
+        meta: dict[str, Any] | str | None = None,
+        slug: str | None = None,
+        slug_takeover: bool | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.name = name
+        self.folder_id: Any = folder_id
+        self.meta: Any = meta
+        self.slug = slug
+        self.slug_takeover: Any = slug_takeover
+        self.check_known_arguments()
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Change the workbook and read it."""
+        with self.opened(context) as hook:
+            hook.update_workbook(
+                self.workbook_id,
+                name=self.name,
+                folder_id=self.folder_id,
+                meta=self.meta,
+                slug=self.slug,
+                slug_takeover=self.slug_takeover,
+                deployment_id=self.deployment_id,
+            )
+            workbook = hook.get_workbook(self.workbook_id, deployment_id=self.deployment_id)
+        self.log.info("Updated workbook %s", self.workbook_id)
+        return workbook.to_json()
+
+
+class PlatformPublishWorkbookOperator(WorkbookOperator, SubmitOnceOperator):
+    """Publish a workbook's dashboard, once; returns the dashboard as the service describes it.
+
+    Where the answer is lost, the version of the published dashboard tells whether it was done.
+
+    :param workbook_id: the workbook
+    :param title: the dashboard's title
+    :param description: what it is about
+    :param allow_embed: whether it may be embedded
+    :param config: what to publish (default: the saved draft)
+    :param dashboard_id: the dashboard to replace
+    :param deployment_id: default: the connection's
+    """
+
+    template_fields: Sequence[str] = (
+        "title",
+        "description",
+        "allow_embed",
+        "config",
+        "dashboard_id",
+        *WorkbookOperator.template_fields,
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"config": "json"}
+    checks: ClassVar[dict[str, Any]] = {
+        **WorkbookOperator.checks,
+        **arguments.named(arguments.optional_text, "title", "description"),
+        **arguments.named(arguments.optional_boolean, "allow_embed"),
+        **arguments.named(arguments.mapping, "config"),
+        **arguments.named(arguments.optional_id, "dashboard_id"),
+    }
+
+    def __init__(
+        self,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        allow_embed: bool | str | None = None,
+        config: dict[str, Any] | str | None = None,
+        dashboard_id: int | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.title = title
+        self.description = description
+        self.allow_embed: Any = allow_embed
+        self.config = config
+        self.dashboard_id: Any = dashboard_id
+        self.check_known_arguments()
+
+    def key_of(self, config: PlatformConfig) -> str:
+        inputs = (self.title, self.description, self.allow_embed, self.config, self.dashboard_id)
+        return self.fingerprint(config, *inputs)
+
+    def prepare(self, hook: PlatformHook) -> dict[str, Any]:
+        """The version that is published before."""
+        told, published = self._published(hook)
+        return {"told": told, "version": _version(published)}
+
+    def call(self, hook: PlatformHook) -> Any:
+        dashboard = hook.publish_workbook(
+            self.workbook_id,
+            title=self.title,
+            description=self.description,
+            allow_embed=self.allow_embed,
+            config=self.config,
+            dashboard_id=self.dashboard_id,
+            deployment_id=self.deployment_id,
+        )
+        self.log.info(
+            "Published workbook %s as dashboard %s", self.workbook_id, dashboard.public_id
+        )
+        return dashboard.to_json()
+
+    def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
+        """The published dashboard, if its version is another one than before the lost call."""
+        told, published = self._published(hook)
+        version = _version(published)
+        if not (told and ids["told"]) or (published is not None and version is None):
+            return super().find(hook, ids)
+        if published is None or version == ids["version"]:
+            return None
+        return published.to_json()
+
+    def remember(self, result: Any) -> dict[str, Any]:
+        return {}
+
+    def take(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
+        _, published = self._published(hook)
+        return super().take(hook, ids) if published is None else published.to_json()
+
+    def _published(self, hook: PlatformHook) -> tuple[bool, Dashboard | None]:
+        """Whether the tenant tells what is published, and what that is."""
+        workbook = hook.get_workbook(self.workbook_id, deployment_id=self.deployment_id)
+        return "published_dashboard" in workbook.model_fields_set, workbook.published_dashboard
+
+
+class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
+    """Attach an AI thread to a widget of the published dashboard.
+
+    Attaching the same thread again changes nothing, so a failed call is repeated. Returns the
+    dashboard as the service describes it.
+
+    :param workbook_id: the workbook
+    :param widget_id: the widget
+    :param thread_id: the thread, as `chat_id` of `PlatformChatOperator`
+    :param checksum: passed on to the service
+    :param deployment_id: default: the connection's
+    """
+
+    template_fields: Sequence[str] = (
+        "widget_id",
+        "thread_id",
+        "checksum",
+        *WorkbookOperator.template_fields,
+    )
+    checks: ClassVar[dict[str, Any]] = {
+        **WorkbookOperator.checks,
+        **arguments.named(arguments.text, "widget_id", "thread_id"),
+        **arguments.named(arguments.optional_text, "checksum"),
+    }
+
+    def __init__(
+        self, *, widget_id: str, thread_id: str, checksum: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.widget_id = widget_id
+        self.thread_id = thread_id
+        self.checksum = checksum
+        self.check_known_arguments()
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Attach the thread."""
+        with self.opened(context) as hook:
+            dashboard = hook.attach_ai_widget_thread(
+                self.workbook_id,
+                widget_id=self.widget_id,
+                thread_id=self.thread_id,
+                checksum=self.checksum,
+                deployment_id=self.deployment_id,
+            )
+        self.log.info(
+            "Attached thread %s to widget %s of workbook %s",
+            self.thread_id,
+            self.widget_id,
+            self.workbook_id,
+        )
+        return dashboard.to_json()
+
+
+def _version(dashboard: Dashboard | None) -> int | None:
+    """What changes with each publication; None where nothing is published, or nobody can tell."""
+    if dashboard is None:
+        return None
+    return dashboard.version_id if dashboard.version_id is not None else dashboard.version_number

@@ -1,0 +1,37 @@
+"""`PlatformExportDashboardTrigger`: waits until a dashboard export is complete."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.client.export_run import wait
+from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+
+
+class PlatformExportDashboardTrigger(RemoteRunTrigger):
+    """Waits for an export; `run` holds `deployment_id` and `job_id`, `deadline` is in Unix time.
+
+    The event is `{"status": "success", "outcome": {...}}`; the worker downloads the file.
+    """
+
+    async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
+        program = wait(
+            self.ids["deployment_id"],
+            self.ids["job_id"],
+            deadline=float(self.limits["deadline"]),
+            poll_interval=float(self.limits["poll_interval"]),
+            clock=client.clock,
+        )
+        outcome = await client.run(program, self._tell)
+        return {"status": "success", "outcome": asdict(outcome)}
+
+    async def stop(self, client: AsyncPlatformClient) -> bool:  # noqa: ARG002
+        """The service has no operation for it; it drops the export by itself."""
+        return False
+
+    def _tell(self, event: object) -> None:
+        self.log.info("%s", event)

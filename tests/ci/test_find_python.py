@@ -1,0 +1,106 @@
+"""Which Python the environments are made with, and what is said when there is none."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FIND_PYTHON = Path(__file__).parents[2] / ".ci" / "find-python.sh"
+
+
+class Machine:
+    """A machine with nothing on PATH but what a test puts there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def has(self, name: str, version: tuple[int, int, int] | None) -> str:
+        """Put a Python there that takes itself for `version`; without one, it does not start."""
+        file = self.folder / name
+        if version is None:
+            file.write_text("#!/bin/sh\nexit 127\n")
+        else:
+            file.write_text(
+                f'#!/bin/sh\nexec "{sys.executable}" -c "import sys; '
+                f'sys.version_info = {version}; exec(sys.argv[1])" "$2"\n'
+            )
+        file.chmod(0o755)
+        return str(file)
+
+    def find(self, **variables: str) -> subprocess.CompletedProcess[str]:
+        shell = shutil.which("sh")
+        assert shell is not None
+        return subprocess.run(
+            [shell, str(FIND_PYTHON)],
+            env={"PATH": str(self.folder), **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_3_11_is_taken_before_newer_ones(machine):
+    machine.has("python3.11", (3, 11, 7))
+    machine.has("python3.12", (3, 12, 1))
+    machine.has("python3", (3, 13, 0))
+
+    assert machine.find().stdout == "python3.11\n"
+
+
+def test_a_name_that_does_not_start_is_passed_over(machine):
+    machine.has("python3.11", None)
+    machine.has("python3.12", (3, 12, 1))
+
+    assert machine.find().stdout == "python3.12\n"
+
+
+def test_the_plain_name_will_do_when_it_is_new_enough(machine):
+    machine.has("python3", (3, 13, 0))
+
+    assert machine.find().stdout == "python3\n"
+
+
+@pytest.mark.parametrize("version", [(3, 10, 13), (3, 15, 0)])
+def test_one_that_is_too_old_or_too_new_is_named_with_its_version(machine, version):
+    machine.has("python3", version)
+
+    found = machine.find()
+
+    assert found.returncode == 1
+    assert found.stdout == ""
+    assert f"the python3 found here is {'.'.join(map(str, version))}" in found.stderr
+    assert "make PYTHON=/path/to/python3.11" in found.stderr
+
+
+def test_none_at_all_is_said(machine):
+    found = machine.find()
+
+    assert found.returncode == 1
+    assert "no Python 3 was found on PATH" in found.stderr
+
+
+def test_the_variable_decides(machine):
+    machine.has("python3.11", (3, 11, 7))
+    other = machine.has("mine", (3, 12, 1))
+
+    assert machine.find(PYTHON=other).stdout == f"{other}\n"
+
+
+def test_a_variable_that_names_a_wrong_python_is_refused(machine):
+    machine.has("python3.11", (3, 11, 7))
+    old = machine.has("old", (3, 9, 18))
+
+    found = machine.find(PYTHON=old)
+
+    assert (found.returncode, found.stdout) == (1, "")
+    assert "found: 3.9.18" in found.stderr
+    assert "does not start" in machine.find(PYTHON="/nowhere/python").stderr

@@ -1,0 +1,180 @@
+"""A task that is ended, too late or cleared leaves nothing running at the service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.control import SandboxControl
+    from airflow_provider_platform.sandbox.journal import SandboxState
+    from tests.system.conftest import StartTask
+    from tests.system.task_run import TaskRun
+
+pytestmark = pytest.mark.system
+
+MODES = pytest.mark.parametrize("deferrable", [False, True], ids=["running", "deferred"])
+ENDINGS = {
+    "mark failed": lambda task: task.mark("failed"),
+    "mark success": lambda task: task.mark("success"),
+    "fail the DAG run": lambda task: task.fail_run(),
+}
+END = pytest.mark.parametrize("ending", ENDINGS)
+
+
+def run_is(status: str, number: int = 1) -> object:
+    """Whether the sandbox's run of this number has that status."""
+
+    def condition(state: SandboxState) -> bool:
+        return len(state.runs) >= number and state.runs[number - 1].status == status
+
+    return condition
+
+
+def sync_is(status: str) -> object:
+    """Whether the sandbox's first sync has that status."""
+    return lambda state: bool(state.syncs) and state.syncs[0].status == status
+
+
+def wait_under_way(task: TaskRun, deferrable: bool) -> None:
+    """Until the service has accepted the submission, and the task waits for it where it should."""
+    task.wait_record(phase="running")
+    task.wait("deferred" if deferrable else "running")
+
+
+@MODES
+@END
+def test_the_chat_run_of_an_ended_task_is_stopped(
+    ask: StartTask, sandbox: SandboxControl, deferrable: bool, ending: str
+) -> None:
+    sandbox.hold("mid_stream")
+    task = ask(deferrable=deferrable)
+    sandbox.wait_held("mid_stream")
+    wait_under_way(task, deferrable)
+    ENDINGS[ending](task)
+    sandbox.wait_until(run_is("aborted"))
+    assert len(sandbox.state().runs) == 1
+    assert task.state == ("success" if ending == "mark success" else "failed")
+
+
+@MODES
+@END
+def test_the_dbt_sync_of_an_ended_task_is_cancelled(
+    sync: StartTask, sandbox: SandboxControl, deferrable: bool, ending: str
+) -> None:
+    sandbox.set(dbt_pace=60)
+    task = sync(deferrable=deferrable)
+    wait_under_way(task, deferrable)
+    ENDINGS[ending](task)
+    sandbox.wait_until(sync_is("CANCELLED"))
+    assert len(sandbox.state().syncs) == 1
+
+
+@MODES
+def test_clearing_a_task_stops_its_chat_run_and_not_that_of_the_next_try(
+    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+) -> None:
+    sandbox.hold("mid_stream", count=2)
+    task = ask(deferrable=deferrable)
+    sandbox.wait_held("mid_stream")
+    wait_under_way(task, deferrable)
+    task.clear()
+    sandbox.wait_until(run_is("aborted", 1))
+    sandbox.wait_until(lambda state: len(state.runs) == 2)
+    task.wait("deferred" if deferrable else "running", try_number=2)
+    sandbox.release()
+    assert task.wait("success")["try_number"] == 2
+    assert [run.status for run in sandbox.state().runs] == ["aborted", "finished"]
+
+
+@MODES
+def test_clearing_a_task_in_a_given_thread_stops_its_own_run_only(
+    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+) -> None:
+    """Both tries ask in one thread, and an abort knows threads only."""
+    first = ask()
+    first.wait("success")
+    sandbox.hold("mid_stream", text="product", count=2)
+    chat_id = first.result["chat_id"]
+    task = ask("and by product?", chat_id=chat_id, deferrable=deferrable)
+    sandbox.wait_held("mid_stream")
+    wait_under_way(task, deferrable)
+    task.clear()
+    sandbox.wait_until(run_is("aborted", 2))
+    sandbox.wait_until(lambda state: len(state.runs) == 3)
+    task.wait("deferred" if deferrable else "running", try_number=2)
+    sandbox.release()
+    assert task.wait("success")["try_number"] == 2
+    assert [run.status for run in sandbox.state().runs] == ["finished", "aborted", "finished"]
+
+
+@MODES
+def test_clearing_a_task_cancels_its_dbt_sync_and_not_that_of_the_next_try(
+    sync: StartTask, sandbox: SandboxControl, deferrable: bool
+) -> None:
+    sandbox.set(dbt_pace=60)
+    task = sync(deferrable=deferrable)
+    wait_under_way(task, deferrable)
+    sandbox.set(dbt_pace=0.5)
+    task.clear()
+    sandbox.wait_until(sync_is("CANCELLED"))
+    task.wait("success", try_number=2)
+    assert [one.status for one in sandbox.state().syncs] == ["CANCELLED", "COMPLETED"]
+
+
+@MODES
+def test_a_chat_run_that_exceeds_its_timeout_is_stopped(
+    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+) -> None:
+    sandbox.hold("mid_stream")
+    task = ask(dag_id="ask_once", deferrable=deferrable, timeout=6)
+    sandbox.wait_until(run_is("aborted"))
+    task.wait("failed")
+    assert "did not end before its deadline" in task.logs()
+    assert task.record["phase"] == "failed"
+
+
+@MODES
+def test_a_chat_run_that_exceeds_the_execution_timeout_is_stopped(
+    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+) -> None:
+    sandbox.hold("mid_stream")
+    task = ask(dag_id="ask_in_time", deferrable=deferrable)
+    sandbox.wait_until(run_is("aborted"))
+    task.wait("failed")
+
+
+@MODES
+@pytest.mark.parametrize("dag_id", ["sync_once", "sync_in_time"])
+def test_a_dbt_sync_that_exceeds_its_time_is_cancelled(
+    sync: StartTask, sandbox: SandboxControl, deferrable: bool, dag_id: str
+) -> None:
+    sandbox.set(dbt_pace=60)
+    task = sync(dag_id=dag_id, deferrable=deferrable, timeout=6 if dag_id == "sync_once" else 300)
+    sandbox.wait_until(sync_is("CANCELLED"), timeout=60)
+    task.wait("failed")
+
+
+@MODES
+def test_a_retry_after_the_deadline_stops_the_run_and_asks_anew(
+    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+) -> None:
+    sandbox.hold("mid_stream")
+    task = ask(deferrable=deferrable, timeout=6)
+    sandbox.wait_until(run_is("aborted"), timeout=60)
+    sandbox.release()
+    assert task.wait("success")["try_number"] == 2
+    assert [run.status for run in sandbox.state().runs] == ["aborted", "finished"]
+
+
+def test_a_run_that_is_stopped_from_outside_fails_the_try_that_asked(
+    ask: StartTask, sandbox: SandboxControl
+) -> None:
+    sandbox.hold("mid_stream")
+    task = ask(dag_id="ask_once")
+    (held,) = sandbox.wait_held("mid_stream")
+    assert held.chat_id is not None
+    sandbox.abort_thread(held.chat_id)
+    task.wait("failed")
+    assert "stopped from outside" in task.logs()

@@ -1,0 +1,99 @@
+"""Deferred tasks outlive the triggerer: nothing is asked again, nothing is stopped."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.control import SandboxControl
+    from tests.system.airflow_processes import AirflowProcesses
+    from tests.system.conftest import StartTask
+
+# One after the other: they all need the only triggerer.
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("triggerer")]
+
+POINTS = {
+    "after_echo": "revenue by country",
+    "mid_stream": "orders by status",
+    "before_final": "revenue by month",
+    "after_final": "revenue by segment",
+    "before_state": "revenue by product",
+}
+
+
+def followers(sandbox: SandboxControl, text: str) -> int:
+    """How many connections have followed the run of this question."""
+    state = sandbox.state()
+    ids = {run.message_id for run in state.runs if run.text == text}
+    return sum(one.message_id in ids for one in state.subscriptions)
+
+
+def test_a_killed_triggerer_asks_nothing_again(
+    ask: StartTask, sync: StartTask, sandbox: SandboxControl, processes: AirflowProcesses
+) -> None:
+    """Killed while chats stand at every point of their run, and while a dbt sync goes on."""
+    sandbox.set(dbt_pace=2)
+    for point, text in POINTS.items():
+        sandbox.hold(point, text=text)
+    chats = [ask(text, deferrable=True) for text in POINTS.values()]
+    syncing = sync(deferrable=True)
+    for point in POINTS:
+        sandbox.wait_held(point)
+    for task in [*chats, syncing]:
+        task.wait("deferred")
+    for text in POINTS.values():
+        # Submitted, and taken over by the trigger.
+        sandbox.wait_until(lambda _, text=text: followers(sandbox, text) == 2, timeout=60)
+    (triggerer,) = processes.triggerers()
+    family = [*triggerer.children(recursive=True), triggerer]
+    for process in family:
+        process.kill()
+    psutil.wait_procs(family)
+    for text in POINTS.values():
+        sandbox.wait_until(lambda _, text=text: followers(sandbox, text) == 3, timeout=120)
+    sandbox.release()
+    for task in [*chats, syncing]:
+        assert task.wait("success")["try_number"] == 1
+    state = sandbox.state()
+    assert len(state.messages) == len(state.runs) == len(POINTS)
+    assert len(state.syncs) == 1
+    assert state.aborts == []
+
+
+def test_a_trigger_that_moves_to_another_triggerer_keeps_its_run(
+    ask: StartTask, sync: StartTask, sandbox: SandboxControl, processes: AirflowProcesses
+) -> None:
+    """The triggerer freezes, another one takes over; when the first one wakes up, Airflow has it
+    kill the trigger that it lost."""
+    sandbox.set(dbt_pace=10)
+    sandbox.hold("mid_stream")
+    asking, syncing = ask(deferrable=True), sync(deferrable=True)
+    sandbox.wait_held("mid_stream")
+    asking.wait("deferred")
+    syncing.wait("deferred")
+    sandbox.wait_until(lambda state: len(state.subscriptions) == 2, timeout=60)
+    (first,) = processes.triggerers()
+    family = [first, *first.children(recursive=True)]
+    for process in family:
+        process.suspend()
+    try:
+        sandbox.wait_until(lambda state: len(state.subscriptions) == 3, timeout=120)
+    finally:
+        for process in family:
+            process.resume()
+    for task in (asking, syncing):
+        task.until(lambda _, task=task: "left alone" in task.log(1), "the look of the old trigger")
+    sandbox.release()
+    sandbox.set(dbt_pace=0.1)
+    asking.wait("success")
+    syncing.wait("success")
+    state = sandbox.state()
+    assert [run.status for run in state.runs] == ["finished"]
+    assert [one.status for one in state.syncs] == ["COMPLETED"]
+    assert state.aborts == []
+    first.send_signal(signal.SIGTERM)
+    psutil.wait_procs([first])

@@ -1,0 +1,161 @@
+"""The exception tree: what a retry can mend, the way through JSON, and texts of the service."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client import errors
+from airflow_provider_platform.client.errors import (
+    MAX_SERVICE_TEXT,
+    PlatformApiError,
+    PlatformBadRequestError,
+    PlatformError,
+    PlatformServerError,
+    PlatformTransportError,
+    error_for_status,
+    from_payload,
+    quote_service,
+)
+
+TREE = [
+    value
+    for value in vars(errors).values()
+    if isinstance(value, type) and issubclass(value, PlatformError)
+]
+RETRYABLE = {
+    "ChatAbortedError",
+    "ChatBusyError",
+    "ChatError",
+    "ChatNoAnswerError",
+    "ChatStreamError",
+    "ChatSuspendedError",
+    "ChatToolError",
+    "DashboardExportFailedError",
+    "DbtSyncCancelledError",
+    "DbtSyncFailedError",
+    "PlatformDeadlineError",
+    "PlatformProtocolError",
+    "PlatformRateLimitError",
+    "PlatformServerError",
+    "PlatformTransportError",
+}
+
+
+def test_what_a_retry_can_mend() -> None:
+    assert {error.__name__ for error in TREE if error.retryable} == RETRYABLE
+
+
+def test_every_error_says_what_it_means() -> None:
+    assert all(error.__doc__ for error in TREE)
+
+
+@pytest.mark.parametrize("kind", TREE, ids=lambda kind: kind.__name__)
+def test_an_error_survives_json(kind: type[PlatformError]) -> None:
+    error = kind("went wrong", status=503, operation="op", field="host", extra={"a": [1]})
+    again = from_payload(json.loads(json.dumps(error.to_payload())))
+    assert type(again) is kind
+    assert (str(again), again.details) == ("went wrong", error.details)
+    for name in ("status", "operation", "field", "retry_after", "processed"):
+        assert getattr(again, name, None) == getattr(error, name, None)
+
+
+def test_false_survives_and_none_is_left_out() -> None:
+    assert PlatformTransportError("x", processed=False).to_payload()["details"] == {
+        "processed": False
+    }
+    assert PlatformTransportError("x").to_payload()["details"] == {}
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {},
+        {"type": "NewerError", "message": "m", "details": {"a": 1}},
+        {"type": "ValueError", "message": "m"},
+        {"type": None, "message": None, "details": None},
+        {"type": "PlatformApiError", "details": ["no object"]},
+        {"type": "PlatformApiError", "message": "m", "details": {"message": "x", "self": 1}},
+        {"type": ["PlatformApiError"], "message": 7, "details": 7},
+    ],
+)
+def test_odd_payloads_are_errors_too(payload: Any) -> None:
+    error = from_payload(payload)
+    assert isinstance(error, PlatformError)
+    assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "name"),
+    [
+        (400, "PlatformBadRequestError"),
+        (401, "PlatformAuthenticationError"),
+        (403, "PlatformPermissionError"),
+        (404, "PlatformNotFoundError"),
+        (408, "PlatformServerError"),
+        (409, "PlatformConflictError"),
+        (418, "PlatformBadRequestError"),
+        (422, "PlatformUnprocessableError"),
+        (429, "PlatformRateLimitError"),
+        (500, "PlatformServerError"),
+        (599, "PlatformServerError"),
+    ],
+)
+def test_errors_by_status(status: int, name: str) -> None:
+    assert error_for_status(status).__name__ == name
+    assert issubclass(error_for_status(status), PlatformApiError)
+
+
+def test_a_refused_status_is_no_server_error() -> None:
+    assert not issubclass(PlatformBadRequestError, PlatformServerError)
+
+
+MARKS = re.compile(r"::(end)?group::|##\[(end)?group\]", re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("plain – words", "plain – words"),
+        ("  two\nlines\r\n", "two\\nlines"),
+        ("\x1b[31mred\x00", "\\x1b[31mred\\x00"),
+        ("a\u2028b\u0085c", "a\\u2028b\\x85c"),
+        ("::group::x", ":\\:group::x"),
+        (
+            "a ::EndGroup:: b ##[group]c ##[endgroup]",
+            "a :\\:EndGroup:: b #\\#[group]c #\\#[endgroup]",
+        ),
+        ("::group::group::", ":\\:group:\\:group::"),
+        (None, "None"),
+        ({"a": 1}, "{'a': 1}"),
+        ("\ud800", "\\ud800"),
+        (" " * 600 + "x", "x"),
+    ],
+)
+def test_quoting(text: Any, quoted: str) -> None:
+    assert quote_service(text) == quoted
+
+
+def test_quoting_cuts() -> None:
+    assert quote_service("x" * 500) == "x" * 500
+    assert quote_service("x" * 501) == "x" * 499 + "…"
+    assert len(quote_service("\n" * 3 + "\t" * 3 + "a\n" * 1000)) == MAX_SERVICE_TEXT
+
+
+@given(
+    st.text(st.characters() | st.sampled_from(":#[]\n\x1b"), max_size=80)
+    | st.lists(st.sampled_from(["::", "group", "end", "##[", "]", ":", "\n"]), max_size=12).map(
+        "".join
+    )
+)
+def test_no_text_forges_a_log_line(text: str) -> None:
+    quoted = quote_service(text)
+    assert quoted.isprintable()
+    assert len(quoted) <= MAX_SERVICE_TEXT
+    assert not MARKS.search(quoted)
+    assert quote_service(quoted).isprintable()

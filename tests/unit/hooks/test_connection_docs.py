@@ -1,0 +1,87 @@
+"""The connection page of the documentation says what is true, and its examples work."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.connection_form import EXTRA_FIELDS, EXTRA_NAMES
+from airflow_provider_platform.hooks.connection import config_from_connection
+from airflow_provider_platform.hooks.platform import PlatformHook
+
+PAGE = Path(__file__).parents[3] / "docs" / "connection.md"
+TEXT = PAGE.read_text()
+BLOCKS = re.findall(r"^```\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+EXPECTED = PlatformConfig.build(
+    host="https://acme.example.com/api",
+    management_token="management-token",
+    chat_url="https://ai.eu.example.com/api/v1/public/acme/agents/1/chat",
+    chat_api_key="chat-api-key",
+    session_settings={"externalId": "nightly"},
+    deployment_id=1,
+)
+
+
+def variables(name: str) -> list[str]:
+    """The values that the examples give to an environment variable."""
+    words = [word for block in BLOCKS for word in shlex.split(block)]
+    return [word.removeprefix(f"{name}=") for word in words if word.startswith(f"{name}=")]
+
+
+@pytest.mark.parametrize("value", variables("AIRFLOW_CONN_PLATFORM_DEFAULT"))
+def test_environment_variables(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", value)
+    assert PlatformHook().config == EXPECTED
+
+
+def test_the_page_has_a_json_and_a_uri_example() -> None:
+    values = variables("AIRFLOW_CONN_PLATFORM_DEFAULT")
+    assert [value.partition(":")[0].strip() for value in values] == ['{\n  "conn_type"', "platform"]
+
+
+@pytest.mark.parametrize("uri", re.findall(r"`(platform://[^`]*)`", TEXT))
+def test_short_uris(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", uri)
+    config = PlatformHook().config
+    assert config.management_url == EXPECTED.management_url
+    assert config.management_token == EXPECTED.management_token
+
+
+def test_command_line() -> None:
+    from airflow.cli import cli_parser
+
+    [command] = [block for block in BLOCKS if block.startswith("airflow connections add")]
+    given = cli_parser.get_parser().parse_args(shlex.split(command)[1:])
+    assert (given.conn_id, given.conn_type) == ("platform_default", "platform")
+    connection = SimpleNamespace(
+        host=given.conn_host,
+        schema=given.conn_schema,
+        login=given.conn_login,
+        password=given.conn_password,
+        port=given.conn_port,
+        extra=given.conn_extra,
+    )
+    assert config_from_connection(connection) == EXPECTED
+
+
+def test_chat_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    [value] = variables("AIRFLOW_CONN_CHAT_ONLY")
+    monkeypatch.setenv("AIRFLOW_CONN_CHAT_ONLY", value)
+    config = PlatformHook("chat_only").config
+    assert config.has_chat
+    assert not config.has_management
+
+
+def test_the_table_has_every_field_with_its_default() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \|([^|]*)\|", TEXT, re.MULTILINE))
+    assert rows.keys() >= EXTRA_NAMES
+    for field in EXTRA_FIELDS:
+        default = field.default
+        told = rows[field.name].strip().strip("`")
+        assert told == ("" if default is None else json.dumps(default).strip('"')), field.name
