@@ -317,6 +317,12 @@ def _secret(value: Any, field: str) -> SecretStr | None:
 
 
 def _proxy(text: str) -> SecretStr:
+    if text == MASK:
+        raise PlatformConfigError(
+            f"proxy is the literal {MASK}: a masked value was saved in place of the address. "
+            "Enter it again.",
+            field="proxy",
+        )
     if "://" not in text:
         text = f"http://{text}"
     scheme, rest = text.split("://", 1)

@@ -120,7 +120,6 @@ ADD_RECIPIENTS = Endpoint(
     answer=NotificationRecipientsMutationResponse,
     description="notification recipient add",
     permission=ADMINISTRATOR,
-    repeatable=True,
 )
 REMOVE_RECIPIENTS = Endpoint(
     operation_id="removeRecipients",

@@ -233,6 +233,8 @@ class Transport:
         content = None if method == "GET" and body is None else _body(named, body)
         if body is not None:
             headers = {**headers, "Content-Type": "application/json"}
+        elif content is not None:
+            headers = {**headers, "Content-Length": "0"}  # some front ends answer 411 without
         async with (
             _translated(named, seconds),
             self._client(url).stream(

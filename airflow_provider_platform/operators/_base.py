@@ -76,9 +76,9 @@ class PlatformOperator(BaseOperator):
 
     def store_link(self, context: Context, config: PlatformConfig) -> None:
         """Store the platform's web address for the task's extra link."""
-        address = web_address(config)
-        if address is not None:
-            context["ti"].xcom_push(key=LINK_KEY, value=address)
+        address, ti = web_address(config), context.get("ti")
+        if address is not None and ti is not None:
+            ti.xcom_push(key=LINK_KEY, value=address)
 
 
 def default_deferrable(given: bool | None) -> bool:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.errors import PlatformInputError, quote_service
 from airflow_provider_platform.operators import _arguments as arguments
+
+if TYPE_CHECKING:
+    from airflow_provider_platform._airflow import ObjectStoragePath
 
 _LOCAL = ("", "file", "local")
 
@@ -25,17 +28,29 @@ def output_path(name: str, value: Any) -> Any:
     return found
 
 
-def write_file(target: Any, data: bytes) -> str:
-    """Write a file, folders included, and return its path; a local one is whole or not there."""
+def storage_path(name: str, target: Any) -> ObjectStoragePath:
+    """The path in its storage. Raises PlatformInputError for a storage that Airflow does not
+    know."""
     from airflow_provider_platform._airflow import ObjectStoragePath
 
-    path = target if isinstance(target, ObjectStoragePath) else ObjectStoragePath(str(target))
+    try:
+        path = target if isinstance(target, ObjectStoragePath) else ObjectStoragePath(str(target))
+        if path.protocol not in _LOCAL:
+            path.fs  # noqa: B018 - looked up here, before anything is done for the file
+    except (ValueError, ImportError) as error:
+        raise PlatformInputError(
+            f"Nothing was sent: {name} cannot be written to: {quote_service(error)}.", field=name
+        ) from error
+    return path
+
+
+def write_file(path: ObjectStoragePath, data: bytes) -> None:
+    """Write a file, folders included; a local one is there as a whole or not at all."""
     if path.protocol in _LOCAL:
         _write_local(Path(path.path), data)
-    else:
-        with path.open("wb") as file:
-            file.write(data)
-    return str(target)
+        return
+    with path.open("wb") as file:
+        file.write(data)
 
 
 def _write_local(path: Path, data: bytes) -> None:

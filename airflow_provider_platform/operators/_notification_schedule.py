@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.schedules import (
-    RANGES,
-    SCHEDULE_TYPES,
-    check_cron,
-    check_parts,
-    check_timezone,
-)
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import PlatformOperator, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+PARTS = ("minute", "hour", "day_of_week", "day_of_month")
 SCHEDULE = (
     "schedule_type",
-    *RANGES,
+    *PARTS,
     "custom_cron",
     "timezone",
     "notification_format",
@@ -35,14 +28,30 @@ SCHEDULE = (
 
 
 def _part(name: str, value: Any) -> int | None:
-    low, high = RANGES[name]
+    from airflow_provider_platform.client.schedules import RANGES
+
     found = arguments.optional(value)
     if found is None:
         return None
+    low, high = RANGES[name]
     return arguments.whole_number(name, found, minimum=low, maximum=high)
 
 
+def _custom_cron(value: Any) -> str | None:
+    from airflow_provider_platform.client.schedules import check_cron
+
+    return arguments.by_rule(check_cron, "custom_cron", value)
+
+
+def _timezone(value: Any) -> str | None:
+    from airflow_provider_platform.client.schedules import check_timezone
+
+    return arguments.by_rule(check_timezone, "timezone", value)
+
+
 def _schedule_type(value: Any) -> str | None:
+    from airflow_provider_platform.client.schedules import SCHEDULE_TYPES
+
     found = value.strip().upper() if isinstance(value, str) else value
     return arguments.optional_choice("schedule_type", found or None, SCHEDULE_TYPES)
 
@@ -59,6 +68,8 @@ def dashboard_settings(name: str, value: Any) -> list[Any] | None:
 
 def _fit_together(schedule_type: str | None, **parts: Any) -> None:
     """A rule: the parts of the schedule fit its type. Raises PlatformInputError."""
+    from airflow_provider_platform.client.schedules import check_parts
+
     try:
         check_parts(schedule_type, parts)
     except ValueError as error:
@@ -79,16 +90,16 @@ class NotificationScheduleOperator(PlatformOperator):
     }
     checks: ClassVar[dict[str, Any]] = {
         "schedule_type": _schedule_type,
-        **arguments.named(_part, *RANGES),
-        "custom_cron": partial(arguments.by_rule, check_cron, "custom_cron"),
-        "timezone": partial(arguments.by_rule, check_timezone, "timezone"),
+        **arguments.named(_part, *PARTS),
+        "custom_cron": _custom_cron,
+        "timezone": _timezone,
         **arguments.named(arguments.optional_choice, "notification_format", choices=("png", "pdf")),
         **arguments.named(
             arguments.optional_boolean, "notification_enabled", "notification_ai_summary"
         ),
         **arguments.named(dashboard_settings, "filters", "time_grains", "member_switchers"),
     }
-    rules: ClassVar[Sequence[Rule]] = ((("schedule_type", *RANGES, "custom_cron"), _fit_together),)
+    rules: ClassVar[Sequence[Rule]] = ((("schedule_type", *PARTS, "custom_cron"), _fit_together),)
 
     def __init__(
         self,

@@ -242,7 +242,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         deadline = float(ids["submitted_at"]) + float(self.timeout)
         limit = self.execution_timeout
         if limit is not None:
-            began = getattr(work.context["ti"], "start_date", None)
+            began = getattr(work.context.get("ti"), "start_date", None)
             start = began.timestamp() if began is not None else work.now
             deadline = min(deadline, start + limit.total_seconds())
         return deadline
@@ -374,7 +374,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
             work.submission.close("failed", named)
 
     def _is_last_try(self, work: Work) -> bool:
-        ti = work.context["ti"]
+        ti = work.context.get("ti")
         return int(getattr(ti, "try_number", 1) or 1) > int(getattr(ti, "max_tries", 0) or 0)
 
     def _stop_quietly(self, client: PlatformClient, ids: Ids) -> None:

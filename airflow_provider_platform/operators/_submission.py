@@ -83,7 +83,7 @@ class Submission:
 
     def __init__(self, context: Context, key: str) -> None:
         self.key = key
-        self.max_tries = int(getattr(context["ti"], "max_tries", 0) or 0)
+        self.max_tries = int(getattr(context.get("ti"), "max_tries", 0) or 0)
         self._store: Any = context.get("task_state_store")
         if self._store is None and not Submission._told_no_store:
             Submission._told_no_store = True

@@ -10,7 +10,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._files import output_path as check_output_path
-from airflow_provider_platform.operators._files import write_file
+from airflow_provider_platform.operators._files import storage_path, write_file
 from airflow_provider_platform.operators._notification_schedule import dashboard_settings
 from airflow_provider_platform.operators._remote_run import Ids, RemoteRunOperator, Work
 
@@ -133,6 +133,7 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         from airflow_provider_platform.client.exports import START_DASHBOARD_EXPORT
 
         deployment_id = work.config.resolve_deployment_id(self.deployment_id)
+        storage_path("output_path", self.output_path)
         submitted_at = work.now
         run: Ids = {"deployment_id": deployment_id, "submitted_at": submitted_at}
         work.submission.write("intent", run)
@@ -201,10 +202,10 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
 
         if "written" not in ids:
             data = work.client.run(download(ids["deployment_id"], ids["job_id"]))
-            path = write_file(self.output_path, data)
-            self.log.info("Wrote %s bytes to %s", len(data), path)
+            write_file(storage_path("output_path", self.output_path), data)
+            self.log.info("Wrote %s bytes to %s", len(data), self.output_path)
             ids["written"] = {
-                "path": path,
+                "path": str(self.output_path),
                 "size": len(data),
                 "content_type": outcome.content_type or CONTENT_TYPES[self.format],
                 "job_id": ids["job_id"],

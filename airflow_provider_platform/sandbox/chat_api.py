@@ -19,6 +19,7 @@ from airflow_provider_platform.sandbox.chat_stream import open_stream
 from airflow_provider_platform.sandbox.chat_threads import Threads
 from airflow_provider_platform.sandbox.exchange import exchange_of
 from airflow_provider_platform.sandbox.journal import AbortEntry
+from airflow_provider_platform.sandbox.management.resource import VERBS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,14 +34,16 @@ ACCOUNT, AGENT = "acme", "1"
 def routes() -> list[Route]:
     base = "/api/v1/public/{account}/agents/{agent}/chat"
     return [
-        Route(f"{base}/stream-chat-state", _checked(_stream), methods=["POST"]),
-        Route(f"{base}/abort", _checked(_abort), methods=["POST"]),
+        Route(f"{base}/stream-chat-state", _checked(_stream), methods=list(VERBS)),
+        Route(f"{base}/abort", _checked(_abort), methods=list(VERBS)),
     ]
 
 
 def _checked(handle: Callable[[World, Request, bytes], Response]) -> Callable[[Request], object]:
     async def endpoint(request: Request) -> Response:
         exchange = exchange_of(request.scope)
+        if request.method != "POST":
+            raise ApiError(405, f"Cannot {request.method} {request.url.path}")
         if (request.path_params["account"], request.path_params["agent"]) != (ACCOUNT, AGENT):
             raise ApiError(404, "Agent not found")
         return handle(exchange.world, request, exchange.body)

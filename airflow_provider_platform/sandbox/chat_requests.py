@@ -71,7 +71,7 @@ class AbortRequest:
 def read_stream_request(world: World, headers: Mapping[str, str], body: bytes) -> StreamRequest:
     """Check credentials, then the body; raises ``JsonRpcError`` and ``ApiError`` (400)."""
     claims = _authenticate(world, headers)
-    document = _document(body)
+    document = _document(headers, body)
     messages = shapes.structure(_STREAM)(document, "")
     if claims is None:
         messages += _session_messages(document.get("sessionSettings"), required=True)
@@ -94,7 +94,7 @@ def read_stream_request(world: World, headers: Mapping[str, str], body: bytes) -
 def read_abort_request(world: World, headers: Mapping[str, str], body: bytes) -> AbortRequest:
     """As ``read_stream_request``, for the abort operation."""
     claims = _authenticate(world, headers)
-    document = _document(body)
+    document = _document(headers, body)
     messages = shapes.structure(_ABORT, required=("chatId",))(document, "")
     settings = document.get("sessionSettings")
     if claims is None and "sessionSettings" in document:
@@ -122,7 +122,7 @@ def _authenticate(world: World, headers: Mapping[str, str]) -> dict[str, Any] | 
     if not world.settings.service_tokens:
         raise JsonRpcError("Unauthorized: service tokens are switched off for this deployment")
     try:
-        claims = verify(token, world.credentials.api_secret)
+        claims = verify(token, world.credentials.api_secret, world.clock.now())
     except ValueError as error:
         raise JsonRpcError(f"Unauthorized: invalid service token: {error}") from None
     scope = claims.get("scope")
@@ -145,7 +145,10 @@ def _identity(claims: dict[str, Any] | None, settings: Any) -> str | None:
     return None
 
 
-def _document(body: bytes) -> dict[str, Any]:
+def _document(headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise ApiError(415, "Content-Type must be application/json")
     try:
         document = json.loads(body)
     except ValueError:

@@ -54,7 +54,8 @@ async def _cubesql(request: Request) -> Response:
     world, deployment = exchange.world, request.path_params["deployment"]
     try:
         # The token stands alone in the header: this API knows no scheme.
-        claims = verify(request.headers.get("authorization", ""), world.credentials.api_secret)
+        secret, now = world.credentials.api_secret, world.clock.now()
+        claims = verify(request.headers.get("authorization", ""), secret, now)
     except ValueError as error:
         return _error(403, f"Invalid token: {error}")
     if deployment not in DEPLOYMENTS or claims.get("deploymentId", deployment) != deployment:

@@ -252,5 +252,5 @@ def fault_answer(armed: Armed) -> Response:
     if fault.body == "html":
         page = web_page()
         return Response(page.body, status, {**headers, "content-type": "text/html"})
-    error = ApiError(status, fault.message).response()
+    error = ApiError(status, fault.message, fault.code).response()
     return Response(error.body, status, {**headers, "content-type": "application/json"})

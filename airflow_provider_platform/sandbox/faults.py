@@ -45,7 +45,7 @@ RUN_KINDS = frozenset(
 """Kinds that change what a chat run produces, for everyone who reads it."""
 
 _PARAMETERS = {
-    "status": {"status", "retry_after", "retry_after_form", "body", "processed", "message"},
+    "status": {"status", "retry_after", "retry_after_form", "body", "processed", "message", "code"},
     "redirect": {"status", "location"},
     "jsonrpc": {"message"},
     "cut": {"after", "bytes", "inside_character", "reset"},
@@ -88,6 +88,8 @@ class Fault(Match):
     processed: bool = False
     """status: whether the request took effect before it was answered so."""
     location: str = "https://elsewhere.example.com/login"
+    code: str | None = None
+    """status: the machine-readable reason in the answer."""
     message: str = "Internal error of the sandbox, as asked for"
     form: Literal["line", "jsonrpc"] = "line"
     """error: ``{"error": ...}`` or a JSON-RPC error object."""

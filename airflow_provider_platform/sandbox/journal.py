@@ -103,8 +103,8 @@ class SyncEntry:
 class ChangeEntry:
     """One change that a management operation made, with the names of the fields it was given.
 
-    ``action``: created, updated, deleted, moved, published, added (recipients, members), removed,
-    redeemed or revoked.
+    ``action``: created, updated, deleted, moved, published; added and removed (recipients and
+    members); placed, unplaced and refreshed (reports); redeemed and revoked (embed sessions).
     """
 
     at: float

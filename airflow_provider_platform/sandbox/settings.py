@@ -80,6 +80,8 @@ class Settings:
     """Ids of reports that the management token may not read."""
     workbook_limit: int = 1000
     """Workbooks a deployment may hold."""
+    embed_user_limit: int = 10_000
+    """Embed users the account may hold."""
 
     export_pace: float = 0.0
     """Time a dashboard export is pending, and again the time it is processing."""
@@ -98,8 +100,10 @@ class Settings:
     """What is sent under 200 where the contract declares no answer."""
     deleted_answer: Literal["204", "200"] = "204"
     """Status of deletions that are declared with both."""
-    lists: Literal["cursor", "legacy"] = "cursor"
-    """``legacy``: lists answer ``data`` and ``count`` only and know no cursor."""
+    lists: Literal["cursor", "legacy", "unpaged", "repeating"] = "cursor"
+    """``legacy``: lists answer ``data`` and ``count`` only and know no cursor; ``unpaged``:
+    everything at once, with ``pageInfo`` null; ``repeating``: every page is the first one and
+    promises another."""
     page_size: int = 50
     """Items per page where a request names no ``first``."""
     data_chunk_rows: int = 500

@@ -34,7 +34,13 @@ CASES: list[tuple[str, dict[str, Any], Any, str, str]] = [
     ("no token", {"password": None}, sync, "AirflowFailException", "password"),
     ("http", {"host": "http://acme.example.com"}, sync, "AirflowFailException", "https"),
     ("mask", {"chat_api_key": "***"}, ask, "AirflowFailException", r"chat_api_key.*\*\*\*"),
-    ("no chat side", {"chat_url": None, "chat_api_key": None}, ask, "AirflowFailException", "chat_url"),
+    (
+        "no chat side",
+        {"chat_url": None, "chat_api_key": None},
+        ask,
+        "AirflowFailException",
+        "chat_url",
+    ),
     ("no credential", {"chat_api_key": None}, ask, "AirflowFailException", "chat_api_key"),
     ("two credentials", {"chat_service_token": "a.b.c"}, ask, "AirflowFailException", "both"),
     ("wrong key", {"chat_api_key": "wrong"}, ask, "AirflowFailException", "premium"),
@@ -48,7 +54,13 @@ CASES: list[tuple[str, dict[str, Any], Any, str, str]] = [
         "externalId.*lowercase",
     ),
     ("deployment", {"deployment_id": "seven"}, sync, "AirflowFailException", "deployment_id"),
-    ("other deployment", {"deployment_id": 99}, connect, "AirflowFailException", "404.*|deployment 99"),
+    (
+        "other deployment",
+        {"deployment_id": 99},
+        connect,
+        "AirflowFailException",
+        "404.*|deployment 99",
+    ),
 ]
 
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
-PIPELINE = Path(__file__).parents[2] / "example_dags" / "nightly_pipeline.py"
+EXAMPLES = Path(__file__).parents[2] / "example_dags"
+PIPELINE = EXAMPLES / "nightly_pipeline.py"
 
 # Ids, times and usage differ from run to run, by right.
 _DIFFERS = {"chat_id", "message_id", "sync_job_id", "workflow_id", "syncJobId", "uuid", "usage"}
@@ -92,3 +93,25 @@ def test_a_task_that_reads_the_result_twice_gets_plain_json(
     for task in run.tasks:
         json.dumps(task.xcoms)
     assert re.search(r"Top 5", run.xcom("ask_agent", "answer"))
+
+
+@pytest.mark.parametrize("name", ["notifications", "reports_and_workbooks"])
+def test_the_other_examples_run(
+    platform_sandbox: Sandbox, run_dag: RunDag, name: str
+) -> None:
+    run = run_dag(EXAMPLES / f"{name}.py")
+    assert set(run.states.values()) == {"success"}, [task.error for task in run.tasks]
+
+
+def test_running_the_notifications_example_twice_leaves_one_schedule(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    first, second = (run_dag(EXAMPLES / "notifications.py") for _ in range(2))
+    made = [run.xcom("create_weekly_mail")["id"] for run in (first, second)]
+    assert made[0] == made[1]
+    assert len(second.xcom("who_gets_the_dashboard")) == 1
+
+
+def test_every_example_is_tested() -> None:
+    names = {file.stem for file in EXAMPLES.glob("*.py")}
+    assert names == {"nightly_pipeline", "notifications", "reports_and_workbooks"}

@@ -161,3 +161,18 @@ class TestUserOAuthToken:
             timeout=0.2,
         )
         assert task.error.startswith("AirflowSensorTimeout")
+
+
+def test_a_sensor_that_is_rescheduled(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(dbt_pace=0.02)
+    sync_job_id = start_sync(branch_name="nightly")
+    with DAG(dag_id="rescheduled") as dag:
+        PlatformDbtSyncSensor(
+            task_id="sense",
+            sync_job_id=sync_job_id,
+            mode="reschedule",
+            poke_interval=0.1,
+            timeout=30,
+            deferrable=False,
+        )
+    assert run_dag(dag).xcom("sense")["status"] == "COMPLETED"

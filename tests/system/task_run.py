@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -33,9 +34,7 @@ class TaskRun:
 
     def mapped(self, map_index: int) -> TaskRun:
         """Another instance of the same mapped task."""
-        return TaskRun(
-            self.api, self.processes, self.dag_id, self.run_id, self.task_id, map_index
-        )
+        return TaskRun(self.api, self.processes, self.dag_id, self.run_id, self.task_id, map_index)
 
     def now(self) -> dict[str, Any]:
         """The instance as the API shows it."""
@@ -93,6 +92,15 @@ class TaskRun:
 
         self.until(there, f"the record {wanted}")
 
+    def wait_trigger(self, try_number: int = 1) -> None:
+        """Wait until the triggerer runs the trigger of a deferred try."""
+        self.until(
+            lambda _: (
+                re.search(r"trigger \S+ \(ID \d+\) starting", self.log(try_number)) is not None
+            ),
+            "the start of its trigger",
+        )
+
     def kill(self) -> None:
         """Kill -9 the process that runs the task's code now; wait until it is gone."""
         process = self.processes.of_task(self.now())
@@ -138,9 +146,7 @@ class TaskRun:
 
     def log(self, try_number: int) -> str:
         try:
-            return self.api.log(
-                self.dag_id, self.run_id, self.task_id, self.map_index, try_number
-            )
+            return self.api.log(self.dag_id, self.run_id, self.task_id, self.map_index, try_number)
         except RuntimeError as error:
             return str(error)
 

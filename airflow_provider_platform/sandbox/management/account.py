@@ -1,4 +1,4 @@
-"""Account-level resources: the app configuration and the OAuth tokens of users."""
+"""The account's configuration of the app: theme, creator mode, embedding, spreadsheets."""
 
 from __future__ import annotations
 
@@ -8,57 +8,67 @@ from airflow_provider_platform.sandbox.management.resource import Call, Resource
 
 resource = Resource()
 
+
+def _scheme(background: str, foreground: str) -> dict[str, Any]:
+    return {
+        "accentColor": "#4060b0",
+        "backgroundColor": background,
+        "foregroundColor": foreground,
+        "contrast": 60,
+        "logoUrl": "https://acme.example.com/logo.svg",
+    }
+
+
 _CONFIG: dict[str, Any] = {
-    "appTheme": None,
+    "appTheme": {
+        "palette": {
+            "accent": {"color": "#4060b0", "hue": 225, "saturation": 47},
+            "surfaceMode": "tinted",
+            "contrastLevel": 60,
+            "pastel": False,
+        },
+        "logoUrl": "https://acme.example.com/logo.svg",
+        "light": _scheme("#ffffff", "#101418"),
+        "dark": _scheme("#101418", "#ffffff"),
+        "typography": {
+            "fonts": [
+                {
+                    "id": "inter",
+                    "url": "https://acme.example.com/inter.woff2",
+                    "format": "woff2",
+                    "family": "Inter",
+                }
+            ],
+            "body": {"fontRef": "inter", "fontWeight": 400},
+            "heading": {"fontRef": "inter", "fontWeight": 600},
+        },
+    },
     "applyThemeGlobally": False,
     "creatorMode": {
         "showGeneratedSql": True,
         "showSemanticSql": False,
+        "showWorkspaceTitle": True,
+        "workspaceTitle": "Reports",
         "localizedTitles": [{"locale": "de", "value": "Auswertungen"}],
     },
-    "embedding": {"locale": "en-US"},
+    "embedding": {
+        "locale": "en-US",
+        "timezone": "Europe/Berlin",
+        "allowAi": True,
+        "showAiWidgets": True,
+        "showDashboardChat": True,
+        "showWorkbookChat": False,
+        "enableDashboardComments": False,
+    },
     "restrictDataDownload": False,
     "sheetsAgentChatEnabled": True,
+    "sheetsUi": {"showAppliedFilters": True},
+    "timezoneSettings": {"enabled": True, "allowUserOverride": True, "timezone": "Europe/Berlin"},
+    "dashboardAppsEnabled": False,
+    "aiPaywalled": False,
 }
 
 
-class UserOAuthTokens:
-    """The tokens that users have granted; the second one needs a new consent."""
-
-    def __init__(self) -> None:
-        self.items: list[dict[str, Any]] = [
-            {
-                "id": 1,
-                "userId": 7,
-                "integrationId": 3,
-                "status": "active",
-                "createdAt": "2026-05-04",
-                "updatedAt": "2026-07-19T06:00:00.000Z",
-                "accessTokenExpiresAt": "2026-12-01T00:00:00.000Z",
-                "refreshTokenExpiresAt": None,
-            },
-            {
-                "id": 2,
-                "userId": 8,
-                "integrationId": 3,
-                "status": "expired",
-                "createdAt": "2026-04-01T08:15:00.000Z",
-                "updatedAt": "2026-06-30T08:15:00.000Z",
-                "accessTokenExpiresAt": "2026-06-30T08:15:00.000Z",
-                "refreshTokenExpiresAt": "2026-06-30",
-                "lastError": {"code": "invalid_grant", "attempts": 3},
-            },
-        ]
-
-
-resource.collections["user-oauth-tokens"] = lambda world: world.store(UserOAuthTokens).items
-
-
-@resource.operation("GET", "/api/v1/app-config")
+@resource.operation("GET", "/api/v1/app-config", needs=None)
 def get_app_config(_call: Call) -> Any:
     return _CONFIG
-
-
-@resource.operation("GET", "/api/v1/user-oauth-tokens")
-def list_user_oauth_tokens(call: Call) -> Any:
-    return call.store(UserOAuthTokens).items

@@ -7,12 +7,12 @@ import re
 import time
 import uuid
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.sandbox import shapes
 from airflow_provider_platform.sandbox.answers import ApiError, web_page
 from airflow_provider_platform.sandbox.branches import Branches
+from airflow_provider_platform.sandbox.clock import iso
 from airflow_provider_platform.sandbox.journal import SyncEntry
 from airflow_provider_platform.sandbox.management import paging
 from airflow_provider_platform.sandbox.management.resource import Call, Diverted, Resource
@@ -35,6 +35,8 @@ STAGES = (
 )
 _RUN_STATES = ("RUNNING", "COMPLETED", "FAILED", "CANCELLED", "UNKNOWN")
 _TRIGGERS = ("manual", "api", "webhook", "agent", "unknown")
+_FILES_LIFETIME = 3600
+"""Seconds for which generated files are kept."""
 _MODELS = ("orders", "customers", "products")
 _PATH = "/api/v1/deployments/{deploymentId}/dbt-sync"
 _BRANCH = r"(?![/.-])(?!.*(?:\.\.|//|@\{))[^\s~^:?*\[\\\x00-\x1f]{1,200}(?<![/.])"
@@ -76,7 +78,7 @@ class Sync:
         self.log(error or f"Sync {outcome.lower()}", "error" if error else "info")
 
     def log(self, message: str, level: str = "info") -> None:
-        line = {"timestamp": _iso(time.time()), "level": level, "stream": "system"}
+        line = {"timestamp": iso(time.time()), "level": level, "stream": "system"}
         self.logs.append({**line, "message": message, "phase": self.status, "durationMs": None})
 
     @property
@@ -105,7 +107,7 @@ def _after_start(world: World) -> None:
         return
     answer = world.settings.start_only_answer
     if answer == "html":
-        raise Diverted(web_page())
+        raise Diverted(lambda _path: web_page())
     raise ApiError(int(answer), "This tenant has no such operation")
 
 
@@ -217,7 +219,7 @@ def get_dbt_sync(call: Call) -> Any:
             "percentComplete": _percent(sync),
             "message": sync.logs[-1]["message"] if sync.logs else None,
         },
-        "updatedAt": _iso(sync.updated_at or sync.started_at),
+        "updatedAt": iso(sync.updated_at or sync.started_at),
     }
     if sync.status == "FAILED":
         answer["error"] = sync.error or "the sync failed"
@@ -251,7 +253,7 @@ def get_dbt_sync_result(call: Call) -> Any:
         "generatedFiles": [{"path": _file(model)} for model in _MODELS],
         "manifestStats": {"models": len(_MODELS), "sources": 2, "macros": 5},
         "cubeCount": len(_MODELS),
-        "completedAt": _iso(sync.ended_at or sync.started_at),
+        "completedAt": iso(sync.ended_at or sync.started_at),
         "durationMs": sync.duration_ms or 0,
     }
 
@@ -271,7 +273,9 @@ def get_dbt_sync_logs(call: Call) -> Any:
 )
 def get_dbt_sync_generated_files(call: Call) -> Any:
     sync = call.store(Syncs).get(call)
-    if sync.output != "files" or sync.outcome != "COMPLETED":
+    expires_at = (sync.ended_at or 0) + _FILES_LIFETIME
+    kept = sync.output == "files" and sync.outcome == "COMPLETED"
+    if not kept or call.world.clock.now() >= expires_at:
         raise ApiError(404, f"dbt sync {sync.sync_job_id} keeps no generated files")
     return paging.page(
         call,
@@ -289,8 +293,8 @@ def _history_entry(sync: Sync) -> dict[str, Any]:
         "trigger": "api",
         "source": sync.source,
         "branchName": sync.branch,
-        "startedAt": _iso(sync.started_at),
-        "completedAt": None if sync.ended_at is None else _iso(sync.ended_at),
+        "startedAt": iso(sync.started_at),
+        "completedAt": None if sync.ended_at is None else iso(sync.ended_at),
         "durationMs": sync.duration_ms,
         "errorMessage": (sync.error or "the sync failed") if failed else None,
         "failedPhase": "dbt-compile" if failed else None,
@@ -312,8 +316,3 @@ def _percent(sync: Sync) -> int:
 
 def _file(model: str) -> str:
     return f"model/cubes/{model}.yml"
-
-
-def _iso(at: float) -> str:
-    stamp = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
-    return stamp.replace("+00:00", "Z")

@@ -17,7 +17,7 @@ from airflow_provider_platform.sandbox.credentials import matches
 from airflow_provider_platform.sandbox.exchange import exchange_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from starlette.requests import Request
 
@@ -105,7 +105,7 @@ class Resource:
     """The operations of one resource. ``available`` may raise or divert where a tenant lacks it."""
 
     def __init__(self) -> None:
-        self._paths: dict[str, dict[str, Operation]] = {}
+        self.operations: list[Operation] = []
         self.collections: dict[str, Callable[[World], list[dict[str, Any]]]] = {}
         """Items that tests can change through the control API, by the resource's name."""
 
@@ -126,37 +126,41 @@ class Resource:
         """
 
         def declare(handler: Handler) -> Handler:
-            self._paths.setdefault(path, {})[verb] = Operation(
-                verb, path, handler, needs, query or {}, body, available, anonymous
+            self.operations.append(
+                Operation(verb, path, handler, needs, query or {}, body, available, anonymous)
             )
             return handler
 
         return declare
 
-    def operations(self) -> Iterator[Operation]:
-        for operations in self._paths.values():
-            yield from operations.values()
 
-    def routes(self) -> list[Route]:
-        return [self._route(path, operations) for path, operations in self._paths.items()]
+def routes(resources: Iterable[Resource]) -> list[Route]:
+    """One route for each path; a fixed segment comes before a parameter in its place."""
+    paths: dict[str, dict[str, Operation]] = {}
+    for resource in resources:
+        for operation in resource.operations:
+            paths.setdefault(operation.path, {})[operation.verb] = operation
+    order = sorted(paths, key=lambda path: [part.startswith("{") for part in path.split("/")])
+    return [_route(path, paths[path]) for path in order]
 
-    def _route(self, path: str, operations: dict[str, Operation]) -> Route:
-        async def endpoint(request: Request) -> Response:
-            exchange = exchange_of(request.scope)
-            operation = operations.get(request.method)
-            if operation is None:
-                raise ApiError(405, f"Cannot {request.method} {request.url.path}")
-            return perform(exchange.world, operation, request, exchange.body)
 
-        return Route(path.replace(":text}", "}"), endpoint, methods=list(VERBS))
+def _route(path: str, operations: dict[str, Operation]) -> Route:
+    async def endpoint(request: Request) -> Response:
+        exchange = exchange_of(request.scope)
+        operation = operations.get(request.method)
+        if operation is None:
+            raise ApiError(405, f"Cannot {request.method} {request.url.path}")
+        return perform(exchange.world, operation, request, exchange.body)
+
+    return Route(path.replace(":text}", "}"), endpoint, methods=list(VERBS))
 
 
 class Diverted(Exception):
-    """The operation does not exist on this tenant; carries the answer it gives instead."""
+    """The operation does not exist on this tenant; makes its answer from the request's path."""
 
-    def __init__(self, response: Response) -> None:
+    def __init__(self, answer: Callable[[str], Response]) -> None:
         super().__init__("not available")
-        self.response = response
+        self.answer = answer
 
 
 def perform(world: World, operation: Operation, request: Request, body: bytes) -> Response:
@@ -164,7 +168,7 @@ def perform(world: World, operation: Operation, request: Request, body: bytes) -
     try:
         operation.available(world)
     except Diverted as diverted:
-        return diverted.response
+        return diverted.answer(request.url.path)
     if not operation.anonymous:
         _authenticate(world, request)
     path = _path_values(request.path_params, operation.text_ids)

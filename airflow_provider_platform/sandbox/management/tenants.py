@@ -82,6 +82,16 @@ class EmbedTenants(Items):
         self.members[group["id"]] = []
         return group
 
+    def put_in_groups(self, user: Item, groups: list[Item]) -> None:
+        """Make ``groups`` the groups of their tenant that the user is in."""
+        wanted = {group["id"] for group in groups}
+        for group in self.groups_of(user["embedTenantName"]):
+            members = self.members[group["id"]]
+            if user["id"] in members and group["id"] not in wanted:
+                members.remove(user["id"])
+            elif user["id"] not in members and group["id"] in wanted:
+                members.append(user["id"])
+
     def forget(self, name: str) -> None:
         """Delete the tenant with all its users and groups."""
         for user in self.users_of(name):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.sandbox import shapes
 from airflow_provider_platform.sandbox.answers import ApiError
 from airflow_provider_platform.sandbox.management import dashboard_shapes, workbooks
 from airflow_provider_platform.sandbox.management.dashboards import Dashboards
+from airflow_provider_platform.sandbox.management.files import canonical_file
 from airflow_provider_platform.sandbox.management.resource import Call, Resource
 from airflow_provider_platform.sandbox.management.workbooks import Workbooks
 
@@ -114,12 +113,6 @@ def update_published_dashboard_ai_widget_thread(call: Call) -> Any:
     }
     call.record("updated", "ai-widget-threads", dashboard["id"])
     return dashboard
-
-
-def canonical_file(document: Any) -> dict[str, str]:
-    """A definition as text that is the same for the same content, with its SHA-256."""
-    content = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
-    return {"content": content, "hash": hashlib.sha256(content.encode()).hexdigest()}
 
 
 def _ai_widget(dashboard: Item, widget_id: str) -> dict[str, Any]:

@@ -1,0 +1,201 @@
+"""The workspace: folders, workbooks and reports in one list; moving and deleting across them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.sandbox import shapes
+from airflow_provider_platform.sandbox.answers import ApiError
+from airflow_provider_platform.sandbox.management import folders, paging, reports, workbooks
+from airflow_provider_platform.sandbox.management.folders import DEPTH, Folders
+from airflow_provider_platform.sandbox.management.reports import Reports
+from airflow_provider_platform.sandbox.management.resource import Call, Resource
+from airflow_provider_platform.sandbox.management.tenants import EmbedAccess
+from airflow_provider_platform.sandbox.management.workbooks import Workbooks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.responses import Response
+
+    from airflow_provider_platform.sandbox.management.items import Item, Items
+
+resource = Resource()
+
+_PATH = "/api/v1/deployments/{deploymentId}"
+_KINDS: dict[str, tuple[type[Items], Callable[[Call, Item], Item]]] = {
+    "FOLDER": (Folders, folders.shown),
+    "WORKBOOK": (Workbooks, workbooks.shown),
+    "REPORT": (Reports, reports.shown),
+}
+_ORDERS = {
+    "updated_at": "updatedAt",
+    "created_at": "createdAt",
+    "name": "name",
+    "viewer_last_viewed_at": "lastViewedAt",
+}
+_QUERY: shapes.Shape = {
+    **paging.PARAMETERS,
+    "folderId": shapes.integer(),
+    "types": shapes.array(shapes.string(one_of=tuple(_KINDS))),
+    "orderByField": shapes.string(one_of=tuple(_ORDERS)),
+    "orderByDirection": shapes.string(one_of=("ASC", "DESC")),
+    "search": shapes.string(),
+}
+_REFERENCE = shapes.structure(
+    {"type": shapes.string(one_of=tuple(_KINDS)), "id": shapes.integer()}, required=("type", "id")
+)
+_REFERENCES = shapes.array(_REFERENCE, minimum=1, maximum=100)
+
+
+@resource.operation("GET", f"{_PATH}/workspace", needs="FolderRead", query=_QUERY)
+def list_workspace(call: Call) -> Any:
+    """One level, folders first; a search goes through all levels."""
+    found = [
+        (kind, item)
+        for kind in call.query.get("types", _KINDS)
+        for item in _all(call, kind)
+        if "search" in call.query or _parent(kind, item) == call.query.get("folderId")
+    ]
+    return _listed(call, found)
+
+
+@resource.operation("GET", f"{_PATH}/shared-workspace", needs="FolderRead", query=_QUERY)
+def list_shared_workspace(call: Call) -> Any:
+    """What is shared with embed users: workbooks, whatever their folder unless one is named."""
+    access = call.store(EmbedAccess)
+    found = [
+        ("WORKBOOK", item)
+        for item in _all(call, "WORKBOOK")
+        if "WORKBOOK" in call.query.get("types", _KINDS)
+        and access.of(item["id"])
+        and call.query.get("folderId", item["folderId"]) == item["folderId"]
+    ]
+    return _listed(call, found)
+
+
+@resource.operation(
+    "POST",
+    f"{_PATH}/workspace/move",
+    needs="FolderEdit",
+    body=shapes.structure(
+        {
+            "type": shapes.string(one_of=tuple(_KINDS)),
+            "id": shapes.integer(),
+            "folderId": shapes.nullable(shapes.integer()),
+        },
+        required=("type", "id"),
+    ),
+)
+def move_workspace_object(call: Call) -> Any:
+    """Into a folder, or to the root without one; gives the moved item."""
+    return _move(call, call.body["type"], call.body["id"])
+
+
+@resource.operation(
+    "POST",
+    f"{_PATH}/workspace/bulk-move",
+    needs="FolderEdit",
+    body=shapes.structure(
+        {"items": _REFERENCES, "folderId": shapes.nullable(shapes.integer())}, required=("items",)
+    ),
+)
+def bulk_move_workspace_objects(call: Call) -> Any:
+    """What can be moved is; what cannot is named with the reason."""
+    moved, failed = _each(call, _move)
+    return {"moved": moved, "failed": failed}
+
+
+@resource.operation(
+    "POST",
+    f"{_PATH}/workspace/bulk-delete",
+    needs="FolderManage",
+    body=shapes.structure({"items": _REFERENCES}, required=("items",)),
+)
+def bulk_delete_workspace_objects(call: Call) -> Any:
+    deleted, failed = _each(call, _delete)
+    return {"deleted": deleted, "failed": failed}
+
+
+@resource.operation("DELETE", f"{folders.PATH}/{{folderId}}", needs="FolderManage")
+def delete_folder(call: Call) -> Response:
+    """Workbooks and reports in it go to the root; a folder with folders in it is not deleted."""
+    _delete(call, "FOLDER", call.path["folderId"])
+    return call.deleted()
+
+
+def _all(call: Call, kind: str) -> list[Item]:
+    store = call.store(_KINDS[kind][0])
+    return store.readable(call) if isinstance(store, Reports) else store.of(call.deployment)
+
+
+def _known(call: Call, kind: str, item_id: int) -> Item:
+    return call.store(_KINDS[kind][0]).known(call, item_id)
+
+
+def _parent(kind: str, item: Item) -> int | None:
+    parent: int | None = item["parentId" if kind == "FOLDER" else "folderId"]
+    return parent
+
+
+def _listed(call: Call, found: list[tuple[str, Item]]) -> dict[str, Any]:
+    call.store(Folders).check_target(call, call.query.get("folderId"))
+    text = str(call.query.get("search", "")).lower()
+    found = [one for one in found if text in one[1]["name"].lower()]
+    field = _ORDERS[call.query.get("orderByField", "updated_at")]
+    backwards = call.query.get("orderByDirection", "ASC") == "DESC"
+    found.sort(key=lambda one: str(one[1].get(field, "")), reverse=backwards)
+    found.sort(key=lambda one: one[0] != "FOLDER")
+    return paging.page(call, [_KINDS[kind][1](call, item) for kind, item in found])
+
+
+def _each(call: Call, act: Callable[[Call, str, int], Item]) -> tuple[list[Item], list[Item]]:
+    done, failed = [], []
+    for reference in call.body["items"]:
+        try:
+            done.append(act(call, reference["type"], reference["id"]))
+        except ApiError as error:
+            message = "; ".join(error.message) if isinstance(error.message, list) else error.message
+            failed.append({**reference, "error": {"status": error.status, "message": message}})
+    return done, failed
+
+
+def _move(call: Call, kind: str, item_id: int) -> Item:
+    store = call.store(Folders)
+    item, target = _known(call, kind, item_id), call.body.get("folderId")
+    store.check_target(call, target)
+    if kind == "FOLDER":
+        way = store.ancestors(target)
+        if item in way:
+            raise ApiError(400, ["a folder cannot be moved into itself"])
+        if len(way) + store.height(item) > DEPTH:
+            raise ApiError(400, [f"folders can be nested {DEPTH} levels deep"])
+        item["parentId"] = target
+    else:
+        item["folderId"] = target
+    item["updatedAt"] = call.world.clock.stamp()
+    call.record("moved", f"{kind.lower()}s", item_id)
+    return _KINDS[kind][1](call, item)
+
+
+def _delete(call: Call, kind: str, item_id: int) -> Item:
+    item = _known(call, kind, item_id)
+    if kind == "WORKBOOK":
+        workbooks.delete(call, item)
+    elif kind == "REPORT":
+        reports.delete(call, item)
+    else:
+        _delete_folder(call, item)
+    return {"type": kind, "id": item_id}
+
+
+def _delete_folder(call: Call, folder: Item) -> None:
+    store = call.store(Folders)
+    if store.children(folder["id"]):
+        raise ApiError(400, [f"folder {folder['id']} still has folders in it"])
+    for kind in ("WORKBOOK", "REPORT"):
+        for item in call.store(_KINDS[kind][0]).of(call.deployment):
+            if item["folderId"] == folder["id"]:
+                item["folderId"] = None
+    store.delete(folder)
+    call.record("deleted", "folders", folder["id"])

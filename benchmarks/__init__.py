@@ -1,0 +1,1 @@
+"""Measurements; nothing here passes or fails. `make bench` runs them all."""

@@ -1,0 +1,16 @@
+"""Runs the benchmarks: `python -m benchmarks [name ...]`."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks import import_cost, waiting_chats
+
+BENCHMARKS = {"import_cost": import_cost.main, "waiting_chats": waiting_chats.main}
+
+for name in sys.argv[1:] or BENCHMARKS:
+    if name not in BENCHMARKS:
+        sys.exit(f"no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
+    print(f"{name}\n{'-' * len(name)}")
+    BENCHMARKS[name]()
+    print()

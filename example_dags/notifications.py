@@ -1,0 +1,62 @@
+"""A weekly dashboard by mail: the schedule is made once, however often this DAG runs.
+
+Notifications need an administrator's token in the connection `platform_default`.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, Param
+
+from airflow_provider_platform.operators.notifications import (
+    PlatformCreateNotificationOperator,
+    PlatformListNotificationsOperator,
+    PlatformNotificationRecipientsOperator,
+)
+from airflow_provider_platform.sensors.notifications import PlatformNotificationSensor
+
+with DAG(
+    dag_id="notifications",
+    description="A weekly dashboard, its recipients, and who gets what",
+    schedule=None,
+    catchup=False,
+    tags=["analytics platform"],
+    params={
+        "dashboard_id": Param(501, type="integer"),
+        "email": Param("analyst@acme.example.com", type="string"),
+    },
+    default_args={"retries": 2},
+) as dag:
+    # A schedule with the same dashboard, time and format is taken as it is: no second one is made.
+    create = PlatformCreateNotificationOperator(
+        task_id="create_weekly_mail",
+        dashboard_id="{{ params.dashboard_id }}",
+        schedule_type="WEEKLY",
+        day_of_week=1,
+        hour=7,
+        minute=30,
+        timezone="Europe/Berlin",
+        notification_format="pdf",
+        if_exists="skip",
+    )
+
+    recipients = PlatformNotificationRecipientsOperator(
+        task_id="add_recipients",
+        notification_id="{{ ti.xcom_pull(task_ids='create_weekly_mail')['id'] }}",
+        add=[{"type": "USER", "email": "{{ params.email }}"}],
+    )
+
+    enabled = PlatformNotificationSensor(
+        task_id="is_enabled",
+        notification_id="{{ ti.xcom_pull(task_ids='create_weekly_mail')['id'] }}",
+        is_enabled=True,
+        poke_interval=5,
+        timeout=60,
+    )
+
+    listed = PlatformListNotificationsOperator(
+        task_id="who_gets_the_dashboard",
+        dashboard_id="{{ params.dashboard_id }}",
+        max_items=50,
+    )
+
+    create >> recipients >> enabled >> listed

@@ -1,0 +1,76 @@
+"""Reports and workbooks: wait for a report, clone a workbook, publish it, attach an AI thread."""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, Param
+
+from airflow_provider_platform.operators.api import PlatformApiOperator
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
+from airflow_provider_platform.operators.workbooks import (
+    PlatformAttachAiWidgetThreadOperator,
+    PlatformDuplicateWorkbookOperator,
+    PlatformPublishWorkbookOperator,
+    PlatformUpdateWorkbookOperator,
+)
+from airflow_provider_platform.sensors.reports import PlatformReportSensor
+
+with DAG(
+    dag_id="reports_and_workbooks",
+    description="A report in a spreadsheet, and a workbook of this month's own",
+    schedule=None,
+    catchup=False,
+    tags=["analytics platform"],
+    params={
+        "report": Param("Revenue by country", type="string"),
+        "workbook_id": Param(301, type="integer"),
+    },
+    default_args={"retries": 2},
+) as dag:
+    wait = PlatformReportSensor(
+        task_id="wait_for_report", name="{{ params.report }}", poke_interval=5, timeout=300
+    )
+
+    connect = PlatformConnectReportOperator(
+        task_id="connect_report",
+        report_id="{{ ti.xcom_pull(task_ids='wait_for_report')['id'] }}",
+        external_workbook_id="monthly-sheet",
+        result_location="Revenue!A1",
+        end_result_cell="C20",
+    )
+
+    # Cloned once: a retry takes the clone that an earlier try has made.
+    clone = PlatformDuplicateWorkbookOperator(
+        task_id="clone_workbook", workbook_id="{{ params.workbook_id }}"
+    )
+
+    rename = PlatformUpdateWorkbookOperator(
+        task_id="rename_clone",
+        workbook_id="{{ ti.xcom_pull(task_ids='clone_workbook')['id'] }}",
+        name="Revenue, {{ dag_run.run_after | ds }}",
+    )
+
+    publish = PlatformPublishWorkbookOperator(
+        task_id="publish_clone",
+        workbook_id="{{ ti.xcom_pull(task_ids='clone_workbook')['id'] }}",
+    )
+
+    ask = PlatformChatOperator(task_id="ask_agent", prompt="top 5 products")
+
+    attach = PlatformAttachAiWidgetThreadOperator(
+        task_id="attach_thread",
+        workbook_id="{{ ti.xcom_pull(task_ids='clone_workbook')['id'] }}",
+        widget_id="ai-1",
+        thread_id=ask.output["chat_id"],
+    )
+
+    # Whatever has no operator of its own is a path below the management address.
+    workspace = PlatformApiOperator(
+        task_id="list_workspace",
+        method="GET",
+        path="/v1/deployments/1/workspace",
+        max_items=20,
+    )
+
+    wait >> connect
+    clone >> rename >> publish >> attach >> workspace

@@ -1,0 +1,91 @@
+"""Dashboard exports against the sandbox: both ways to wait give the same file, XCom and errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_platform.sandbox.demo.dag_runs import FinishedTask
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+WAYS = {"on the worker": False, "deferred": True}
+
+
+@pytest.fixture(params=WAYS.values(), ids=WAYS.keys())
+def export(
+    request: pytest.FixtureRequest, run_dag: RunDag, platform_sandbox: Sandbox, tmp_path: Path
+) -> Any:
+    """Export dashboard 501 in a DAG of its own; returns the finished task."""
+
+    def run(**arguments: Any) -> FinishedTask:
+        arguments = {
+            "output_path": str(tmp_path / "out" / "dashboard.pdf"),
+            "dashboard_id": 501,
+            "poll_interval": 0.05,
+            **arguments,
+        }
+        with DAG(dag_id="export") as dag:
+            PlatformExportDashboardOperator(
+                task_id="export", deferrable=request.param, retries=0, **arguments
+            )
+        return run_dag(dag).task("export")
+
+    return run
+
+
+def test_writes_the_file_and_tells_where(
+    export: Any, platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    platform_sandbox.control.set(export_pace=0.1)
+    task = export(layout="print")
+    assert task.error is None
+    path = tmp_path / "out" / "dashboard.pdf"
+    data = path.read_bytes()
+    found = task.xcoms["return_value"]
+    assert data.startswith(b"%PDF")
+    assert (found["path"], found["size"]) == (str(path), len(data))
+    assert found["content_type"] == "application/pdf"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_image_with_the_dashboards_settings(export: Any, tmp_path: Path) -> None:
+    path = tmp_path / "{{ dag.dag_id }}.png"
+    filters = [{"member": "orders.status", "operator": "equals", "value": ["{{ 'paid' }}"]}]
+    task = export(output_path=f"file://{path}", format="png", filters=filters)
+    assert task.error is None
+    assert (tmp_path / "export.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_failed_export_says_why(export: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(export_outcome="failed")
+    task = export()
+    assert task.error.startswith("DashboardExportFailedError")
+    assert "ran into its time limit" in task.error
+
+
+def test_an_export_that_is_gone_says_so(export: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(export_pace=0.2, export_lifetime=0.1)
+    task = export()
+    assert task.error.startswith("DashboardExportFailedError")
+    assert "does not know the export any more" in task.error
+
+
+def test_a_deadline_is_kept(export: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(export_pace=60)
+    task = export(timeout=0.5)
+    assert task.error.startswith("PlatformDeadlineError")
+
+
+def test_a_dashboard_that_does_not_allow_it(export: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.change("dashboards", 501, restrictDataDownload=True)
+    task = export()
+    assert task.error.startswith("AirflowFailException")
+    assert "does not allow data to be downloaded" in task.error

@@ -1,0 +1,100 @@
+"""Management operators in a DAG run: outputs of tasks as arguments, templates, plain JSON XComs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG, task
+
+from airflow_provider_platform.operators.api import PlatformApiOperator
+from airflow_provider_platform.operators.notifications import (
+    PlatformCreateNotificationOperator,
+    PlatformDeleteNotificationOperator,
+    PlatformListNotificationsOperator,
+    PlatformNotificationRecipientsOperator,
+    PlatformUpdateNotificationOperator,
+)
+from airflow_provider_platform.operators.workbooks import (
+    PlatformDuplicateWorkbookOperator,
+    PlatformPublishWorkbookOperator,
+    PlatformUpdateWorkbookOperator,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+
+def test_a_notification_from_its_creation_to_its_end(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    with DAG(dag_id="notifications", params={"hour": 7}) as dag:
+
+        @task
+        def recipients() -> list[dict[str, Any]]:
+            return [{"type": "USER", "email": "analyst@acme.example.com"}]
+
+        create = PlatformCreateNotificationOperator(
+            task_id="create",
+            dashboard_id="{{ 501 }}",
+            schedule_type="DAILY",
+            hour="{{ params.hour }}",
+            day_of_week="{{ '' }}",
+            timezone="Europe/Berlin",
+            filters=[{"member": "orders.status", "operator": "equals", "value": ["{{ 'paid' }}"]}],
+        )
+        add = PlatformNotificationRecipientsOperator(
+            task_id="add",
+            notification_id="{{ ti.xcom_pull('create')['id'] }}",
+            add=recipients(),  # type: ignore[arg-type]
+        )
+        update = PlatformUpdateNotificationOperator(
+            task_id="update",
+            notification_id="{{ ti.xcom_pull('create')['id'] }}",
+            is_enabled="{{ false }}",
+        )
+        listed = PlatformListNotificationsOperator(
+            task_id="list", recipient_email="{{ 'analyst@acme.example.com' }}"
+        )
+        delete = PlatformDeleteNotificationOperator(
+            task_id="delete", notification_id="{{ ti.xcom_pull('create')['id'] }}"
+        )
+        create >> add >> update >> listed >> delete
+    run = run_dag(dag)
+    assert run.state == "success"
+    created = run.xcom("create")
+    assert created["cronExpression"] == "0 7 * * *"
+    assert created["filters"][0]["value"] == ["paid"]
+    assert [recipient["type"] for recipient in run.xcom("add")] == ["USER"]
+    assert run.xcom("update")["isEnabled"] is False
+    assert [item["id"] for item in run.xcom("list")] == [created["id"]]
+    assert platform_sandbox.control.state().changed("notifications", "deleted")
+
+
+def test_a_workbook_is_cloned_named_and_published(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    with DAG(dag_id="workbooks") as dag:
+        find = PlatformApiOperator(
+            task_id="find",
+            path="/v1/deployments/{{ 1 }}/workbooks",
+            query={"first": "{{ 1 }}"},
+            paginate=True,
+            response_filter=lambda items: [item["id"] for item in items],
+        )
+        clone = PlatformDuplicateWorkbookOperator(
+            task_id="clone", workbook_id="{{ ti.xcom_pull('find')[0] }}"
+        )
+        name = PlatformUpdateWorkbookOperator(
+            task_id="name", workbook_id="{{ ti.xcom_pull('clone')['id'] }}", name="Of {{ 'today' }}"
+        )
+        publish = PlatformPublishWorkbookOperator(
+            task_id="publish", workbook_id="{{ ti.xcom_pull('clone')['id'] }}", title="Today"
+        )
+        find >> clone >> name >> publish
+    run = run_dag(dag)
+    assert run.state == "success"
+    assert run.xcom("find") == [301, 302, 303]
+    assert run.xcom("name")["name"] == "Of today"
+    assert run.xcom("publish")["workbookId"] == run.xcom("clone")["id"]
+    assert run.xcom("publish")["title"] == "Today"

@@ -1,0 +1,163 @@
+"""Account-level and deployment-level resources: OAuth, app configuration, environments, agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.sandbox.raw_client import Platform
+
+INTEGRATION = {
+    "name": "Sign-in",
+    "type": "okta",
+    "authUrl": "https://id.example.com/authorize",
+    "tokenUrl": "https://id.example.com/token",
+    "clientId": "platform",
+    "redirectUri": "https://acme.example.com/callback",
+    "clientSecret": "s3cret",
+}
+TOKENS = "deployments/1/environments/11/tokens"
+
+
+def test_user_oauth_tokens(platform: Platform) -> None:
+    assert platform.call("GET", "user-oauth-tokens/3").json()["id"] == 1
+    platform.control.set(caller=8)
+    assert platform.call("GET", "user-oauth-tokens/3").json()["lastError"]["attempts"] == 3
+    assert platform.call("GET", "user-oauth-tokens/4").status_code == 404
+    assert platform.call("POST", "user-oauth-tokens/3/initiate").status_code == 200
+    answer = platform.call("DELETE", "user-oauth-tokens/3")
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert platform.call("DELETE", "user-oauth-tokens/3").status_code == 404
+    assert [token["id"] for token in platform.call("GET", "user-oauth-tokens").json()] == [1]
+
+
+def test_oauth_integrations(platform: Platform) -> None:
+    made = platform.call("POST", "oauth-integrations", json=INTEGRATION).json()
+    assert "clientSecret" not in made
+    path = f"oauth-integrations/{made['id']}"
+    assert platform.call("GET", path).json() == made
+    changed = {**INTEGRATION, "clientSecret": None, "name": "Renamed"}
+    assert platform.call("PUT", path, json=changed).json()["name"] == "Renamed"
+    assert [one["id"] for one in platform.call("GET", "oauth-integrations").json()] == [
+        3,
+        made["id"],
+    ]
+    without = {name: value for name, value in INTEGRATION.items() if name != "clientSecret"}
+    assert platform.call("POST", "oauth-integrations", json=without).status_code == 400
+    bad = platform.call("POST", "oauth-integrations", json={**INTEGRATION, "authUrl": "id"})
+    assert "authUrl must match" in str(bad.json()["message"])
+    assert platform.call("DELETE", "oauth-integrations/3").status_code == 200
+    assert platform.call("GET", "user-oauth-tokens").json() == []
+    platform.control.set(token_lacks=["OAuthIntegrationsManage"])
+    assert platform.call("GET", path).status_code == 403
+
+
+def test_the_app_configuration(platform: Platform) -> None:
+    config = platform.call("GET", "app-config").json()
+    assert config["creatorMode"]["localizedTitles"] == [{"locale": "de", "value": "Auswertungen"}]
+    assert config["embedding"]["locale"] == "en-US"
+    assert {"palette", "logoUrl", "light", "dark"} <= config["appTheme"].keys()
+    assert isinstance(config["applyThemeGlobally"], bool)
+
+
+def test_deployments_page_both_ways(platform: Platform) -> None:
+    page = platform.call("GET", "deployments?limit=1&offset=1").json()
+    assert [one["id"] for one in page["items"]] == [2]
+    assert page["pagination"] == {"total": 2, "offset": 1, "limit": 1}
+    page = platform.call("GET", "deployments?first=1").json()
+    assert page["pageInfo"]["hasNextPage"] is True
+    mixed = platform.call("GET", "deployments?first=1&limit=1")
+    assert (mixed.status_code, "cannot be mixed" in str(mixed.json())) == (400, True)
+    both = platform.call("GET", "deployments?creationStep=ready&creationStep=demo").json()
+    assert len(both["items"]) == 2
+    assert platform.call("GET", "deployments?creationStep=demo").json()["items"] == []
+    assert platform.call("GET", "deployments?creationStep=done").status_code == 400
+
+
+def test_settings_build_status_and_usage_token(platform: Platform) -> None:
+    settings = platform.call("GET", "deployments/1/settings").json()
+    assert settings["deployBranchName"] == "main"
+    status = platform.call("GET", "deployments/1/build-status?branchName=dev").json()
+    assert (status["status"], status["mode"]) == ("built", "dev_mode")
+    lost = platform.call("GET", "deployments/1/build-status?branchName=gone").json()
+    assert "Bad branch" in lost["errorText"]
+    token = platform.call("POST", "usage-analytics/token").json()
+    answer = platform.http.post(
+        f"{token['apiUrl']}/cubesql",
+        json={"query": "SELECT 1"},
+        headers={"Authorization": token["token"]},
+    )
+    assert answer.status_code == 200
+    platform.control.advance(3601)
+    expired = platform.http.post(
+        f"{token['apiUrl']}/cubesql",
+        json={"query": "SELECT 1"},
+        headers={"Authorization": token["token"]},
+    )
+    assert (expired.status_code, "expired" in expired.json()["error"]) == (403, True)
+
+
+def test_environments_and_their_tokens(platform: Platform) -> None:
+    page = platform.call("GET", "deployments/1/environments").json()
+    assert [one["type"] for one in page["items"]] == ["production", "staging", "development"]
+    assert page["items"][0]["id"] == "11"
+    assert page["pagination"]["total"] == 3
+    only = platform.call("GET", "deployments/1/environments?type=staging").json()
+    assert [one["id"] for one in only["items"]] == ["12"]
+    body = {"security_context": {"country": "DE"}, "scopes": ["meta", "data"], "expires_in": 60}
+    made = platform.call("POST", TOKENS, json=body).json()["data"]
+    assert (made["scopes"], made["security_context"]) == (["meta"], {"country": "DE"})
+    (listed,) = platform.call("GET", TOKENS).json()["items"]
+    assert listed["token"] == made["token"]
+    platform.control.set(caller=8)
+    assert platform.call("GET", TOKENS).json()["items"] == []
+    platform.control.set(caller=7)
+    platform.control.advance(61)
+    assert platform.call("GET", TOKENS).json()["items"] == []
+
+
+def test_tokens_for_meta_sync_and_without_edit_access(platform: Platform) -> None:
+    platform.control.set(token_lacks=["DeploymentUpdate"])
+    body = {"security_context": {"country": "DE"}, "scopes": ["meta-private", "sql-runner"]}
+    made = platform.call("POST", f"{TOKENS}-for-meta-sync", json=body).json()["data"]
+    assert made["scopes"] == ["meta", "meta-private"]
+    assert made["security_context"] == {}
+
+
+def test_agents_and_skills(platform: Platform) -> None:
+    agents = platform.call("GET", "deployments/1/agents").json()
+    assert [agent["id"] for agent in agents] == [1, 2]
+    embeddable = platform.call("GET", "deployments/1/agents?allowEmbedding=true").json()
+    assert [agent["id"] for agent in embeddable] == [2]
+    assert platform.call("GET", "deployments/2/agents").json() == []
+    skills = platform.call("GET", "deployments/1/agent-skills?branchName=dev").json()["skills"]
+    assert {"name", "title", "description"} <= skills[0].keys()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "words"),
+    [
+        ("POST", TOKENS, {}, 400, "security_context is required"),
+        ("POST", TOKENS, {"security_context": None}, 400, "must be an object"),
+        (
+            "POST",
+            TOKENS,
+            {"security_context": {}, "expires_in": 3601},
+            400,
+            "expires_in must not be greater than 3600",
+        ),
+        ("GET", "deployments/1/environments/21/tokens", None, 404, "Environment 21 not found"),
+        ("GET", "deployments/1/environments?type=test", None, 400, "type must be one of"),
+        ("GET", "deployments/1/agents?allowEmbedding=yes", None, 400, "must be a boolean"),
+        ("GET", "deployments/1/agent-skills?branchName=gone", None, 404, "Branch gone"),
+        ("GET", "oauth-integrations/9", None, 404, "OAuth integration 9 not found"),
+    ],
+)
+def test_refusals(
+    platform: Platform, method: str, path: str, body: Any, status: int, words: str
+) -> None:
+    response = platform.call(method, path, **({} if body is None else {"json": body}))
+    assert response.status_code == status
+    assert words in str(response.json()["message"])

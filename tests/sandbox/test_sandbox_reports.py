@@ -1,0 +1,188 @@
+"""Reports: the list and its paging rules, writing, versions, public ids and placements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.sandbox.raw_client import Platform
+
+PATH = "deployments/1/reports"
+SPOT = {"externalWorkbookId": "sheet-1", "resultLocation": "A1"}
+CHECKSUM = {"v": 1, "chunks": [{"from": 0, "hash": "h"}], "payload": "p"}
+
+
+def listed(platform: Platform, query: str) -> list[int]:
+    response = platform.call("GET", f"{PATH}?{query}")
+    assert response.status_code == 200, response.text
+    return [item["id"] for item in response.json()["items"]]
+
+
+def create(platform: Platform, **body: Any) -> dict[str, Any]:
+    response = platform.call("POST", PATH, json=body)
+    assert response.status_code == 200, response.text
+    return dict(response.json())
+
+
+def test_filters_of_the_list(platform: Platform) -> None:
+    assert listed(platform, "workbookId=301") == [101, 102]
+    assert listed(platform, "folderId=11&search=TOP") == [103]
+    assert listed(platform, "externalWorkbookId=nowhere") == []
+    platform.control.set(hidden_reports=["103"])
+    assert listed(platform, "folderId=11") == [101, 102]
+    assert platform.call("GET", f"{PATH}/103").status_code == 404
+
+
+def test_sorted_by_last_view_the_list_has_no_cursor(platform: Platform) -> None:
+    page = platform.call("GET", f"{PATH}?sortBy=lastViewedAt&sortDirection=DESC&limit=3").json()
+    assert page["pageInfo"] is None
+    assert page["count"] == 7
+    assert page["data"] == page["items"]
+    first = [item["id"] for item in page["items"]]
+    second = listed(platform, "sortBy=lastViewedAt&sortDirection=DESC&limit=3&page=2")
+    assert len({*first, *second}) == 6
+    assert len(listed(platform, "sortBy=lastViewedAt")) == 7
+    assert "lastViewedAt" not in page["items"][0]
+    assert listed(platform, "sortBy=name&first=2") == [105, 106]
+
+
+def test_what_a_report_shows(platform: Platform) -> None:
+    report = platform.call("GET", f"{PATH}/101").json()
+    assert report["type"] == "REPORT"
+    assert report["canEdit"] is report["canManage"] is True
+    assert report["externalWorkbookPlacements"] == []
+    assert report["folderPath"] == [{"id": 11, "name": "Finance"}]
+    file = platform.call("GET", f"{PATH}/101/file").json()
+    assert "Revenue by country" in file["content"]
+
+
+def test_creating_is_not_idempotent_without_a_public_id(platform: Platform) -> None:
+    body = {"name": "Daily", "sqlQuery": "SELECT 1", "jsonQuery": "{}", "folderId": 13}
+    ids = [create(platform, **body)["id"] for _ in range(2)]
+    assert [entry.id for entry in platform.control.state().changed("reports")] == ids
+    named = create(platform, publicId="ABCDEFabcdef", source="D3", **SPOT)
+    assert named["publicId"] == "ABCDEFabcdef"
+    assert named["externalWorkbookPlacements"][0]["workbookId"] == "sheet-1"
+    again = platform.call("POST", PATH, json={"publicId": "ABCDEFabcdef"})
+    assert again.status_code == 409
+
+
+def test_an_update_is_partial_and_versioned(platform: Platform) -> None:
+    path = f"{PATH}/101"
+    before = platform.call("GET", path).json()
+    body = {"title": "Revenue", "folderId": None, "expectedVersion": before["version"]}
+    after = platform.call("PUT", path, json=body).json()
+    assert (after["title"], after["folderId"], after["name"]) == ("Revenue", None, before["name"])
+    assert after["version"] == before["version"] + 1
+    stale = platform.call("PUT", path, json=body)
+    assert (stale.status_code, "version 2" in stale.json()["message"]) == (409, True)
+    refused = platform.call("PUT", path, json={"publicId": "ABCDEFabcdef"})
+    assert (refused.status_code, "cannot be changed" in str(refused.json())) == (400, True)
+    kept = platform.call("PUT", path, json={"publicId": before["publicId"]})
+    assert kept.status_code == 200
+
+
+def test_create_or_update_by_public_id(platform: Platform) -> None:
+    path = f"{PATH}/by-public-id/ABCDEFabcdef"
+    first = platform.call("PUT", path, json={"name": "As code", "source": "D3"}).json()
+    second = platform.call("PUT", path, json={"title": "T", "source": "EXCEL"}).json()
+    assert first["id"] == second["id"]
+    assert (second["name"], second["title"], second["source"]) == ("As code", "T", "D3")
+    other = "deployments/2/reports/by-public-id/ABCDEFabcdef"
+    conflict = platform.call("PUT", other, json={})
+    assert (conflict.status_code, "code" in conflict.json()) == (409, False)
+    platform.control.fault("status", status=409, code="upsert_branch_changed", method="PUT")
+    assert platform.call("PUT", path, json={}).json()["code"] == "upsert_branch_changed"
+
+
+def test_deleting(platform: Platform) -> None:
+    answer = platform.call("DELETE", f"{PATH}/101")
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert platform.call("DELETE", f"{PATH}/101").status_code == 404
+    assert 101 not in listed(platform, "")
+    assert platform.control.state().changed("reports", "deleted")[0].id == 101
+
+
+def test_placements_are_refreshed_corrected_and_listed(platform: Platform) -> None:
+    connect = f"{PATH}/101/connect-workbook"
+    report = platform.call("PUT", connect, json={**SPOT, "resultChecksum": CHECKSUM}).json()
+    (placement,) = report["externalWorkbookPlacements"]
+    assert placement["resultChecksum"] == CHECKSUM
+    platform.control.advance(60)
+    moved = {**SPOT, "placementId": placement["id"], "resultLocation": "B2", "addressOnly": True}
+    (corrected,) = platform.call("PUT", connect, json=moved).json()["externalWorkbookPlacements"]
+    assert corrected["resultLocation"] == "B2"
+    assert corrected["refreshedAt"] == placement["refreshedAt"]
+    assert corrected["resultChecksum"] == CHECKSUM
+    address = {"externalWorkbookId": "sheet-1", "resultLocation": "B2"}
+    refreshed = platform.call("PUT", f"{PATH}/101/refresh", json=address).json()
+    assert refreshed["externalWorkbookPlacements"][0]["refreshedAt"] > placement["refreshedAt"]
+    assert platform.call("PUT", f"{PATH}/101/refresh").status_code == 200
+    other = {**SPOT, "externalWorkbookId": "sheet/1"}
+    platform.call("PUT", "deployments/2/reports/201/connect-workbook", json=other)
+    platform.call("PUT", connect, json=other)
+    platform.control.set(hidden_reports=["201"])
+    answer = platform.call("GET", "external-documents/sheet%2F1/placements").json()
+    assert [(one["reportId"], one["access"]) for one in answer["items"]] == [
+        (101, "GRANTED"),
+        (201, "DENIED"),
+    ]
+    assert answer["items"][1]["reportName"] is None
+    page = platform.call("GET", "external-documents/sheet%2F1/placements?first=1").json()
+    assert page["pageInfo"]["hasNextPage"] is True
+
+
+def test_a_document_can_hold_too_much(platform: Platform) -> None:
+    crowd = [{"workbookId": "full", "resultLocation": f"A{n}"} for n in range(2001)]
+    platform.control.change("reports", 101, externalWorkbookPlacements=crowd)
+    assert platform.call("GET", "external-documents/full/placements").status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "words"),
+    [
+        ("POST", "", {"name": "n" * 256}, "at most 255"),
+        ("POST", "", {"publicId": "short"}, "publicId must match"),
+        ("POST", "", {"jsonQuery": "{"}, "must be JSON text"),
+        ("POST", "", {"source": "PAPER"}, "source must be one of"),
+        ("POST", "", {"pivotItems": {"rows": []}}, "pivotItems.columns is required"),
+        ("PUT", "/101", {"source": "D3"}, "source should not exist"),
+        ("PUT", "/101", {"expectedVersion": "1"}, "must be an integer"),
+        (
+            "PUT",
+            "/101/connect-workbook",
+            {"resultLocation": "A1"},
+            "externalWorkbookId is required",
+        ),
+        (
+            "PUT",
+            "/101/connect-workbook",
+            {**SPOT, "resultChecksum": {"v": 1, "chunks": [{"from": -1, "hash": "h"}]}},
+            "must not be less than 0",
+        ),
+        ("PUT", "/101/refresh", {"endResultCell": "B2"}, "should not exist"),
+        ("PUT", "/by-public-id/short", {}, "publicId must match"),
+        ("PUT", "/by-public-id/ABCDEFabcdef", {"publicId": "abcdefABCDEF"}, "one of the path"),
+        ("GET", "?sortBy=lastViewedAt&after=x", None, "not available"),
+        ("GET", "?first=1&page=1", None, "cannot be mixed"),
+        ("GET", "?sortDirection=desc", None, "must be one of"),
+    ],
+)
+def test_refusals(platform: Platform, method: str, path: str, body: Any, words: str) -> None:
+    options = {} if body is None else {"json": body}
+    response = platform.call(method, f"{PATH}{path}", **options)
+    assert response.status_code == 400
+    assert words in str(response.json()["message"])
+
+
+def test_references_and_permissions(platform: Platform) -> None:
+    for fields in ({"folderId": 21}, {"workbookId": 401}):
+        assert platform.call("POST", PATH, json=fields).status_code == 404
+        assert platform.call("PUT", f"{PATH}/101", json=fields).status_code == 404
+    platform.control.set(token_lacks=["ReportEdit", "ReportManage"])
+    spot = platform.call("PUT", f"{PATH}/101/connect-workbook", json=SPOT)
+    assert spot.status_code == 200
+    for method, path in (("POST", ""), ("PUT", "/101"), ("DELETE", "/101")):
+        assert platform.call(method, f"{PATH}{path}", json={}).status_code == 403

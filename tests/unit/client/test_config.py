@@ -1,0 +1,441 @@
+"""The connection's fields: what is accepted, in which form, and what is refused in which words."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from airflow_provider_platform.client.config import (
+    PlatformConfig,
+    fingerprint,
+    unverified_claims,
+)
+from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECRET = "canary-5f2b"
+HOST = "https://acme.example.com/api"
+CHAT = "https://ai.eu.example.com/api/v1/public/acme/agents/7/chat"
+MANAGEMENT = {"host": HOST, "management_token": SECRET}
+CHATTING: dict[str, Any] = {
+    "chat_url": CHAT,
+    "chat_api_key": SECRET,
+    "session_settings": {"externalId": "nightly"},
+}
+
+
+def refused(field: str, **fields: Any) -> str:
+    with pytest.raises(PlatformConfigError) as caught:
+        PlatformConfig.build(**fields)
+    assert caught.value.field == field
+    assert field in caught.value.message
+    assert SECRET not in repr(caught.value) + str(caught.value.to_payload())
+    assert not caught.value.retryable
+    return caught.value.message
+
+
+def jwt(claims: Any) -> str:
+    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()) for part in ({}, claims)]
+    return ".".join([part.decode().rstrip("=") for part in parts] + ["c2ln"])
+
+
+# --- addresses ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "expected"),
+    [
+        (HOST, None, HOST),
+        ("https://acme.example.com", None, HOST),
+        ("acme.example.com", None, HOST),
+        ("acme.example.com/", None, HOST),
+        ("//acme.example.com", None, HOST),
+        ("https://acme.example.com/api/", None, HOST),
+        (" https://ACME.example.com/api \n", None, HOST),
+        ("HTTPS://acme.example.com:443/api", None, HOST),
+        ("acme.example.com", 0, HOST),
+        ("acme.example.com", 443, HOST),
+        ("acme.example.com", "443", HOST),
+        ("acme.example.com", 8443, "https://acme.example.com:8443/api"),
+        ("acme.example.com", "8443", "https://acme.example.com:8443/api"),
+        ("acme.example.com:9443", 8443, "https://acme.example.com:9443/api"),
+        ("https://acme.example.com/platform", None, "https://acme.example.com/platform/api"),
+        ("http://127.0.0.1:8080", None, "http://127.0.0.1:8080/api"),
+        ("http://localhost:8080/api", None, "http://localhost:8080/api"),
+        ("http://[::1]:8080", None, "http://[::1]:8080/api"),
+        ("http://127.0.0.1", 8080, "http://127.0.0.1:8080/api"),
+        ("http://127.0.0.1:80", None, "http://127.0.0.1/api"),
+        ("https://[2001:db8::1]", None, "https://[2001:db8::1]/api"),
+        ("https://bücher.example", None, "https://bücher.example/api"),
+    ],
+)
+def test_management_addresses(host: str, port: Any, expected: str) -> None:
+    config = PlatformConfig.build(host=host, port=port, management_token=SECRET)
+    assert config.management_url == expected
+
+
+BAD_ADDRESSES = [
+    ("ftp://acme.example.com", "https://"),
+    ("https://user@acme.example.com", "user name or password"),
+    (f"https://user:{SECRET}@acme.example.com", "user name or password"),
+    (f"https://acme.example.com/api?token={SECRET}", "query or a fragment"),
+    (f"https://acme.example.com/api#{SECRET}", "query or a fragment"),
+    ("https://acme.example.com/api?", "query or a fragment"),
+    ("https://acme.example.com/../api", "relative path segments"),
+    ("https://acme.example.com/%2E%2e/api", "relative path segments"),
+    ("https://acme.example.com/a%2f..%2fb", "relative path segments"),
+    ("https://acme.example.com/./api", "relative path segments"),
+    ("https://acme.example.com//api", "empty or relative"),
+    ("https://acme.example.com/api//", "empty or relative"),
+    ("https://acme .example.com", "white space"),
+    ("https://acme\\example.com", "backslash"),
+    ("https://acme.example.com/\u2028/api", "white space"),
+    ("https://", "names no host"),
+    ("https:/acme.example.com", "names no host"),
+    ("https://acme..example.com", "names no host"),
+    ("https://-acme.example.com", "names no host"),
+    ("https://acme.example.com:", "names no host"),
+    ("https://acme.example.com:port", "is not an address"),
+    ("https://acme.example.com:99999", "is not an address"),
+    ("https://acme.example.com:0", "port from 1 to 65535"),
+    ("https://[::1", "is not an address"),
+    ("http://acme.example.com", "must be https"),
+    ("http://127.0.0.1.example.com", "must be https"),
+    ("http://localhost.example.com", "must be https"),
+]
+
+
+@pytest.mark.parametrize(("address", "rule"), BAD_ADDRESSES)
+def test_bad_addresses_in_every_field(address: str, rule: str) -> None:
+    assert rule in refused("host", host=address, management_token=SECRET)
+    assert rule in refused("data_api_url", **MANAGEMENT, data_api_url=address)
+    assert refused("chat_url", **{**CHATTING, "chat_url": address})
+
+
+@pytest.mark.parametrize(
+    "port", ["eighty", -1, 65536, "1.5"], ids=["words", "negative", "large", "fraction"]
+)
+def test_bad_ports(port: Any) -> None:
+    assert "0 to 65535" in refused("port", **MANAGEMENT, port=port)
+
+
+@pytest.mark.parametrize(
+    "address", [CHAT, f"{CHAT}/", f"{CHAT}/stream-chat-state", f"{CHAT}/stream-chat-state/"]
+)
+def test_chat_addresses(address: str) -> None:
+    assert PlatformConfig.build(**{**CHATTING, "chat_url": address}).chat_url == CHAT
+
+
+@pytest.mark.parametrize("address", [CHAT.removesuffix("/chat"), f"{CHAT}/abort", f"{CHAT}s"])
+def test_a_chat_address_ends_in_chat(address: str) -> None:
+    assert "must end in /chat" in refused("chat_url", **{**CHATTING, "chat_url": address})
+
+
+@pytest.mark.parametrize("allow_http", [True, "true", "1", "Yes"])
+def test_plain_http_by_permission(allow_http: Any) -> None:
+    config = PlatformConfig.build(
+        host="http://platform.internal",
+        management_token=SECRET,
+        data_api_url="http://data.internal/cubejs-api/",
+        allow_http=allow_http,
+    )
+    assert config.management_url == "http://platform.internal/api"
+    assert config.data_api_url == "http://data.internal/cubejs-api"
+
+
+HOSTS = st.from_regex(r"[a-z][a-z0-9]{0,8}(\.[a-z][a-z0-9]{0,8}){0,3}", fullmatch=True)
+SEGMENTS = st.lists(st.from_regex(r"[A-Za-z0-9_~-]{1,8}", fullmatch=True), max_size=3)
+
+
+@given(host=HOSTS, port=st.none() | st.integers(1, 65535), path=SEGMENTS, slash=st.booleans())
+def test_any_address_becomes_the_same_again(
+    host: str, port: int | None, path: list[str], slash: bool
+) -> None:
+    given_ = host + (f":{port}" if port else "") + "".join(f"/{part}" for part in path)
+    config = PlatformConfig.build(host=given_ + "/" * slash, management_token=SECRET)
+    url = str(config.management_url)
+    assert url.startswith(f"https://{host}")
+    assert url.endswith("/api")
+    assert PlatformConfig.build(host=url, management_token=SECRET).management_url == url
+
+
+@given(st.text(st.characters() | st.sampled_from("/:@?#.%[]\\ "), max_size=30))
+def test_any_text_is_an_address_or_refused(text: str) -> None:
+    try:
+        config = PlatformConfig.build(host=f"h{text}", management_token=SECRET)
+    except PlatformConfigError as error:
+        refusal = error
+        assert refusal.field == "host"
+        return
+    url = str(config.management_url)
+    assert url.startswith("https://")
+    assert url.endswith("/api")
+    assert not set(url.removeprefix("https://")) & set("@?#\\ ")
+    assert "/../" not in url
+
+
+# --- sides and secrets --------------------------------------------------------------------------
+
+
+def test_one_side_may_be_left_empty() -> None:
+    management = PlatformConfig.build(**MANAGEMENT, chat_url="", chat_api_key=None)
+    assert (management.has_management, management.has_chat) == (True, False)
+    chat = PlatformConfig.build(**CHATTING, host="", management_token=None)
+    assert (chat.has_management, chat.has_chat) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("field", "fields"),
+    [
+        ("host", {}),
+        ("host", {"management_token": SECRET}),
+        ("password", {"host": HOST}),
+        ("password", {"host": HOST, "management_token": "  "}),
+        ("chat_url", {**MANAGEMENT, "chat_api_key": SECRET}),
+        ("chat_url", {"chat_service_token": SECRET}),
+        ("chat_api_key", {"chat_url": CHAT}),
+        ("chat_service_token", {**CHATTING, "chat_service_token": SECRET}),
+    ],
+)
+def test_missing_and_superfluous_fields(field: str, fields: dict[str, Any]) -> None:
+    refused(field, **fields)
+
+
+SECRETS = [
+    ("password", "management_token", MANAGEMENT),
+    ("chat_api_key", "chat_api_key", CHATTING),
+    ("chat_service_token", "chat_service_token", {"chat_url": CHAT}),
+]
+
+
+@pytest.mark.parametrize(("field", "argument", "fields"), SECRETS)
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ("***", "masked"),
+        (f"Bearer {SECRET}", "bare secret"),
+        (f"Api-Key {SECRET}", "bare secret"),
+        (f"{SECRET}\nX-Evil: 1", "white space"),
+        (f"{SECRET} {SECRET}", "white space"),
+        (f"{SECRET}é", "white space or characters"),
+        (f"{SECRET}\x00", "white space or characters"),
+    ],
+)
+def test_bad_secrets(
+    field: str, argument: str, fields: dict[str, Any], value: str, rule: str
+) -> None:
+    assert rule in refused(field, **{**fields, argument: value})
+
+
+@pytest.mark.parametrize(("field", "argument", "fields"), SECRETS)
+def test_secrets_show_nowhere(field: str, argument: str, fields: dict[str, Any]) -> None:
+    for value in (SECRET, f"  {SECRET}\n", SecretStr(SECRET)):
+        config = PlatformConfig.build(**{**fields, argument: value})
+        assert config.secrets == [SECRET]
+        shown = [repr(config), str(config), config.model_dump_json(), str(config.model_dump())]
+        assert not [text for text in shown if SECRET in text]
+
+
+def test_a_proxy_with_a_password_is_a_secret() -> None:
+    config = PlatformConfig.build(**MANAGEMENT, proxy=f"http://me:{SECRET}@proxy.example:3128")
+    assert config.secrets == [SECRET, f"http://me:{SECRET}@proxy.example:3128"]
+    assert SECRET not in repr(config)
+
+
+@pytest.mark.parametrize("proxy", [f"ftp://{SECRET}@proxy", "http://", "http://pro xy"])
+def test_bad_proxies(proxy: str) -> None:
+    refused("proxy", **MANAGEMENT, proxy=proxy)
+
+
+@pytest.mark.parametrize("proxy", ["proxy.example:3128", "http://proxy.example:3128"])
+def test_proxies(proxy: str) -> None:
+    config = PlatformConfig.build(**MANAGEMENT, proxy=proxy)
+    assert config.proxy == SecretStr("http://proxy.example:3128")
+
+
+def test_credentials_may_change_but_places_may_not() -> None:
+    config = PlatformConfig.build(**MANAGEMENT)
+    assert config.same_places(PlatformConfig.build(host=HOST, management_token="new"))
+    assert not config.same_places(PlatformConfig.build(host="x.example", management_token=SECRET))
+
+
+# --- other fields -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("deployment_id", None, None),
+        ("deployment_id", "", None),
+        ("deployment_id", " 7 ", 7),
+        ("deployment_id", 7, 7),
+        ("request_timeout", None, 60.0),
+        ("request_timeout", "2.5", 2.5),
+        ("stream_idle_timeout", "", 120.0),
+        ("stream_idle_timeout", 30, 30.0),
+        ("max_attempts", None, 5),
+        ("max_attempts", "1", 1),
+        ("verify_tls", None, True),
+        ("verify_tls", "false", False),
+        ("allow_http", None, False),
+        ("allow_http", "0", False),
+        ("chat_service_header", None, "X-Service-Auth-Token"),
+        ("chat_service_header", "x-cube-auth-token", "X-Cube-Auth-Token"),
+        ("session_settings", "", None),
+        ("session_settings", "null", None),
+        ("session_settings", {}, None),
+        ("data_api_url", None, None),
+        ("ca_bundle", None, None),
+        ("proxy", "", None),
+    ],
+)
+def test_defaults_and_loose_values(field: str, value: Any, expected: Any) -> None:
+    fields = {"chat_url": CHAT, "chat_service_token": SECRET, **MANAGEMENT, field: value}
+    assert getattr(PlatformConfig.build(**fields), field) == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("deployment_id", "seven"),
+        ("deployment_id", 0),
+        ("deployment_id", -7),
+        ("deployment_id", 1.5),
+        ("deployment_id", True),
+        ("deployment_id", SECRET),
+        ("request_timeout", 0),
+        ("request_timeout", "nan"),
+        ("request_timeout", "inf"),
+        ("request_timeout", True),
+        ("request_timeout", [1]),
+        ("stream_idle_timeout", -1),
+        ("max_attempts", 0),
+        ("max_attempts", 1000),
+        ("max_attempts", "many"),
+        ("verify_tls", "perhaps"),
+        ("allow_http", "perhaps"),
+        ("allow_http", 7),
+        ("chat_service_header", "X-Other"),
+        ("ca_bundle", "/does/not/exist.pem"),
+        ("unknown_field", SECRET),
+    ],
+)
+def test_bad_values(field: str, value: Any) -> None:
+    fields = {"chat_url": CHAT, "chat_service_token": SECRET, **MANAGEMENT}
+    refused(field, **{**fields, field: value})
+
+
+def test_a_ca_bundle_is_a_file_or_folder(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_text("")
+    for place in (tmp_path, file):
+        config = PlatformConfig.build(**MANAGEMENT, ca_bundle=str(place))
+        assert config.ca_bundle == place
+
+
+# --- session settings ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"externalId": "nightly"},
+        {"externalId": "nightly", "internalId": None, "groups": [], "email": ""},
+        {"internalId": "ann@example.com"},
+        {
+            "externalId": "nightly",
+            "email": "ann@example.com",
+            "userAttributes": [{"name": "country", "value": "DE"}],
+            "groups": ["finance"],
+            "securityContext": {"tenant": {"id": 1}},
+            "isEphemeral": False,
+            "ephemeralTtlSeconds": 3600,
+        },
+    ],
+)
+@pytest.mark.parametrize("as_text", [True, False])
+def test_session_settings(settings: dict[str, Any], as_text: bool) -> None:
+    given_ = json.dumps(settings) if as_text else settings
+    config = PlatformConfig.build(**{**CHATTING, "session_settings": given_})
+    assert config.session_settings is not None
+    present = {name: value for name, value in settings.items() if value not in (None, "", [])}
+    assert config.session_settings.to_json() == present
+
+
+@pytest.mark.parametrize(
+    ("settings", "rule"),
+    [
+        ("{", "JSON object"),
+        ("[]", "JSON object"),
+        ('"nightly"', "JSON object"),
+        (7, "JSON object"),
+        ({"email": "a@b"}, "exactly one of externalId and internalId"),
+        ({"externalId": "a", "internalId": "b"}, "exactly one of externalId and internalId"),
+        ({"externalId": "Nightly"}, "lowercase"),
+        ({"externalId": "night ly"}, "without spaces"),
+        ({"externalId": "night\u00a0ly"}, "without spaces"),
+        ({"externalId": 7}, "externalId"),
+        ({"internalId": "a@b", "groups": ["x"]}, "groups cannot be given"),
+        ({"internalId": "a@b", "roles": ["x"]}, "roles cannot be given"),
+        ({"internalId": "a@b", "securityContext": {"a": 1}}, "securityContext cannot be given"),
+        (
+            {"internalId": "a@b", "userAttributes": [{"name": "a", "value": "b"}]},
+            "userAttributes cannot be given",
+        ),
+        ({"externalId": "a", "userAttributes": [{"name": "a"}]}, "userAttributes.0.value"),
+        ({"externalId": "a", "ephemeralTtlSeconds": 0}, "ephemeralTtlSeconds"),
+        ({"externalId": "a", "extra": SECRET}, "extra"),
+    ],
+)
+def test_bad_session_settings(settings: Any, rule: str) -> None:
+    message = refused("session_settings", **{**CHATTING, "session_settings": settings})
+    assert rule in message
+
+
+def test_with_a_service_token_the_claims_say_who_asks() -> None:
+    token = jwt({"externalId": "Nightly", "sub": "other"})
+    config = PlatformConfig.build(
+        chat_url=CHAT, chat_service_token=token, session_settings={"externalId": "someone"}
+    )
+    assert config.session_settings is None
+    assert config.resolve_session_settings({"externalId": "else"}) is None
+    assert config.chat_identity(None) == {"externalId": "nightly"}
+    bare = PlatformConfig.build(chat_url=CHAT, chat_service_token=jwt({"sub": "Robot"}))
+    assert bare.chat_identity(None) == {"externalId": "robot"}
+
+
+def test_the_callers_settings_replace_the_connections_as_a_whole() -> None:
+    fields = {**CHATTING, "session_settings": {"externalId": "nightly", "groups": ["a"]}}
+    config = PlatformConfig.build(**fields)
+    own = config.resolve_session_settings({"externalId": "ann"})
+    assert own is not None
+    assert own.to_json() == {"externalId": "ann"}
+    assert config.resolve_session_settings(None) == config.session_settings
+    with pytest.raises(PlatformInputError, match="lowercase"):
+        config.resolve_session_settings({"externalId": "Ann"})
+
+
+def test_an_api_key_alone_does_not_say_who_asks() -> None:
+    config = PlatformConfig.build(chat_url=CHAT, chat_api_key=SECRET)
+    with pytest.raises(PlatformInputError, match="externalId or") as caught:
+        config.resolve_session_settings(None)
+    assert caught.value.field == "session_settings"
+
+
+@pytest.mark.parametrize("token", ["", "a.b", "a.b.c", jwt([1]), jwt("x"), "\u00e9.\u00e9.\u00e9"])
+def test_what_is_no_jwt_has_no_claims(token: str) -> None:
+    assert unverified_claims(token) is None
+
+
+def test_fingerprints_do_not_depend_on_the_order_of_keys() -> None:
+    assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": [2], "a": 1})
+    assert fingerprint("a", "b") != fingerprint("ab")
+    assert fingerprint("a", None) != fingerprint("a", "None")

@@ -1,0 +1,48 @@
+"""A task context to execute an operator in, outside of Airflow: what a try sees of its task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class StateStore(dict[str, Any]):
+    """Stands for the task state store, which survives retries."""
+
+    def set(self, key: str, value: Any) -> None:
+        self[key] = value
+
+
+class TaskInstance:
+    """Stands for the task instance of one try."""
+
+    start_date = None
+
+    def __init__(self, try_number: int, max_tries: int) -> None:
+        self.try_number = try_number
+        self.max_tries = max_tries
+        self.xcoms: dict[str, Any] = {}
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.xcoms[key] = value
+
+
+class TaskTries:
+    """The tries of one task: each `context()` is the next one's, with the same store."""
+
+    def __init__(self, max_tries: int = 2, *, store: bool = True) -> None:
+        self.store = StateStore()
+        self._has_store = store
+        self._max_tries = max_tries
+        self._tries = 0
+
+    def context(self) -> Any:
+        """The context of the next try."""
+        self._tries += 1
+        found: dict[str, Any] = {"ti": TaskInstance(self._tries, self._max_tries)}
+        if self._has_store:
+            found["task_state_store"] = self.store
+        return found
+
+    def clear(self) -> None:
+        """What clearing the task does to its counters."""
+        self._max_tries += self._tries

@@ -1,0 +1,165 @@
+"""`PlatformApiOperator` over HTTP: any operation, sent once, and no credential in XCom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.errors import PlatformInputError, PlatformServerError
+from airflow_provider_platform.operators._submission import STORE_KEY
+from airflow_provider_platform.operators.api import PlatformApiOperator
+from tests.unit.operators.task_context import TaskTries
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+WORKBOOKS = "/v1/deployments/1/workbooks"
+
+
+def call(tries: TaskTries | None = None, **arguments: Any) -> Any:
+    operator = PlatformApiOperator(task_id="call", **arguments)
+    return operator.execute((tries or TaskTries()).context())
+
+
+def posts(sandbox: Sandbox) -> int:
+    return sum(request.method == "POST" for request in sandbox.control.state().requests)
+
+
+class TestReading:
+    def test_an_answer_is_returned_as_it_is(self, platform_sandbox: Sandbox) -> None:
+        found = call(path="/v1/deployments/1/reports/101")
+        assert found["name"] == "Revenue by country"
+
+    def test_query_parameters_are_sent(self, platform_sandbox: Sandbox) -> None:
+        found = call(path="/v1/deployments/1/reports", query={"search": "top", "first": 5})
+        assert [item["id"] for item in found["items"]] == [103]
+
+    def test_a_list_is_read_to_its_end(self, platform_sandbox: Sandbox) -> None:
+        found = call(path="/v1/deployments/1/reports", query='{"first": 2}', paginate="true")
+        assert [item["id"] for item in found] == [101, 102, 103, 104, 105, 106, 107]
+
+    def test_a_list_is_no_longer_than_max_items(self, platform_sandbox: Sandbox) -> None:
+        page = {"path": "/v1/deployments/1/reports", "query": {"first": 2}}
+        assert len(call(**page, paginate=True, max_items=3)) == 3
+        asked = [request.path for request in platform_sandbox.control.state().requests]
+        assert len(asked) == 2
+        assert len(call(path="/v1/user-oauth-tokens", max_items=1)) == 1
+
+    def test_a_filter_chooses(self, platform_sandbox: Sandbox) -> None:
+        def names(items: list[dict[str, Any]]) -> list[str]:
+            return [item["name"] for item in items]
+
+        path = "/v1/deployments/1/reports"
+        found = call(path=path, paginate=True, response_filter=names, max_items=2)
+        assert found == ["Revenue by country", "Orders per month"]
+
+    def test_it_is_repeated_after_a_failure(self, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.fault("status", status=500)
+        assert call(path="/v1/deployments/1")["id"] == 1
+
+    def test_a_wrong_path_is_told_from_an_answer(self, platform_sandbox: Sandbox) -> None:
+        with pytest.raises(AirflowFailException, match="HTML instead of JSON"):
+            call(path="/v1/no-such-thing")
+
+
+class TestWriting:
+    def test_a_post_is_made(self, platform_sandbox: Sandbox) -> None:
+        found = call(method="post", path=WORKBOOKS, body='{"name": "Nightly"}')
+        assert found["name"] == "Nightly"
+
+    def test_a_retry_after_the_end_takes_the_result_again(self, platform_sandbox: Sandbox) -> None:
+        tries = TaskTries()
+        arguments = {"method": "POST", "path": WORKBOOKS, "body": {"name": "Nightly"}}
+        assert call(tries, **arguments) == call(tries, **arguments)
+        assert posts(platform_sandbox) == 1
+
+    def test_a_lost_answer_is_not_asked_for_again(self, platform_sandbox: Sandbox) -> None:
+        tries = TaskTries()
+        platform_sandbox.control.fault("lost_response", method="POST")
+        with pytest.raises(AirflowFailException, match="no way to tell"):
+            call(tries, method="POST", path=WORKBOOKS, body={"name": "Nightly"})
+        assert posts(platform_sandbox) == 1
+        assert tries.store[STORE_KEY]["phase"] == "lost"
+
+    def test_a_crash_after_the_intent_is_not_asked_for_again(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        tries = TaskTries()
+        arguments = {"method": "POST", "path": WORKBOOKS, "body": {"name": "Nightly"}}
+        call(tries, **arguments)
+        tries.store[STORE_KEY]["phase"] = "intent"
+        with pytest.raises(AirflowFailException, match="no way to tell"):
+            call(tries, **arguments)
+        assert posts(platform_sandbox) == 1
+
+    def test_what_was_not_processed_is_sent_again(self, platform_sandbox: Sandbox) -> None:
+        fault = {"method": "POST", "status": 503, "retry_after": 0}
+        platform_sandbox.control.fault("status", **fault)
+        assert call(method="POST", path=WORKBOOKS, body={"name": "Nightly"})["id"]
+
+    def test_another_input_is_another_call(self, platform_sandbox: Sandbox) -> None:
+        tries = TaskTries()
+        call(tries, method="POST", path=WORKBOOKS, body={"name": "Nightly"})
+        call(tries, method="POST", path=WORKBOOKS, body={"name": "Weekly"})
+        assert posts(platform_sandbox) == 2
+
+    def test_a_put_is_repeated(self, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.fault("lost_response", method="PUT")
+        path = f"{WORKBOOKS}/by-slug/nightly"
+        assert call(method="PUT", path=path, body={"name": "Nightly"})["slug"] == "nightly"
+
+    def test_a_server_error_on_a_read_can_be_retried(self, platform_sandbox: Sandbox) -> None:
+        fault = {"method": "GET", "status": 501, "count": None}
+        platform_sandbox.control.fault("status", **fault)
+        with pytest.raises(PlatformServerError):
+            call(path="/v1/deployments/1")
+
+
+class TestCredentials:
+    TOKEN: dict[str, Any] = {"method": "POST", "path": "/v1/deployments/1/token", "body": {}}  # noqa: RUF012
+
+    def test_are_refused(self, platform_sandbox: Sandbox) -> None:
+        tries = TaskTries()
+        with pytest.raises(AirflowFailException, match="cubeApiToken") as caught:
+            call(tries, **self.TOKEN)
+        assert "eyJ" not in str(caught.value)
+        assert "eyJ" not in str(tries.store)
+
+    def test_what_a_filter_leaves_is_checked_too(self, platform_sandbox: Sandbox) -> None:
+        with pytest.raises(AirflowFailException, match="cubeApiToken"):
+            call(**self.TOKEN, response_filter=lambda answer: [answer])
+
+    def test_the_dag_author_may_choose_one(self, platform_sandbox: Sandbox) -> None:
+        tries = TaskTries()
+        found = call(tries, **self.TOKEN, response_filter=lambda answer: answer["cubeApiToken"])
+        assert found.startswith("eyJ")
+        assert "eyJ" not in str(tries.store)
+
+    def test_a_filter_that_fails_does_not_repeat_the_call(self, platform_sandbox: Sandbox) -> None:
+        with pytest.raises(AirflowFailException, match=r"the call succeeded.*KeyError"):
+            call(**self.TOKEN, response_filter=lambda answer: answer["token"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"path": "https://elsewhere.example.com/v1"}, "path"),
+        ({"path": "/v1/../../admin"}, "path"),
+        ({"path": "/v1//reports"}, "path"),
+        ({"path": "/v1/reports?first=1"}, "path"),
+        ({"path": ""}, "path"),
+        ({"path": "/v1/x", "method": "TRACE"}, "method"),
+        ({"path": "/v1/x", "query": "a=b"}, "query"),
+        ({"path": "/v1/x", "body": "{"}, "body"),
+        ({"path": "/v1/x", "max_items": 0}, "max_items"),
+        ({"path": "/v1/x", "method": "POST", "paginate": True}, "paginate"),
+    ],
+)
+def test_what_is_known_to_be_wrong_is_refused_when_the_dag_is_parsed(
+    arguments: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(PlatformInputError) as caught:
+        PlatformApiOperator(task_id="call", **arguments)
+    assert caught.value.field == field

@@ -1,0 +1,125 @@
+"""Dashboard exports: retries take up a running export, and never leave half a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.errors import (
+    PlatformError,
+    PlatformInputError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.operators._files import storage_path, write_file
+from airflow_provider_platform.operators._submission import STORE_KEY
+from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
+from tests.unit.operators.task_context import TaskTries
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+
+def export(path: Path, **arguments: Any) -> PlatformExportDashboardOperator:
+    return PlatformExportDashboardOperator(
+        task_id="export",
+        output_path=path,
+        **{"dashboard_id": 501, "poll_interval": 0.05, "deferrable": False, **arguments},
+    )
+
+
+def starts(sandbox: Sandbox) -> int:
+    return sum(request.method == "POST" for request in sandbox.control.state().requests)
+
+
+def test_a_retry_takes_up_the_export_that_runs(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+    tries = TaskTries()
+    fault = {"method": "GET", "path": "dashboard-exports", "status": 500, "count": 6}
+    platform_sandbox.control.fault("status", **fault)
+    with pytest.raises(PlatformError):
+        export(tmp_path / "a.pdf").execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    result = export(tmp_path / "a.pdf").execute(tries.context())
+    assert (tmp_path / "a.pdf").stat().st_size == result["size"]
+    assert starts(platform_sandbox) == 1
+
+
+def test_a_retry_after_the_end_writes_nothing_again(
+    platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    tries = TaskTries()
+    first = export(tmp_path / "a.pdf").execute(tries.context())
+    platform_sandbox.control.set(export_lifetime=0.01)
+    assert export(tmp_path / "a.pdf").execute(tries.context()) == first
+    assert starts(platform_sandbox) == 1
+
+
+def test_a_lost_start_is_repeated(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+    tries = TaskTries()
+    platform_sandbox.control.fault("lost_response", method="POST")
+    with pytest.raises(PlatformTransportError):
+        export(tmp_path / "a.pdf").execute(tries.context())
+    assert export(tmp_path / "a.pdf").execute(tries.context())["size"]
+
+
+def test_a_download_that_breaks_leaves_no_file(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+    platform_sandbox.control.fault("lost_response", path="download", count=None)
+    with pytest.raises(PlatformTransportError):
+        export(tmp_path / "a.pdf").execute(TaskTries().context())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_there_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(b"old and longer")
+    write_file(storage_path("output_path", path), b"new")
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_storage_of_airflow_is_written_to() -> None:
+    from airflow.sdk.io import attach
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    attach(protocol="memory", fs=MemoryFileSystem())
+    path = storage_path("output_path", "memory://reports/a.pdf")
+    write_file(path, b"pdf")
+    assert path.read_bytes() == b"pdf"
+    assert storage_path("output_path", path) is path
+
+
+def test_a_storage_that_is_not_there_is_refused_before_a_request(
+    platform_sandbox: Sandbox,
+) -> None:
+    operator = PlatformExportDashboardOperator(
+        task_id="export", output_path="floppy://a.pdf", dashboard_id=501
+    )
+    with pytest.raises(AirflowFailException, match="output_path"):
+        operator.execute(TaskTries().context())
+    assert starts(platform_sandbox) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"output_path": ""}, "output_path"),
+        ({"output_path": "reports/"}, "output_path"),
+        ({"format": "gif"}, "format"),
+        ({"dashboard_public_id": "p"}, "dashboard_id"),
+        ({"dashboard_id": None}, "dashboard_id"),
+        ({"layout": "print", "format": "png"}, "layout"),
+        ({"time_grains": [{"member": "o.d"}]}, "time_grains.0.grain"),
+        ({"timeout": 0}, "timeout"),
+    ],
+)
+def test_what_is_known_to_be_wrong_is_refused_when_the_dag_is_parsed(
+    arguments: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(PlatformInputError) as caught:
+        PlatformExportDashboardOperator(
+            task_id="export", **{"output_path": "a.pdf", "dashboard_id": 501, **arguments}
+        )
+    assert caught.value.field == field

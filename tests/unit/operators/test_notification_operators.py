@@ -1,0 +1,341 @@
+"""Notifications over HTTP: one schedule whatever happens, arguments checked before a request."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.errors import (
+    PlatformInputError,
+    PlatformServerError,
+)
+from airflow_provider_platform.operators.notifications import (
+    PlatformCreateNotificationOperator,
+    PlatformDeleteNotificationOperator,
+    PlatformListNotificationsOperator,
+    PlatformNotificationRecipientsOperator,
+    PlatformUpdateNotificationOperator,
+)
+from tests.unit.operators.task_context import TaskTries
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+DAILY: dict[str, Any] = {
+    "schedule_type": "DAILY",
+    "hour": 6,
+    "minute": 30,
+    "timezone": "Europe/Berlin",
+    "notification_format": "pdf",
+    "dashboard_id": 501,
+}
+
+
+def create(**changes: Any) -> PlatformCreateNotificationOperator:
+    return PlatformCreateNotificationOperator(task_id="create", **{**DAILY, **changes})
+
+
+def created(sandbox: Sandbox) -> list[int]:
+    return [entry.id for entry in sandbox.control.state().changed("notifications")]
+
+
+class TestCreate:
+    def test_returns_the_notification(self, platform_sandbox: Sandbox) -> None:
+        found = create(filters=[{"member": "orders.status", "operator": "equals", "value": "paid"}])
+        result = found.execute(TaskTries().context())
+        assert result["id"] == created(platform_sandbox)[0]
+        assert result["cronExpression"] == "30 6 * * *"
+        assert result["filters"][0]["member"] == "orders.status"
+
+    def test_another_run_finds_the_schedule_that_is_there(self, platform_sandbox: Sandbox) -> None:
+        first = create().execute(TaskTries().context())
+        second = create(filters=[]).execute(TaskTries().context())
+        assert second == first
+        assert created(platform_sandbox) == [first["id"]]
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"hour": 7},
+            {"timezone": "UTC"},
+            {"notification_format": "png"},
+            {"dashboard_id": 502},
+            {"schedule_type": "WEEKLY", "day_of_week": 1},
+        ],
+    )
+    def test_another_schedule_is_created(
+        self, other: dict[str, Any], platform_sandbox: Sandbox
+    ) -> None:
+        create().execute(TaskTries().context())
+        create(**other).execute(TaskTries().context())
+        assert len(created(platform_sandbox)) == 2
+
+    def test_the_same_schedule_in_other_words_is_found(self, platform_sandbox: Sandbox) -> None:
+        create().execute(TaskTries().context())
+        cron = {"schedule_type": "CUSTOM", "hour": None, "minute": None}
+        create(**cron, custom_cron="30 06 * * 0-6").execute(TaskTries().context())
+        assert len(created(platform_sandbox)) == 1
+
+    def test_a_public_id_finds_it_too(self, platform_sandbox: Sandbox) -> None:
+        first = create().execute(TaskTries().context())
+        dashboards = {"dashboard_id": None, "dashboard_public_id": public_id(platform_sandbox)}
+        assert create(**dashboards).execute(TaskTries().context()) == first
+
+    def test_update_changes_the_one_that_is_there(self, platform_sandbox: Sandbox) -> None:
+        first = create().execute(TaskTries().context())
+        grains = [{"member": "orders.created_at", "grain": "week"}]
+        found = create(if_exists="update", time_grains=grains).execute(TaskTries().context())
+        assert found["id"] == first["id"]
+        assert found["timeGrains"] == grains
+        assert len(created(platform_sandbox)) == 1
+
+    def test_update_refuses_where_several_match(self, platform_sandbox: Sandbox) -> None:
+        twins(platform_sandbox)
+        with pytest.raises(AirflowFailException, match=r"several notifications match \(\d+, \d+\)"):
+            create(if_exists="update").execute(TaskTries().context())
+
+    def test_fail_fails(self, platform_sandbox: Sandbox) -> None:
+        create().execute(TaskTries().context())
+        with pytest.raises(AirflowFailException, match="Nothing was created"):
+            create(if_exists="fail").execute(TaskTries().context())
+
+    @pytest.mark.parametrize("if_exists", ["skip", "update", "fail"])
+    def test_a_lost_answer_is_looked_up(self, if_exists: str, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.fault("lost_response", method="POST", path="notifications$")
+        result = create(if_exists=if_exists).execute(TaskTries().context())
+        assert created(platform_sandbox) == [result["id"]]
+
+    def test_a_retry_after_a_crash_finds_what_was_created(self, platform_sandbox: Sandbox) -> None:
+        # The look-up fails too, so the first try leaves the record at its intent.
+        tries = TaskTries()
+        platform_sandbox.control.fault("lost_response", method="POST", path="notifications$")
+        fault = {"method": "GET", "path": "notifications$", "nth": 2, "count": None}
+        platform_sandbox.control.fault("status", status=400, **fault)
+        with pytest.raises(AirflowFailException):
+            create(if_exists="fail").execute(tries.context())
+        platform_sandbox.control.clear_faults()
+        result = create(if_exists="fail").execute(tries.context())
+        assert created(platform_sandbox) == [result["id"]]
+
+    def test_a_refused_request_is_made_anew(self, platform_sandbox: Sandbox) -> None:
+        tries = TaskTries()
+        fault = {"method": "POST", "path": "notifications$", "count": 1}
+        platform_sandbox.control.fault("status", status=500, **fault)
+        with pytest.raises(PlatformServerError):
+            create().execute(tries.context())
+        create().execute(tries.context())
+        assert len(created(platform_sandbox)) == 1
+
+    def test_a_retry_after_the_end_takes_the_result_again(self, platform_sandbox: Sandbox) -> None:
+        tries = TaskTries()
+        first = create(if_exists="fail").execute(tries.context())
+        assert create(if_exists="fail").execute(tries.context()) == first
+
+    def test_a_cleared_task_looks_anew(self, platform_sandbox: Sandbox) -> None:
+        tries = TaskTries()
+        create(if_exists="fail").execute(tries.context())
+        tries.clear()
+        with pytest.raises(AirflowFailException, match="Nothing was created"):
+            create(if_exists="fail").execute(tries.context())
+
+    def test_without_a_store_a_retry_finds_it_all_the_same(self, platform_sandbox: Sandbox) -> None:
+        tries = TaskTries(store=False)
+        first = create().execute(tries.context())
+        assert create().execute(tries.context()) == first
+        assert len(created(platform_sandbox)) == 1
+
+    def test_only_an_administrator_may(self, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.set(token_lacks=["Admin"])
+        with pytest.raises(AirflowFailException, match="administrator"):
+            create().execute(TaskTries().context())
+
+    def test_an_unknown_dashboard_is_named(self, platform_sandbox: Sandbox) -> None:
+        with pytest.raises(AirflowFailException, match="404"):
+            create(dashboard_id=9).execute(TaskTries().context())
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"hour": 24}, "hour"),
+        ({"minute": -1}, "minute"),
+        ({"schedule_type": "YEARLY"}, "schedule_type"),
+        ({"day_of_week": 1}, "schedule_type"),
+        ({"schedule_type": "WEEKLY", "day_of_week": 7}, "day_of_week"),
+        ({"schedule_type": "MONTHLY", "day_of_month": 0}, "day_of_month"),
+        ({"schedule_type": "CUSTOM", "hour": None, "minute": None}, "schedule_type"),
+        ({"custom_cron": "0 99 * * *"}, "custom_cron"),
+        ({"timezone": "Mars/Olympus"}, "timezone"),
+        ({"notification_format": "gif"}, "notification_format"),
+        ({"dashboard_public_id": "p"}, "dashboard_id"),
+        ({"dashboard_id": None}, "dashboard_id"),
+        ({"if_exists": "ignore"}, "if_exists"),
+        ({"filters": [{"member": "o.s", "operator": "resembles"}]}, "filters.0.operator"),
+        ({"time_grains": "day"}, "time_grains"),
+        ({"schedule_type": ""}, "schedule_type"),
+    ],
+)
+def test_what_is_known_to_be_wrong_is_refused_when_the_dag_is_parsed(
+    change: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(PlatformInputError) as caught:
+        create(**change)
+    assert caught.value.field == field
+
+
+def test_what_renders_to_something_wrong_is_refused_before_a_request(
+    platform_sandbox: Sandbox,
+) -> None:
+    operator = create(hour="{{ 5 * 5 }}")
+    operator.render_template_fields({})
+    with pytest.raises(AirflowFailException, match="hour must be at most 23"):
+        operator.execute(TaskTries().context())
+    assert platform_sandbox.control.state().requests == []
+
+
+def test_rendered_texts_become_what_is_meant(platform_sandbox: Sandbox) -> None:
+    operator = create(
+        hour="{{ 6 }}",
+        minute="{{ 30 }}",
+        dashboard_id="{{ 501 }}",
+        day_of_week="{{ '' }}",
+        notification_enabled="{{ True }}",
+        filters='{{ [{"member": "orders.status", "operator": "is_null"}] | tojson }}',
+    )
+    operator.render_template_fields({})
+    result = operator.execute(TaskTries().context())
+    assert result["cronExpression"] == "30 6 * * *"
+    assert result["notificationEnabled"] is True
+    assert result["filters"][0]["operator"] == "is_null"
+
+
+class TestUpdateAndDelete:
+    def test_update_changes_only_what_is_given(self, platform_sandbox: Sandbox) -> None:
+        first = create().execute(TaskTries().context())
+        update = PlatformUpdateNotificationOperator(
+            task_id="update", notification_id=first["id"], is_enabled="false", hour=8
+        )
+        found = update.execute(TaskTries().context())
+        assert found["cronExpression"] == "30 8 * * *"
+        assert found["isEnabled"] is False
+        assert found["notificationFormat"] == "pdf"
+
+    def test_an_empty_list_removes_the_filters(self, platform_sandbox: Sandbox) -> None:
+        filters = [{"member": "orders.status", "operator": "is_null"}]
+        first = create(filters=filters).execute(TaskTries().context())
+        update = PlatformUpdateNotificationOperator(
+            task_id="update", notification_id=first["id"], filters=[]
+        )
+        assert update.execute(TaskTries().context())["filters"] == []
+
+    def test_delete(self, platform_sandbox: Sandbox) -> None:
+        first = create().execute(TaskTries().context())
+        tries = TaskTries()
+        delete = PlatformDeleteNotificationOperator(task_id="d", notification_id=first["id"])
+        assert delete.execute(tries.context()) is None
+        assert delete.execute(tries.context()) is None
+
+    def test_a_wrong_id_is_told_at_the_first_try(self, platform_sandbox: Sandbox) -> None:
+        delete = PlatformDeleteNotificationOperator(task_id="d", notification_id=987)
+        words = "(?s)987.*deployment 1|deployment 1.*987"
+        with pytest.raises(AirflowFailException, match=words):
+            delete.execute(TaskTries().context())
+
+
+class TestList:
+    def test_lists_by_dashboard_newest_first(self, platform_sandbox: Sandbox) -> None:
+        first, second = twins(platform_sandbox)
+        create(dashboard_id=502).execute(TaskTries().context())
+        operator = PlatformListNotificationsOperator(task_id="list", dashboard_id="501")
+        found = operator.execute(TaskTries().context())
+        assert [item["id"] for item in found] == [second, first]
+
+    def test_is_no_longer_than_max_items(self, platform_sandbox: Sandbox) -> None:
+        _, second = twins(platform_sandbox)
+        operator = PlatformListNotificationsOperator(task_id="list", max_items="{{ 1 }}")
+        operator.render_template_fields({})
+        found = operator.execute(TaskTries().context())
+        assert [item["id"] for item in found] == [second]
+
+    @pytest.mark.parametrize(
+        "filters",
+        [
+            {"dashboard_id": 1, "dashboard_public_id": "p"},
+            {"recipient_user_id": 1, "recipient_email": "a@example.com"},
+            {"recipient_embed_tenant_name": "t"},
+            {"recipient_external_id": "u"},
+            {
+                "recipient_user_id": 1,
+                "recipient_embed_tenant_name": "t",
+                "recipient_external_id": "u",
+            },
+        ],
+    )
+    def test_filters_exclude_each_other(self, filters: dict[str, Any]) -> None:
+        with pytest.raises(PlatformInputError, match=re.escape(next(iter(filters)))):
+            PlatformListNotificationsOperator(task_id="list", **filters)
+
+
+class TestRecipients:
+    ANALYST = {"type": "USER", "email": "analyst@acme.example.com"}  # noqa: RUF012
+    BERLIN = {  # noqa: RUF012
+        "type": "EMBED_USER",
+        "embed_tenant_name": "acme-retail",
+        "external_id": "shop-berlin",
+    }
+
+    def change(self, notification_id: int, **arguments: Any) -> list[dict[str, Any]]:
+        operator = PlatformNotificationRecipientsOperator(
+            task_id="recipients", notification_id=notification_id, **arguments
+        )
+        return operator.execute(TaskTries().context())
+
+    def test_add_and_remove(self, platform_sandbox: Sandbox) -> None:
+        number = create().execute(TaskTries().context())["id"]
+        found = self.change(number, add=[self.ANALYST, self.BERLIN])
+        assert {recipient["type"] for recipient in found} == {"USER", "EMBED_USER"}
+        again = self.change(number, add=[self.ANALYST])
+        assert len(again) == 2
+        user = next(item for item in found if item["type"] == "USER")
+        left = self.change(number, remove=[{"type": "USER", "id": user["userId"]}])
+        assert [recipient["type"] for recipient in left] == ["EMBED_USER"]
+
+    def test_they_are_sent_a_thousand_at_a_time(self, platform_sandbox: Sandbox) -> None:
+        number = create().execute(TaskTries().context())["id"]
+        self.change(number, add=[self.ANALYST] * 1001)
+        posts = [
+            request
+            for request in platform_sandbox.control.state().requests
+            if request.method == "POST" and request.path.endswith("/recipients")
+        ]
+        assert len(posts) == 2
+
+    @pytest.mark.parametrize(
+        "add",
+        [
+            [{"type": "SLACK", "channel_id": "C1"}],
+            [{"type": "USER"}],
+            [{"type": "EMBED_USER", "external_id": "u"}],
+            "not json",
+        ],
+    )
+    def test_bad_recipients_are_refused_when_the_dag_is_parsed(self, add: Any) -> None:
+        with pytest.raises(PlatformInputError, match="Nothing was sent"):
+            PlatformNotificationRecipientsOperator(task_id="r", notification_id=1, add=add)
+
+
+def public_id(sandbox: Sandbox) -> str:
+    """The public id of dashboard 501."""
+    return str(sandbox.control.change("dashboards", 501)["publicId"])
+
+
+def twins(sandbox: Sandbox) -> list[int]:
+    """Two equal schedules, as a careless client makes them."""
+    from airflow_provider_platform.hooks.platform import PlatformHook
+
+    for _ in range(2):
+        PlatformHook().create_notification(**DAILY)
+    return created(sandbox)

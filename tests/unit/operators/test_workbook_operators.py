@@ -1,0 +1,130 @@
+"""Workbooks over HTTP: duplicated and published once, updated, a thread attached."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.operators._submission import STORE_KEY
+from airflow_provider_platform.operators.workbooks import (
+    PlatformAttachAiWidgetThreadOperator,
+    PlatformDuplicateWorkbookOperator,
+    PlatformPublishWorkbookOperator,
+    PlatformUpdateWorkbookOperator,
+)
+from tests.unit.operators.task_context import TaskTries
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+
+def run(operator: type, tries: TaskTries | None = None, **arguments: Any) -> Any:
+    found = operator(task_id="run", **{"workbook_id": 301, **arguments})
+    return found.execute((tries or TaskTries()).context())
+
+
+def posts(sandbox: Sandbox) -> int:
+    return sum(request.method == "POST" for request in sandbox.control.state().requests)
+
+
+class TestDuplicate:
+    def test_returns_the_clone(self, platform_sandbox: Sandbox) -> None:
+        clone = run(PlatformDuplicateWorkbookOperator, workbook_id="301")
+        assert clone["id"] != 301
+        assert "Sales overview" in clone["name"]
+
+    def test_a_retry_after_the_end_takes_the_clone_again(self, platform_sandbox: Sandbox) -> None:
+        tries = TaskTries()
+        first = run(PlatformDuplicateWorkbookOperator, tries)
+        assert run(PlatformDuplicateWorkbookOperator, tries)["id"] == first["id"]
+        assert posts(platform_sandbox) == 1
+
+    def test_a_lost_answer_fails_and_is_not_repeated(self, platform_sandbox: Sandbox) -> None:
+        tries = TaskTries()
+        platform_sandbox.control.fault("lost_response", method="POST")
+        with pytest.raises(AirflowFailException, match="no way to tell"):
+            run(PlatformDuplicateWorkbookOperator, tries)
+        assert posts(platform_sandbox) == 1
+        assert tries.store[STORE_KEY]["phase"] == "lost"
+
+    def test_a_wrong_id_is_named(self, platform_sandbox: Sandbox) -> None:
+        with pytest.raises(AirflowFailException, match="deployment 1, workbook 9"):
+            run(PlatformDuplicateWorkbookOperator, workbook_id=9)
+
+
+class TestUpdate:
+    def test_returns_the_workbook_as_it_is_then(self, platform_sandbox: Sandbox) -> None:
+        found = run(PlatformUpdateWorkbookOperator, name="Sales", slug="sales")
+        assert (found["name"], found["slug"]) == ("Sales", "sales")
+
+    def test_a_slug_that_is_taken_is_a_conflict(self, platform_sandbox: Sandbox) -> None:
+        taken = {"workbook_id": 302, "slug": "sales-overview"}
+        with pytest.raises(AirflowFailException, match="409"):
+            run(PlatformUpdateWorkbookOperator, **taken)
+        found = run(PlatformUpdateWorkbookOperator, **taken, slug_takeover="True")
+        assert found["slug"] == "sales-overview"
+
+
+class TestPublish:
+    def test_returns_the_dashboard(self, platform_sandbox: Sandbox) -> None:
+        found = run(PlatformPublishWorkbookOperator, workbook_id=303, title="Returns")
+        assert found["workbookId"] == 303
+        assert found["title"] == "Returns"
+
+    @pytest.mark.parametrize("workbook_id", [301, 303], ids=["again", "for the first time"])
+    def test_a_lost_answer_is_told_by_the_version(
+        self, workbook_id: int, platform_sandbox: Sandbox
+    ) -> None:
+        platform_sandbox.control.fault("lost_response", method="POST")
+        found = run(PlatformPublishWorkbookOperator, workbook_id=workbook_id)
+        assert found["workbookId"] == workbook_id
+        assert posts(platform_sandbox) == 1
+
+    def test_a_crash_before_the_call_publishes_then(self, platform_sandbox: Sandbox) -> None:
+        tries = TaskTries()
+        platform_sandbox.control.fault("status", method="POST", status=500)
+        with pytest.raises(Exception, match="500"):
+            run(PlatformPublishWorkbookOperator, tries)
+        assert tries.store[STORE_KEY]["phase"] == "intent"
+        assert run(PlatformPublishWorkbookOperator, tries)["workbookId"] == 301
+        assert posts(platform_sandbox) == 2
+
+    def test_a_retry_after_the_end_does_not_publish_again(self, platform_sandbox: Sandbox) -> None:
+        tries = TaskTries()
+        first = run(PlatformPublishWorkbookOperator, tries)
+        again = run(PlatformPublishWorkbookOperator, tries)
+        assert again["versionNumber"] == first["versionNumber"]
+        assert posts(platform_sandbox) == 1
+
+
+def test_attach_a_thread(platform_sandbox: Sandbox) -> None:
+    widget = {"id": "ask", "type": "AI", "position": {"x": 0, "y": 0, "w": 4, "h": 4}}
+    run(PlatformPublishWorkbookOperator, config={"title": "Ask", "widgets": [widget]})
+    found = run(PlatformAttachAiWidgetThreadOperator, widget_id="ask", thread_id="thread-1")
+    assert found["workbookId"] == 301
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments", "field"),
+    [
+        (PlatformDuplicateWorkbookOperator, {"workbook_id": "first"}, "workbook_id"),
+        (PlatformDuplicateWorkbookOperator, {"workbook_id": 1, "shared": "maybe"}, "shared"),
+        (PlatformUpdateWorkbookOperator, {"workbook_id": 1, "meta": [1]}, "meta"),
+        (PlatformUpdateWorkbookOperator, {"workbook_id": 1, "folder_id": 0}, "folder_id"),
+        (PlatformPublishWorkbookOperator, {"workbook_id": 1, "config": "x"}, "config"),
+        (
+            PlatformAttachAiWidgetThreadOperator,
+            {"workbook_id": 1, "widget_id": "", "thread_id": "t"},
+            "widget_id",
+        ),
+    ],
+)
+def test_what_is_known_to_be_wrong_is_refused_when_the_dag_is_parsed(
+    operator: type, arguments: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(PlatformInputError) as caught:
+        operator(task_id="run", **arguments)
+    assert caught.value.field == field
