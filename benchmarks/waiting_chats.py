@@ -32,7 +32,8 @@ def main() -> None:
                 "AIRFLOW_CONN_PLATFORM_DEFAULT": sandbox.connection_json(),
             }
             for _ in range(CUTS):
-                sandbox.control.fault("cut", after=random.randint(2, 15), nth=random.randint(1, 300))
+                after, nth = random.randint(2, 15), random.randint(1, CHATS)
+                sandbox.control.fault("cut", after=after, nth=nth)
             subprocess.run([sys.executable, str(Path(__file__))], env=environment, check=True)
         state = sandbox.control.state()
         print(f"messages at the service: {len(state.messages)}, runs: {len(state.runs)}")

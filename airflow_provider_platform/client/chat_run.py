@@ -81,6 +81,7 @@ class ChatRun:
         self._best_size = 0
         self._grew = False
         self._in_part = False
+        self._whole = False
         self._messages: ThreadMessages | None = None
         self._connection: ChatConnection | None = None
         self._reader = LineReader()
@@ -181,11 +182,12 @@ class ChatRun:
         self._grew = size > self._best_size
         self._best_size = max(size, self._best_size)
         known = self._known_before
-        if known is not None and self._replay_is_poorer(connection, known):
+        kept = known is not None and self._replay_is_poorer(connection, known)
+        if known is not None and kept:
             self._fold = known
-        elif connection.echo:
-            self._in_part = False
-        self._in_part = self._in_part or connection.in_part
+        from_start = connection.first or (connection.echo and not kept)
+        self._whole = from_start and connection.end is not None
+        self._in_part = connection.in_part or (self._in_part and not from_start)
         self._messages = connection.messages or self._messages
         self.failed_with = connection.error
         return self._verdict(connection)
@@ -362,13 +364,12 @@ class ChatRun:
         return input_digest(text) == self.digest
 
     def _answer(self) -> str | None:
+        """The final answer; one that never was complete counts only if nothing can be missing."""
         final = self._fold.final_answer()
+        if final is not None and (self._whole or not final.in_process) and not final.gaps:
+            return final.content
         told = self._messages
-        at_end = told.answer if told is not None and self._is_our_prompt(told) else ""
-        if final is None:
-            return at_end or None
-        doubtful = final.gaps or (final.in_process and self._in_part)
-        return at_end if doubtful and at_end else final.content
+        return told.answer or None if told is not None and self._is_our_prompt(told) else None
 
 
 def check_tools(result: ChatResult, rule: ToolErrorRule) -> None:

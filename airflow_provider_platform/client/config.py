@@ -142,6 +142,26 @@ class PlatformConfig(BaseModel):
         """Whether the chat side is configured."""
         return self.chat_url is not None
 
+    def require_chat_url(self) -> str:
+        """The chat address. Raises PlatformConfigError for a connection without the chat side."""
+        if self.chat_url is None:
+            raise PlatformConfigError(
+                "Chat calls need chat_url and a chat credential in the connection. Chat access "
+                "needs the premium or enterprise plan.",
+                field="chat_url",
+            )
+        return self.chat_url
+
+    def require_management_url(self) -> str:
+        """The management address. Raises PlatformConfigError for a connection without that side."""
+        if self.management_url is None:
+            raise PlatformConfigError(
+                "Calls of the management API need host and password in the connection: its "
+                "address and a token.",
+                field="host",
+            )
+        return self.management_url
+
     @property
     def secrets(self) -> list[str]:
         """Every secret in clear, for masking."""

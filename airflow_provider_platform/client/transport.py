@@ -124,7 +124,7 @@ class Transport:
 
     async def send_chat(self, effect: SendChat) -> None:
         """Send an abort request. Raises PlatformError; returns only where it was confirmed."""
-        url = f"{self._chat_url()}{effect.path}"
+        url = f"{self.config.require_chat_url()}{effect.path}"
         headers = {**self._chat_headers(), "Accept": "application/json"}
         status, got, body = await self._request(
             "POST",
@@ -140,7 +140,7 @@ class Transport:
         """Send a chat request; the answer's head is checked, its body is still to be read."""
         return await self._open(
             "chat stream: POST /stream-chat-state",
-            f"{self._chat_url()}/stream-chat-state",
+            f"{self.config.require_chat_url()}/stream-chat-state",
             headers=self._chat_headers(),
             body=effect.body,
             seconds=effect.timeout,
@@ -194,18 +194,13 @@ class Transport:
         return Stream(what, response, stack)
 
     async def _exchange(self, operation: Operation[T], deadline: float | None) -> T:
-        base, token = self.config.management_url, self.config.management_token
-        if base is None or token is None:
-            raise PlatformConfigError(
-                f"{operation.description} needs the management API: give host and password in "
-                "the connection.",
-                field="host",
-            )
+        base, token = self.config.require_management_url(), self.config.management_token
+        bearer = token.get_secret_value() if token else ""
         status, headers, body = await self._request(
             operation.method,
             operation.url(base),
             headers={
-                "Authorization": f"Bearer {token.get_secret_value()}",
+                "Authorization": f"Bearer {bearer}",
                 "Accept": "*/*" if operation.binary else "application/json",
             },
             params=operation.query,
@@ -254,15 +249,6 @@ class Transport:
         if deadline is None:
             return self.config.request_timeout
         return min(self.config.request_timeout, max(LEAST_SECONDS, deadline - self.clock()))
-
-    def _chat_url(self) -> str:
-        if self.config.chat_url is None:
-            raise PlatformConfigError(
-                "Chat calls need chat_url and a chat credential in the connection. "
-                + answers.PREMIUM_HINT,
-                field="chat_url",
-            )
-        return self.config.chat_url
 
     def _chat_headers(self) -> dict[str, str]:
         config = self.config

@@ -102,10 +102,11 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
     def key_of(self, config: PlatformConfig) -> str:
         from airflow_provider_platform.client.config import fingerprint
 
+        address = config.require_chat_url()
         settings = config.resolve_session_settings(self.session_settings)
         return fingerprint(
             "chat",
-            config.chat_url,
+            address,
             config.chat_identity(settings),
             self.prompt,
             self.chat_id,

@@ -103,8 +103,9 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
     def key_of(self, config: PlatformConfig) -> str:
         from airflow_provider_platform.client.config import fingerprint
 
+        address = config.require_management_url()
         deployment_id = config.resolve_deployment_id(self.deployment_id)
-        return fingerprint("dbt sync", config.management_url, deployment_id, self._body().to_json())
+        return fingerprint("dbt sync", address, deployment_id, self._body().to_json())
 
     def submit(self, work: Work, *, ids: Ids | None, whole: bool) -> DbtSyncOutcome | None:
         from airflow_provider_platform.client.dbt_run import DbtSyncOutcome, start

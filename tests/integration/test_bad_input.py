@@ -1,4 +1,4 @@
-"""Bad input: one clear error each, with the field and the way out, retried only where that helps."""
+"""Bad input: one clear error each, with the field and the way out, retried only if that helps."""
 
 from __future__ import annotations
 

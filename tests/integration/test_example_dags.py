@@ -96,9 +96,7 @@ def test_a_task_that_reads_the_result_twice_gets_plain_json(
 
 
 @pytest.mark.parametrize("name", ["notifications", "reports_and_workbooks"])
-def test_the_other_examples_run(
-    platform_sandbox: Sandbox, run_dag: RunDag, name: str
-) -> None:
+def test_the_other_examples_run(platform_sandbox: Sandbox, run_dag: RunDag, name: str) -> None:
     run = run_dag(EXAMPLES / f"{name}.py")
     assert set(run.states.values()) == {"success"}, [task.error for task in run.tasks]
 

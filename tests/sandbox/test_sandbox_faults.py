@@ -26,7 +26,8 @@ def connect(platform: Platform, **body: Any) -> socket.socket:
     head = (
         f"POST {target.path}/stream-chat-state HTTP/1.1\r\nHost: {target.netloc}\r\n"
         f"Authorization: Api-Key {platform.sandbox.chat_api_key}\r\n"
-        f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
+        "Content-Type: application/json\r\nConnection: close\r\n"
+        f"Content-Length: {len(content)}\r\n\r\n"
     )
     connection = socket.create_connection((target.hostname, target.port), timeout=30)
     connection.sendall(head.encode() + content)

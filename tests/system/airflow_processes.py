@@ -7,12 +7,14 @@ any other Airflow on the machine is the session that the keeper leads.
 from __future__ import annotations
 
 import os
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 TRIGGERER = "triggerer"
 
@@ -37,6 +39,26 @@ class AirflowProcesses:
         pids = {process.pid for process in found}
         tops = [process for process in found if process.ppid() not in pids]
         return sorted(tops, key=lambda process: process.create_time())
+
+
+def kill(processes: Iterable[psutil.Process], timeout: float = 30.0) -> None:
+    """Kill -9, and wait until all have ended; some of them nobody reaps. Raises TimeoutError."""
+    processes = list(processes)
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    deadline = time.monotonic() + timeout
+    while not all(_has_ended(process) for process in processes):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"still there after kill -9: {processes}")
+        time.sleep(0.05)
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def in_session(session: int) -> Iterator[psutil.Process]:

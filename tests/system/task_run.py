@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import psutil
+from tests.system.airflow_processes import kill
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,18 +103,14 @@ class TaskRun:
 
     def kill(self) -> None:
         """Kill -9 the process that runs the task's code now; wait until it is gone."""
-        process = self.processes.of_task(self.now())
-        process.kill()
-        psutil.wait_procs([process])
+        kill([self.processes.of_task(self.now())])
 
     def kill_with_supervisor(self) -> None:
         """Kill -9 the process and the one that watches over it: nobody tells Airflow."""
         process = self.processes.of_task(self.now())
         watcher = process.parent()
         assert watcher is not None
-        watcher.kill()
-        process.kill()
-        psutil.wait_procs([watcher, process])
+        kill([watcher, process])
 
     def mark(self, state: str) -> None:
         """Mark the instance `failed` or `success`, as the button does."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
+
+from tests.system.airflow_processes import kill
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control import SandboxControl
@@ -49,10 +49,7 @@ def test_a_killed_triggerer_asks_nothing_again(
         # Submitted, and taken over by the trigger.
         sandbox.wait_until(lambda _, text=text: followers(sandbox, text) == 2, timeout=60)
     (triggerer,) = processes.triggerers()
-    family = [*triggerer.children(recursive=True), triggerer]
-    for process in family:
-        process.kill()
-    psutil.wait_procs(family)
+    kill([*triggerer.children(recursive=True), triggerer])
     for text in POINTS.values():
         sandbox.wait_until(lambda _, text=text: followers(sandbox, text) == 3, timeout=120)
     sandbox.release()
@@ -95,5 +92,4 @@ def test_a_trigger_that_moves_to_another_triggerer_keeps_its_run(
     assert [run.status for run in state.runs] == ["finished"]
     assert [one.status for one in state.syncs] == ["COMPLETED"]
     assert state.aborts == []
-    first.send_signal(signal.SIGTERM)
-    psutil.wait_procs([first])
+    kill(family)

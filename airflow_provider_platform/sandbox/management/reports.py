@@ -74,7 +74,7 @@ def _sample(deployment: int, number: int, name: str) -> Item:
         "name": name,
         "updatedAt": f"2026-07-{20 - number:02d}T05:30:00.000Z",
         "lastViewedAt": f"2026-07-{1 + number * 7 % 10:02d}T08:00:00.000Z",
-        "folderId": 11 if number <= 3 else None,
+        "folderId": 11 if deployment == 1 and number <= 3 else None,
         "workbookId": deployment * 100 + 201 if number <= 2 else None,
         "sqlQuery": "SELECT country, SUM(amount) FROM orders GROUP BY 1",
     }

@@ -68,10 +68,11 @@ class PlayedService:
     """The service. `faults` are those of the first answers, one for each.
 
     `replay` says where a subscriber gets what it missed, `follow_up` whether a request without
-    input is subscribed at all. `ends` is what the run ends with, after `turn`'s records; it pauses
-    before record `suspends_at` until a request resumes it (one with input, if `resume` says so).
-    `scripted` are first answers that are told as they stand, without any effect. `pace` is the
-    time between two records, in seconds; with `by_lines` every record comes by itself.
+    input is subscribed at all, `history` whether records are replayed to those who are not.
+    `ends` is what the run ends with, after `turn`'s records; it pauses before record `suspends_at`
+    until a request resumes it (one with input, if `resume` says so). `scripted` are first answers
+    that are told as they stand, without any effect. `pace` is the time between two records, in
+    seconds; with `by_lines` every record comes by itself.
     """
 
     turn: Turn = field(default_factory=Turn)
@@ -79,6 +80,7 @@ class PlayedService:
     faults: list[Fault] = field(default_factory=list)
     replay: Literal["before", "after", "none"] = "before"
     raw: bool = False
+    history: bool = True
     follow_up: Literal["subscribe", "state"] = "subscribe"
     ends: list[Record] | None = None
     records: list[Record] | None = None
@@ -195,7 +197,8 @@ class PlayedService:
         where it ends there."""
         if self.scripted:
             return self.scripted.pop(0), None
-        history = [record for turn in self.earlier for record in turn.records()]
+        turns = self.earlier if self.history else ()
+        history = [record for turn in turns for record in turn.records()]
         prompted = "input" in body
         if prompted and self.now < self.busy_until:
             return [*history, self._mark(streaming=True), BUSY], None
@@ -221,7 +224,8 @@ class PlayedService:
 
     def _rest(self) -> list[Record]:
         """The thread's own turn, its mark and its state, for who is not subscribed."""
-        own, mark = folded(self._own()), self._mark(streaming=self.streaming)
+        own = folded(self._own()) if self.history else []
+        mark = self._mark(streaming=self.streaming)
         if self._stopped_at is not None:
             return [*own, aborted(), mark]
         ends = self.ends or []

@@ -12,6 +12,7 @@ from airflow_provider_platform.client.chat_program import FUTILE_RECONNECTS, res
 from airflow_provider_platform.client.errors import (
     ChatSuspendedError,
     PlatformDeadlineError,
+    PlatformOutcomeUnknownError,
     PlatformRateLimitError,
     PlatformServerError,
     PlatformTransportError,
@@ -44,9 +45,9 @@ def service_of(**options: Any) -> st.SearchStrategy[PlayedService]:
         turn=TURNS,
         faults=FAULTS,
         raw=st.booleans(),
-        follow_up=st.sampled_from(["subscribe", "state"]),
         **{
             "replay": st.sampled_from(["before", "after"]),
+            "follow_up": st.sampled_from(["subscribe", "state"]),
             "pace": st.sampled_from([0.125, 1.0, 32.0]),
             **options,
         },
@@ -97,6 +98,26 @@ def test_a_live_stream_without_replay_gives_the_answer(service: PlayedService) -
     assert call.result()["answer"] == EXPECTED["answer"]
     if not service.faults:
         check_asked_once(service)
+
+
+@settings(max_examples=40)
+@given(service=service_of(history=st.just(False), follow_up=st.just("state")), thread=st.booleans())
+def test_a_thread_without_replay_gives_the_answer_of_its_state(
+    service: PlayedService, thread: bool
+) -> None:
+    """What was streamed until the connection broke may be half an answer: it is not taken for
+    the whole."""
+    call = new_call(service, thread=thread, deadline=NOON + 10**6)
+    try:
+        assert call.ask() is True
+    except PlatformTransportError:
+        assert unseen(service, call)
+    except PlatformOutcomeUnknownError:
+        assert thread
+        assert service.accepted_at is None
+    else:
+        assert call.result()["answer"] == EXPECTED["answer"]
+    check_asked_once(service)
 
 
 @settings(max_examples=40)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.chat_run import ChatRun, Verdict
+from airflow_provider_platform.client.errors import ChatNoAnswerError
 from tests.unit.client.streams import (
     ANSWER,
     CHAT_ID,
@@ -154,6 +155,21 @@ def test_the_answer_only_in_the_messages_of_the_state() -> None:
     hear(run, cutoff(), *turn.records()[:3])
     assert hear(run, cutoff(), turn.end()[0], submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
+
+
+@pytest.mark.parametrize("closing", [True, False])
+def test_half_an_answer_is_none(closing: bool) -> None:
+    """The connection broke while the answer came; the thread tells its end, but not its records."""
+    turn = Turn(closing=closing)
+    for known in range(len(turn.records()) - 5, len(turn.records())):
+        told_by_state, untold = new_run(), new_run()
+        for run in (told_by_state, untold):
+            hear(run, cutoff(), *turn.records()[:known], clean=False)
+        assert hear(told_by_state, cutoff(), turn.end()[0], submits=False) is Verdict.OVER
+        assert told_by_state.result().answer == ANSWER
+        assert hear(untold, cutoff(), state(), submits=False) is Verdict.OVER
+        with pytest.raises(ChatNoAnswerError):
+            untold.result()
 
 
 def test_deltas_without_a_closing_record() -> None:

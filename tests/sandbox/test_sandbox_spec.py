@@ -1,0 +1,180 @@
+"""What all operations share: the sandbox's own OpenAPI document, lists, methods, faults."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.sandbox import SandboxControlError
+
+if TYPE_CHECKING:
+    from tests.sandbox.raw_client import Platform
+
+ROWS = (
+    ("get", "/api/v1/user-oauth-tokens"),
+    ("post", "/api/v1/deployments/{deploymentId}/dbt-sync"),
+    ("put", "/api/v1/deployments/{deploymentId}/reports/{reportId}/connect-workbook"),
+    (
+        "post",
+        "/api/v1/deployments/{deploymentId}/workbooks/{workbookId}/dashboard/ai-widget-thread",
+    ),
+    ("delete", "/api/v1/embed-tenants/{embedTenantName}/"),
+    ("get", "/api/v1/app-config"),
+    ("get", "/api/v1/deployments/{deploymentId}/reports"),
+    ("get", "/api/v1/deployments/{deploymentId}/folders"),
+    ("get", "/api/v1/deployments/{deploymentId}/notifications"),
+    ("post", "/api/v1/deployments/{deploymentId}/notifications"),
+    ("post", "/api/v1/deployments/{deploymentId}/workbooks/{workbookId}/duplicate"),
+    ("put", "/api/v1/deployments/{deploymentId}/workbooks/{workbookId}"),
+    ("post", "/api/v1/embed/generate-session"),
+)
+SAMPLES = {
+    "deploymentId": "1",
+    "environmentId": "11",
+    "reportId": "101",
+    "workbookId": "301",
+    "folderId": "11",
+    "integrationId": "3",
+    "publicId": "dash00000501",
+    "embedTenantName": "acme-retail",
+    "slug": "a-slug",
+    "externalWorkbookId": "w",
+}
+
+
+def spec(platform: Platform) -> dict[str, Any]:
+    response = platform.call("GET", "spec")
+    assert response.status_code == 200
+    return dict(response.json())
+
+
+def operations(platform: Platform) -> list[tuple[str, str, dict[str, Any]]]:
+    paths = spec(platform)["paths"]
+    return [(verb, path, one) for path, item in paths.items() for verb, one in item.items()]
+
+
+def test_the_document_lists_what_the_service_describes(platform: Platform) -> None:
+    document = spec(platform)
+    assert document["openapi"].startswith("3.1")
+    for verb, path in ROWS:
+        assert verb in document["paths"][path], path
+    ids = [one["operationId"] for _, _, one in operations(platform)]
+    assert len(set(ids)) == len(ids)
+    assert all(one["summary"] or one["operationId"] for _, _, one in operations(platform))
+
+
+def test_parameters_and_bodies_are_described(platform: Platform) -> None:
+    paths = spec(platform)["paths"]
+    listing = paths["/api/v1/deployments/{deploymentId}/reports"]["get"]
+    by_name = {one["name"]: one for one in listing["parameters"]}
+    assert by_name["deploymentId"]["in"] == "path"
+    assert by_name["sortBy"]["schema"]["enum"] == [
+        "createdAt",
+        "updatedAt",
+        "lastViewedAt",
+        "name",
+    ]
+    create = paths["/api/v1/deployments/{deploymentId}/notifications"]["post"]
+    schema = create["requestBody"]["content"]["application/json"]["schema"]
+    assert schema["required"] == ["scheduleType"]
+    assert schema["properties"]["hour"] == {
+        "oneOf": [{"type": "integer", "minimum": 0, "maximum": 23}, {"type": "null"}]
+    }
+    assert paths["/api/v1/embed/session/token"]["post"]["security"] == []
+
+
+def test_the_document_follows_the_settings(platform: Platform) -> None:
+    platform.control.set(dbt="start-only", embed_tenant_path="plain")
+    paths = spec(platform)["paths"]
+    assert list(paths["/api/v1/deployments/{deploymentId}/dbt-sync"]) == ["post"]
+    assert "delete" in paths["/api/v1/embed-tenants/{embedTenantName}"]
+    assert "/api/v1/embed-tenants/{embedTenantName}/" not in paths
+
+
+def test_no_operation_answers_without_the_token(platform: Platform) -> None:
+    for verb, path, operation in operations(platform):
+        filled = re.sub(r"\{(\w+)\}", lambda found: SAMPLES.get(found[1], "1"), path)
+        response = platform.http.request(verb.upper(), platform.sandbox.url + filled)
+        if operation.get("security") == []:
+            assert response.status_code == 400, path
+        else:
+            assert response.status_code == 401, path
+
+
+def test_every_operation_refuses_what_it_does_not_declare(platform: Platform) -> None:
+    for verb, path, operation in operations(platform):
+        filled = re.sub(r"\{(\w+)\}", lambda found: SAMPLES.get(found[1], "1"), path)
+        url = f"{platform.sandbox.url}{filled}?nonsense=1"
+        body = {"nonsense": 1}
+        response = platform.http.request(verb.upper(), url, json=body, headers=platform.bearer)
+        assert response.status_code == 400, path
+        messages = response.json()["message"]
+        assert "property nonsense should not exist" in messages, path
+        if "requestBody" not in operation:
+            assert "the operation takes no body" in messages, path
+    assert platform.control.state().changes == []
+
+
+@pytest.mark.parametrize("verb", ["GET", "PUT", "DELETE", "PATCH"])
+def test_other_methods_on_chat_paths(platform: Platform, verb: str) -> None:
+    for operation in ("stream-chat-state", "abort"):
+        url = f"{platform.sandbox.chat_url}/{operation}"
+        response = platform.http.request(verb, url, headers=platform.key)
+        assert response.status_code == 405
+        assert response.json()["statusCode"] == 405
+
+
+def test_a_body_that_says_it_is_no_json(platform: Platform) -> None:
+    url = f"{platform.sandbox.management_url}/v1/deployments/1/workbooks"
+    headers = {**platform.bearer, "Content-Type": "text/plain"}
+    assert platform.http.post(url, content=b"{}", headers=headers).status_code == 415
+    chat = f"{platform.sandbox.chat_url}/stream-chat-state"
+    headers = {**platform.key, "Content-Type": "text/plain"}
+    assert platform.http.post(chat, content=b"{}", headers=headers).status_code == 415
+
+
+def test_lists_that_misbehave(platform: Platform) -> None:
+    path = "deployments/1/reports"
+    platform.control.set(lists="unpaged", page_size=2)
+    page = platform.call("GET", path).json()
+    assert (page["pageInfo"], len(page["items"])) == (None, 7)
+    platform.control.set(lists="repeating")
+    first = platform.call("GET", path).json()
+    cursor = first["pageInfo"]["endCursor"]
+    assert platform.call("GET", path, params={"after": cursor}).json() == first
+    assert first["pageInfo"]["hasNextPage"] is True
+
+
+def test_faults_and_holds_work_on_every_operation(platform: Platform) -> None:
+    platform.control.fault("status", path="folders$", status=500, processed=True)
+    body = {"name": "Once"}
+    assert platform.call("POST", "deployments/1/folders", json=body).status_code == 500
+    assert len(platform.control.state().changed("folders")) == 1
+    platform.control.hold("before_call", path="workspace/move$")
+    move = {"type": "WORKBOOK", "id": 302, "folderId": 12}
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(platform.call, "POST", "deployments/1/workspace/move", json=move)
+        platform.control.wait_held("before_call")
+        assert platform.control.state().changed("workbooks", "moved") == []
+        platform.control.release()
+        assert call.result().json()["folderId"] == 12
+    assert len(platform.control.state().changed("workbooks", "moved")) == 1
+
+
+def test_generated_files_of_a_dbt_sync_are_kept_for_an_hour(platform: Platform) -> None:
+    start = platform.call("POST", "deployments/1/dbt-sync", json={"output": "files"}).json()
+    platform.control.wait_until(lambda state: all(sync.ended_at for sync in state.syncs))
+    path = f"deployments/1/dbt-sync/{start['syncJobId']}/generated-files"
+    assert len(platform.call("GET", path).json()["items"]) == 3
+    platform.control.advance(3600)
+    assert platform.call("GET", path).status_code == 404
+
+
+def test_settings_and_clock_refuse_nonsense(platform: Platform) -> None:
+    with pytest.raises(SandboxControlError, match="token_lacks knows no Everything"):
+        platform.control.set(token_lacks=["Everything"])
+    with pytest.raises(SandboxControlError, match="seconds must be a number"):
+        platform.control.advance(-1)
