@@ -36,7 +36,7 @@ test-3.0: .venv-3.0 ## the unit tests on Airflow 3.0, the oldest supported relea
 test-system: .venv ## the tests on a whole running Airflow and in a browser (REPEAT=3 repeats them)
 	@for i in $$(seq $(REPEAT)); do \
 	  echo "system tests, round $$i of $(REPEAT)"; \
-	  $(IN_PROJECT) $(PYTHON_3_3) -m pytest -n $(WORKERS) $(ARGS) tests/system tests/browser || exit; \
+	  $(IN_PROJECT) $(PYTHON_3_3) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS) tests/system tests/browser || exit; \
 	done
 
 .PHONY: lint

@@ -18,7 +18,8 @@ FINAL = "final"
 
 @dataclass
 class AssistantRecord:
-    """One assistant record as folded so far."""
+    """One assistant record as folded so far. `told` is its place among all that was told, and
+    `rising` says that each of its deltas has a `sort` of its own."""
 
     id: str
     pieces: list[str] = field(default_factory=list)
@@ -26,8 +27,8 @@ class AssistantRecord:
     in_process: bool = False
     sort: float | None = None
     tool_call: dict[str, Any] | None = None
-    gaps: bool = False
     told: int = 0
+    rising: bool = False
 
     @property
     def content(self) -> str:
@@ -58,10 +59,21 @@ class RecordFold:
         self._max_rows = max_rows
         self._records: dict[str, AssistantRecord] = {}
         self._told = 0
+        self._told_before = 0
 
     def restart(self) -> RecordFold:
         """An empty fold with the same limits."""
         return RecordFold(self._max_rows)
+
+    def connect(self) -> None:
+        """Another connection begins to tell."""
+        self._told_before = self._told
+
+    def settle(self) -> None:
+        """The run is over: what the last connection told of is complete, even where no record
+        says so. What broke off before may have gone on unseen."""
+        for record in self:
+            record.in_process = record.in_process and record.told <= self._told_before
 
     def __iter__(self) -> Iterator[AssistantRecord]:
         return iter(self._records.values())
@@ -81,7 +93,7 @@ class RecordFold:
         """Fold one assistant record in (its `id` is a text); returns what became of it.
 
         A delta whose `sort` is not above `known_up_to` repeats what an earlier connection brought
-        and changes nothing; the record is marked as possibly incomplete until it is replaced.
+        and changes nothing.
         """
         record_id: str = record["id"]
         known = self._records.get(record_id)
@@ -89,11 +101,12 @@ class RecordFold:
         tool_call = record.get("toolCall")
         if is_delta(record):
             if known_up_to is not None and sort is not None and sort <= known_up_to:
-                if known is not None and known.in_process:
-                    known.gaps = True
+                if known is not None and known.rising and sort == known.sort:
+                    self._tell(known)  # the very last that was known: nothing was lost
                 return None
             folded = known or AssistantRecord(record_id)
             folded.pieces.append(_text(record.get("content")))
+            folded.rising = folded.sort is not None and sort is not None and sort > folded.sort
         else:
             folded = AssistantRecord(record_id, pieces=[_text(record.get("content"))])
             if isinstance(tool_call, dict):
@@ -103,10 +116,13 @@ class RecordFold:
             folded.graph_path = [str(node) for node in record["graphPath"]]
         folded.in_process = record.get("isInProcess") is True
         folded.sort = sort if sort is not None else folded.sort
-        self._told += 1
-        folded.told = self._told
+        self._tell(folded)
         self._records[record_id] = folded
         return folded
+
+    def _tell(self, record: AssistantRecord) -> None:
+        self._told += 1
+        record.told = self._told
 
     def final_answer(self) -> AssistantRecord | None:
         """The last final record: by sequence number where all have one, else by arrival."""

@@ -81,7 +81,6 @@ class ChatRun:
         self._best_size = 0
         self._grew = False
         self._in_part = False
-        self._whole = False
         self._messages: ThreadMessages | None = None
         self._connection: ChatConnection | None = None
         self._reader = LineReader()
@@ -99,6 +98,7 @@ class ChatRun:
         self._reader = LineReader()
         self._known_before = None
         self._grew = False
+        self._fold.connect()
         self._connection = ChatConnection(
             self,
             submits=submits,
@@ -167,9 +167,10 @@ class ChatRun:
 
     @property
     def told_in_part(self) -> bool:
-        """Whether a connection told the run from its middle, so that records may have been lost
-        between the connections; reading the thread may tell it from its beginning."""
-        return self._in_part
+        """Whether records may have been lost between two connections: one told the run from its
+        middle, or the answer broke off. Reading the thread may tell the run from its beginning."""
+        final = self._fold.final_answer()
+        return self._in_part or (final is not None and final.in_process)
 
     def disconnect(self, *, clean: bool) -> Verdict:
         """The connection ended; `clean` when the service closed it in order."""
@@ -182,15 +183,17 @@ class ChatRun:
         self._grew = size > self._best_size
         self._best_size = max(size, self._best_size)
         known = self._known_before
-        kept = known is not None and self._replay_is_poorer(connection, known)
-        if known is not None and kept:
+        if known is not None and self._replay_is_poorer(connection, known):
             self._fold = known
-        from_start = connection.first or (connection.echo and not kept)
-        self._whole = from_start and connection.end is not None
-        self._in_part = connection.in_part or (self._in_part and not from_start)
+        elif connection.echo:
+            self._in_part = False
+        self._in_part = self._in_part or connection.in_part
         self._messages = connection.messages or self._messages
         self.failed_with = connection.error
-        return self._verdict(connection)
+        verdict = self._verdict(connection)
+        if verdict is Verdict.OVER:
+            self._fold.settle()
+        return verdict
 
     def learn_chat_id(self, chat_id: Any) -> None:
         """The thread's id, as the service names it; the one that we know stays."""
@@ -364,9 +367,9 @@ class ChatRun:
         return input_digest(text) == self.digest
 
     def _answer(self) -> str | None:
-        """The final answer; one that never was complete counts only if nothing can be missing."""
+        """The final answer, unless it broke off and its end was not told."""
         final = self._fold.final_answer()
-        if final is not None and (self._whole or not final.in_process) and not final.gaps:
+        if final is not None and not final.in_process:
             return final.content
         told = self._messages
         return told.answer or None if told is not None and self._is_our_prompt(told) else None

@@ -7,16 +7,19 @@ a missed deadline can. Errors survive a trip through JSON (`to_payload`, `from_p
 trigger can hand the worker the very error that it met.
 
 Messages name what failed, where, what the service said and the next step. They never hold a
-secret: callers pass only addresses, ids and text of the service, and the latter goes through
-`quote_service`.
+secret: callers pass only addresses, ids and text of the service; the latter goes through
+`quote_service`, and a credential that the service quotes is taken out again (`hide`).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 MAX_SERVICE_TEXT = 500
+HIDDEN = "***"
+SHORTEST_SECRET = 8
 _GROUP_MARK = re.compile(r"[:#](?=:(?:end)?group::|#\[(?:end)?group\])", re.IGNORECASE)
 
 
@@ -45,6 +48,21 @@ class PlatformError(Exception):
     def to_payload(self) -> dict[str, Any]:
         """This error as plain JSON: `{"type", "message", "details"}`."""
         return {"type": type(self).__name__, "message": self.message, "details": self.details}
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Put `***` in the place of the secrets, wherever this error has them. What is too short
+        for a credential is passed over: it would blot out words."""
+        known = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
+
+        def without(value: Any) -> Any:
+            for secret in known:
+                value = value.replace(secret, HIDDEN) if isinstance(value, str) else value
+            return value
+
+        for name, value in vars(self).items():
+            setattr(self, name, without(value))
+        self.details = {name: without(value) for name, value in self.details.items()}
+        self.args = tuple(map(without, self.args))
 
 
 class PlatformConfigError(PlatformError):

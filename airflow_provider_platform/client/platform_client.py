@@ -29,9 +29,31 @@ def _ignore(event: Any) -> None:
     """The listener of those who do not listen."""
 
 
-def _steps(work: Operation[T] | Program[T], on_event: OnEvent) -> Program[T]:
-    """The program of some work, with `Notify` already handled: only I/O is left to its driver."""
+def _guarded(work: Operation[T] | Program[T], secrets: Callable[[], list[str]]) -> Program[T]:
+    """The program of some work; the errors that it meets and raises hold no secret."""
     program = call(work) if isinstance(work, Operation) else work
+    try:
+        effect = next(program)
+        while True:
+            try:
+                outcome = yield effect
+            except PlatformError as error:
+                error.hide(secrets())
+                effect = program.throw(error)
+            else:
+                effect = program.send(outcome)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    except PlatformError as error:
+        error.hide(secrets())
+        raise
+    finally:
+        program.close()
+
+
+def _steps(program: Program[T], on_event: OnEvent) -> Program[T]:
+    """The program with `Notify` already handled: only I/O is left to its driver."""
     try:
         effect = next(program)
         while True:
@@ -76,7 +98,7 @@ class AsyncPlatformClient:
 
     async def run(self, work: Operation[T] | Program[T], on_event: OnEvent = _ignore) -> T:
         """Run an operation or a program to its end; `on_event` hears what it notifies of."""
-        steps = _steps(work, on_event)
+        steps = _steps(_guarded(work, lambda: self.config.secrets), on_event)
         session = Session(self._transport)
         try:
             effect = next(steps)
@@ -96,6 +118,7 @@ class AsyncPlatformClient:
 
     async def events(self, program: Program[Any]) -> AsyncGenerator[Any]:
         """Run a program to its end, one step at a time: what it notifies of, as it is wanted."""
+        program = _guarded(program, lambda: self.config.secrets)
         session = Session(self._transport)
         try:
             effect = next(program)
@@ -159,7 +182,7 @@ class PlatformClient:
 
     def run(self, work: Operation[T] | Program[T], on_event: OnEvent = _ignore) -> T:
         """Run an operation or a program to its end; `on_event` hears what it notifies of."""
-        steps = _steps(work, on_event)
+        steps = _steps(_guarded(work, lambda: self.config.secrets), on_event)
         session = Session(self._transport)
         try:
             effect = next(steps)
@@ -179,6 +202,7 @@ class PlatformClient:
 
     def events(self, program: Program[Any]) -> Generator[Any]:
         """Run a program to its end, one step at a time: what it notifies of, as it is wanted."""
+        program = _guarded(program, lambda: self.config.secrets)
         session = Session(self._transport)
         try:
             effect = next(program)

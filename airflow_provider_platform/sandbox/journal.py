@@ -104,7 +104,8 @@ class ChangeEntry:
     """One change that a management operation made, with the names of the fields it was given.
 
     ``action``: created, updated, deleted, moved, published; added and removed (recipients and
-    members); placed, unplaced and refreshed (reports); redeemed and revoked (embed sessions).
+    members); placed, unplaced and refreshed (reports); redeemed and revoked (embed sessions);
+    merged (branches).
     """
 
     at: float

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox import Sandbox
     from tests.browser.conftest import AirflowServer
 
+# One API server and one browser, whatever the number of test processes.
+pytestmark = pytest.mark.xdist_group("browser")
+
 DEFAULTS = {field.name: field.default for field in EXTRA_FIELDS}
 TYPED: dict[str, Any] = {
     "chat_url": "https://ai.eu.example.com/api/v1/public/acme/agents/1/chat",

@@ -1,4 +1,4 @@
-"""Runs `airflow standalone` and replaces a triggerer that is gone, until its own input ends.
+"""Runs `airflow standalone` until its own input ends; replaces a triggerer that is gone.
 
 `python -m tests.system.airflow_keeper`, started in a session of its own with a pipe as its input.
 The pipe closes when whoever started it is gone, however that came about, so Airflow never outlives
@@ -12,35 +12,37 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import psutil
 
-from tests.system.airflow_processes import TRIGGERER, in_session, is_component
+from tests.system.airflow_processes import SCHEDULER, TRIGGERER, in_session, is_component
 
 _LOOK_SECONDS = 1.0
 _STOP_SECONDS = 20
 
 
 def main() -> int:
-    """Keep until the input ends or standalone does; the exit code is 1 when it ended by itself."""
+    """Keep until the input ends; the exit code is 1 when Airflow ended before that."""
     # Handlers, not SIG_IGN: a child would inherit that, and standalone stops on SIGINT only.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os.close(0))
     standalone = _start("standalone")
     triggerers: list[subprocess.Popen[bytes]] = []
-    seen = False
+    seen: set[str] = set()
     try:
         while not _input_ended(_LOOK_SECONDS):
-            if standalone.poll() is not None:
+            there = _working_components()
+            if standalone.poll() is not None or SCHEDULER in seen - there:
+                _say("the scheduler has ended; so do all")
                 return 1
             for process in triggerers:
                 process.poll()
-            there = _has_working_triggerer()
-            seen = seen or there
-            if seen and not there:
+            if TRIGGERER in seen - there:
                 _say("no triggerer works; starting one")
-                triggerers.append(_start("triggerer"))
-                seen = False
+                triggerers.append(_start(TRIGGERER))
+                seen.remove(TRIGGERER)
+            seen |= there
         return 0
     finally:
         _stop(standalone)
@@ -63,16 +65,15 @@ def _input_ended(seconds: float) -> bool:
         return True
 
 
-def _has_working_triggerer() -> bool:
-    """A stopped triggerer (SIGSTOP) counts as gone: another one takes over, as in a cluster."""
+def _working_components() -> set[str]:
+    """Those of the watched components that there are. A stopped triggerer (SIGSTOP) counts as
+    gone: another one takes over, as in a cluster."""
+    found = set()
     for process in in_session(os.getpid()):
-        try:
-            working = process.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
-            if working and is_component(process, TRIGGERER):
-                return True
-        except psutil.Error:
-            continue
-    return False
+        with suppress(psutil.Error):
+            if process.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
+                found |= {name for name in (SCHEDULER, TRIGGERER) if is_component(process, name)}
+    return found
 
 
 def _stop(standalone: subprocess.Popen[bytes]) -> None:

@@ -16,6 +16,7 @@ import psutil
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+SCHEDULER = "scheduler"
 TRIGGERER = "triggerer"
 
 

@@ -42,7 +42,7 @@ SETTINGS = {
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
-    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
+    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
 }
 
@@ -101,6 +101,8 @@ def _environment(home: Path, port: int) -> Mapping[str, str]:
     return isolated(os.environ, home, home / "dags") | {
         **SETTINGS,
         "PATH": path,
+        # SQLite answers "database is locked" after 5 seconds otherwise, and the scheduler ends.
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=60",
         "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.sandbox.control import SandboxControl
-from airflow_provider_platform.sandbox.demo.processes import running_sandbox
 from tests.system.airflow_api import AirflowApi
 from tests.system.airflow_processes import AirflowProcesses
 from tests.system.airflow_server import DAGS, RunningAirflow, running_airflow
+from tests.system.sandbox_server import running_sandbox
 from tests.system.task_run import TaskRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
+
+    from airflow_provider_platform.sandbox.control import SandboxControl
 
     StartTask = Callable[..., TaskRun]
 
@@ -77,20 +77,17 @@ def processes(airflow: RunningAirflow) -> AirflowProcesses:
 
 
 @pytest.fixture(scope="session")
-def _sandbox_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    folder: Path = tmp_path_factory.mktemp("sandbox")
-    with running_sandbox(folder) as details:
-        yield details
+def _sandbox_control() -> Iterator[SandboxControl]:
+    with running_sandbox() as control:
+        yield control
 
 
 @pytest.fixture
-def sandbox(_sandbox_server: dict[str, Any]) -> Iterator[SandboxControl]:
-    """The control of a sandbox that has seen nothing yet, and does not pause."""
-    control = SandboxControl(_sandbox_server["url"])
-    control.reset()
-    control.set(pace=0.0, dbt_pace=0.05)
-    yield control
-    control.reset()
+def sandbox(_sandbox_control: SandboxControl) -> Iterator[SandboxControl]:
+    """The control of a sandbox that has seen nothing yet."""
+    _sandbox_control.reset()
+    yield _sandbox_control
+    _sandbox_control.reset()
 
 
 @pytest.fixture

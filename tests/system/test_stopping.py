@@ -155,7 +155,7 @@ def test_a_dbt_sync_that_exceeds_its_time_is_cancelled(
 ) -> None:
     sandbox.set(dbt_pace=60)
     task = sync(dag_id=dag_id, deferrable=deferrable, timeout=6 if dag_id == "sync_once" else 300)
-    sandbox.wait_until(sync_is("CANCELLED"), timeout=60)
+    sandbox.wait_until(sync_is("CANCELLED"))
     task.wait("failed")
 
 
@@ -165,7 +165,7 @@ def test_a_retry_after_the_deadline_stops_the_run_and_asks_anew(
 ) -> None:
     sandbox.hold("mid_stream")
     task = ask(deferrable=deferrable, timeout=6)
-    sandbox.wait_until(run_is("aborted"), timeout=60)
+    sandbox.wait_until(run_is("aborted"))
     sandbox.release()
     assert task.wait("success")["try_number"] == 2
     assert [run.status for run in sandbox.state().runs] == ["aborted", "finished"]

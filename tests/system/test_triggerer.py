@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,12 +10,16 @@ import pytest
 from tests.system.airflow_processes import kill
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import psutil
+
     from airflow_provider_platform.sandbox.control import SandboxControl
     from tests.system.airflow_processes import AirflowProcesses
+    from tests.system.airflow_server import RunningAirflow
     from tests.system.conftest import StartTask
 
-# One after the other: they all need the only triggerer.
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("triggerer")]
+pytestmark = pytest.mark.system
 
 POINTS = {
     "after_echo": "revenue by country",
@@ -25,6 +30,17 @@ POINTS = {
 }
 
 
+@pytest.fixture
+def only_triggerer(
+    airflow: RunningAirflow, processes: AirflowProcesses
+) -> Iterator[list[psutil.Process]]:
+    """The triggerer and its children; nobody else does anything to it meanwhile."""
+    with (airflow.home / "triggerer.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (triggerer,) = processes.triggerers()
+        yield [triggerer, *triggerer.children(recursive=True)]
+
+
 def followers(sandbox: SandboxControl, text: str) -> int:
     """How many connections have followed the run of this question."""
     state = sandbox.state()
@@ -33,7 +49,7 @@ def followers(sandbox: SandboxControl, text: str) -> int:
 
 
 def test_a_killed_triggerer_asks_nothing_again(
-    ask: StartTask, sync: StartTask, sandbox: SandboxControl, processes: AirflowProcesses
+    ask: StartTask, sync: StartTask, sandbox: SandboxControl, only_triggerer: list[psutil.Process]
 ) -> None:
     """Killed while chats stand at every point of their run, and while a dbt sync goes on."""
     sandbox.set(dbt_pace=2)
@@ -47,11 +63,10 @@ def test_a_killed_triggerer_asks_nothing_again(
         task.wait("deferred")
     for text in POINTS.values():
         # Submitted, and taken over by the trigger.
-        sandbox.wait_until(lambda _, text=text: followers(sandbox, text) == 2, timeout=60)
-    (triggerer,) = processes.triggerers()
-    kill([*triggerer.children(recursive=True), triggerer])
+        sandbox.wait_until(lambda _, text=text: followers(sandbox, text) == 2)
+    kill(only_triggerer)
     for text in POINTS.values():
-        sandbox.wait_until(lambda _, text=text: followers(sandbox, text) == 3, timeout=120)
+        sandbox.wait_until(lambda _, text=text: followers(sandbox, text) == 3)
     sandbox.release()
     for task in [*chats, syncing]:
         assert task.wait("success")["try_number"] == 1
@@ -62,7 +77,7 @@ def test_a_killed_triggerer_asks_nothing_again(
 
 
 def test_a_trigger_that_moves_to_another_triggerer_keeps_its_run(
-    ask: StartTask, sync: StartTask, sandbox: SandboxControl, processes: AirflowProcesses
+    ask: StartTask, sync: StartTask, sandbox: SandboxControl, only_triggerer: list[psutil.Process]
 ) -> None:
     """The triggerer freezes, another one takes over; when the first one wakes up, Airflow has it
     kill the trigger that it lost."""
@@ -72,15 +87,13 @@ def test_a_trigger_that_moves_to_another_triggerer_keeps_its_run(
     sandbox.wait_held("mid_stream")
     asking.wait("deferred")
     syncing.wait("deferred")
-    sandbox.wait_until(lambda state: len(state.subscriptions) == 2, timeout=60)
-    (first,) = processes.triggerers()
-    family = [first, *first.children(recursive=True)]
-    for process in family:
+    sandbox.wait_until(lambda state: len(state.subscriptions) == 2)
+    for process in only_triggerer:
         process.suspend()
     try:
-        sandbox.wait_until(lambda state: len(state.subscriptions) == 3, timeout=120)
+        sandbox.wait_until(lambda state: len(state.subscriptions) == 3)
     finally:
-        for process in family:
+        for process in only_triggerer:
             process.resume()
     for task in (asking, syncing):
         task.until(lambda _, task=task: "left alone" in task.log(1), "the look of the old trigger")
@@ -92,4 +105,4 @@ def test_a_trigger_that_moves_to_another_triggerer_keeps_its_run(
     assert [run.status for run in state.runs] == ["finished"]
     assert [one.status for one in state.syncs] == ["COMPLETED"]
     assert state.aborts == []
-    kill(family)
+    kill(only_triggerer)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_platform.sandbox.management import (
     account,
     agents,
+    data_model,
     dbt_sync,
     deployments,
     embed_access,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _DESCRIBED = (
     account.resource,
     agents.resource,
+    data_model.resource,
     dbt_sync.resource,
     deployments.resource,
     embed_access.resource,

@@ -208,6 +208,10 @@ def test_only_our_own_abort_is_one(records: list[Record], verdict: Verdict) -> N
     assert hear(given_thread(), *records) is verdict
 
 
+def test_an_abort_before_the_mark_of_a_broken_connection_may_be_anyones() -> None:
+    assert hear(given_thread(), aborted(), clean=False) is Verdict.BROKEN
+
+
 @pytest.mark.parametrize(
     ("records", "verdict"),
     [

@@ -42,6 +42,7 @@ TURNS = st.builds(
     Turn,
     prefix=st.sampled_from(["service", "cube", ""]),
     one_sort=st.booleans(),
+    closing=st.booleans(),
 )
 
 
@@ -95,11 +96,12 @@ def replays(turn: Turn, kind: str, sent: int, *, raw: bool, overlap: int) -> lis
     records = turn.records()
     own = records[:sent] if raw else folded(records[:sent])
     live = records[sent:]
+    mark = cutoff(streaming=None)
     if kind == "before":
-        return [*own, cutoff(streaming=True), *live]
+        return [*own, mark, *live]
     if kind == "after":
-        return [cutoff(streaming=True), *own, *live]
-    return [cutoff(streaming=True), *records[max(1, sent - overlap) :]]
+        return [mark, *own, *live]
+    return [mark, *records[max(1, sent - overlap) :]]
 
 
 @settings(max_examples=80)
@@ -133,7 +135,9 @@ def test_any_cuts_and_replays_give_the_same(data: st.DataObject, turn: Turn, his
         assert hear(run, *cut_up(body, data.draw(places)), submits=False) is Verdict.BROKEN
     kind = data.draw(st.sampled_from(["before", "after", "live"]), label="at last")
     told = replays(turn, kind, sent, raw=data.draw(st.booleans()), overlap=4)
-    body = encode(*earlier, *told, *turn.end([EARLIER] if history else []))
+    unsure = not turn.closing and (turn.one_sort or kind == "live")  # which deltas are repeats
+    end = turn.end([EARLIER] if history else []) if unsure else [state(), usage()]
+    body = encode(*earlier, *told, *end)
     assert hear(run, *cut_up(body, data.draw(places)), submits=False) is Verdict.OVER
     assert finished(run) == EXPECTED
 
@@ -197,7 +201,7 @@ def test_the_rest_without_echo_after_a_full_record() -> None:
     for known in range(start + 1, len(told)):
         run = new_run()
         hear(run, cutoff(), *told[:known], clean=False)
-        hear(run, cutoff(streaming=True), *told[start:], *turn.end(), submits=False)
+        hear(run, cutoff(), *told[start:], state(), submits=False)
         assert run.result().answer == ANSWER
 
 
@@ -264,3 +268,16 @@ def test_characters_split_into_surrogates_between_deltas() -> None:
     lines = "".join(template % half["content"] for half in halves)
     hear(run, encode(cutoff(), Turn().records()[0]), lines.encode(), *Turn().end())
     assert run.result().answer == "😀!"
+
+
+@pytest.mark.parametrize("overlap", [0, 1, 3])
+@pytest.mark.parametrize("in_process", [True, False])
+def test_repeated_deltas_are_told_by_their_sort(overlap: int, in_process: bool) -> None:
+    """A live stream that goes on without echo and repeats some deltas: each of them counts once."""
+    records = Turn(closing=False).records()
+    records[-1] = {**records[-1], "isInProcess": in_process}
+    for known in range(len(records) - 6 + overlap, len(records)):
+        run = new_run()
+        hear(run, cutoff(), *records[:known], clean=False)
+        hear(run, cutoff(), *records[known - overlap :], state(), submits=False)
+        assert run.result().answer == ANSWER

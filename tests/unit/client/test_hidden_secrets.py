@@ -1,0 +1,62 @@
+"""A credential that the service quotes in its answer is not in the error that comes of it."""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_platform.client.chat_call import ChatCall
+from airflow_provider_platform.client.chat_program import Patience
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import (
+    ChatRpcError,
+    PlatformAuthenticationError,
+    PlatformError,
+)
+from airflow_provider_platform.client.oauth import LIST_USER_OAUTH_TOKENS
+from airflow_provider_platform.client.platform_client import PlatformClient
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox import Sandbox
+
+
+@pytest.fixture
+def config(platform_sandbox: Sandbox) -> PlatformConfig:
+    return PlatformConfig.build(
+        host=platform_sandbox.management_url,
+        management_token=platform_sandbox.management_token,
+        chat_url=platform_sandbox.chat_url,
+        chat_api_key=platform_sandbox.chat_api_key,
+        session_settings={"externalId": "tests"},
+    )
+
+
+def check_hidden(config: PlatformConfig, error: PlatformError) -> None:
+    shown = "".join(traceback.format_exception(error)) + repr(error) + str(error.to_payload())
+    assert "the token *** is refused" in str(error)
+    assert not [secret for secret in config.secrets if secret in shown]
+
+
+def test_in_the_error_of_a_management_call(
+    platform_sandbox: Sandbox, config: PlatformConfig
+) -> None:
+    said = f"the token {platform_sandbox.management_token} is refused"
+    platform_sandbox.control.fault("status", status=401, message=said, api="management", count=None)
+    with (
+        PlatformClient(config) as client,
+        pytest.raises(PlatformAuthenticationError) as caught,
+    ):
+        client.run(LIST_USER_OAUTH_TOKENS())
+    check_hidden(config, caught.value)
+
+
+def test_in_the_error_of_a_chat_run(platform_sandbox: Sandbox, config: PlatformConfig) -> None:
+    said = f"the token {platform_sandbox.chat_api_key} is refused"
+    platform_sandbox.control.fault("jsonrpc", message=said, api="chat", count=None)
+    with PlatformClient(config) as client:
+        call = ChatCall.prepare(config, "revenue by country", Patience(client.clock() + 30))
+        with pytest.raises(ChatRpcError) as caught:
+            client.run(call.ask_to_end(client.clock))
+    check_hidden(config, caught.value)
