@@ -19,7 +19,7 @@ from airflow_provider_platform.client.dbt_sync import (
     GET_DBT_SYNC_STATUS,
     LIST_DBT_SYNCS,
     START_DBT_SYNC,
-    SUCCEEDED,
+    TERMINAL_STATUSES,
     DbtSyncQuery,
     DbtSyncResponse,
     DbtSyncRun,
@@ -38,7 +38,7 @@ from airflow_provider_platform.client.errors import (
     quote_service,
 )
 from airflow_provider_platform.client.program import Clock, Notify, Program, Sleep, call
-from airflow_provider_platform.client.retry import is_transient
+from airflow_provider_platform.client.retry import is_transient, may_have_been_processed
 from airflow_provider_platform.client.tolerance import Tolerance
 
 HISTORY_INTERVAL = 30.0
@@ -105,10 +105,7 @@ def start(
     try:
         return (yield from call(START_DBT_SYNC(deployment_id=deployment_id, body=body)))
     except PlatformError as error:
-        lost = is_transient(error) and not isinstance(error, PlatformDeadlineError)
-        refused = isinstance(error, PlatformApiError) and error.status == 429
-        unsent = isinstance(error, PlatformTransportError) and error.processed is False
-        if not lost or refused or unsent:
+        if not may_have_been_processed(error):
             raise
         cause = error
     found = yield from find_started(deployment_id, body, known=known)
@@ -199,6 +196,8 @@ def wait(
             return (yield from watch.outcome(clock))
         if look_once and failure is None:
             return None
+        if failure is not None and look_once and clock() >= patience.deadline:
+            raise failure
         pause = tolerance.pause(patience.poll_interval, failure)
         yield Sleep(max(0.0, min(pause, patience.deadline - clock())))
 
@@ -239,7 +238,7 @@ class _Watch:
 
     @property
     def ended(self) -> bool:
-        return self.status in (SUCCEEDED, FAILED, CANCELLED)
+        return self.status in TERMINAL_STATUSES
 
     def read_status(self) -> Program[bool]:
         """Ask for the status; whether it moved."""
@@ -268,7 +267,7 @@ class _Watch:
             if run.sync_job_id != self._sync_job_id:
                 continue
             self._branch_name = run.branch_name or self._branch_name
-            if run.status in (SUCCEEDED, FAILED, CANCELLED):
+            if run.status in TERMINAL_STATUSES:
                 self.status = run.status
                 self._error = run.error_message or self._error
 

@@ -186,6 +186,12 @@ class PlatformDeadlineError(PlatformError):
     retryable = True
 
 
+class PlatformTriggerError(PlatformError):
+    """The trigger failed in a way that nobody foresaw; the remote run may go on."""
+
+    retryable = True
+
+
 class ChatError(PlatformError):
     """Base of the errors that end a chat run."""
 

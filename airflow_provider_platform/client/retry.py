@@ -18,6 +18,7 @@ from tenacity import RetryCallState, retry_if_exception, stop_after_attempt
 from airflow_provider_platform.client.errors import (
     PlatformApiError,
     PlatformError,
+    PlatformProtocolError,
     PlatformTransportError,
 )
 
@@ -62,6 +63,13 @@ def cannot_have_been_processed(error: BaseException) -> bool:
     if isinstance(error, PlatformApiError):
         return error.status == 429 or (error.status == 503 and error.retry_after is not None)
     return False
+
+
+def may_have_been_processed(error: BaseException) -> bool:
+    """Whether the service may have carried the request out although it gave no usable answer."""
+    if isinstance(error, PlatformProtocolError):
+        return True
+    return is_transient(error) and not cannot_have_been_processed(error)
 
 
 def may_repeat(error: BaseException, *, repeatable: bool) -> bool:

@@ -9,11 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.errors import (
-    PlatformError,
-    PlatformOutcomeUnknownError,
-    PlatformProtocolError,
-)
+from airflow_provider_platform.client.errors import PlatformError, PlatformOutcomeUnknownError
 from airflow_provider_platform.operators._base import PlatformOperator
 from airflow_provider_platform.operators._submission import (
     Step,
@@ -95,6 +91,8 @@ class SubmitOnceOperator(PlatformOperator):
     def _result(
         self, hook: PlatformHook, submission: Submission, lost: dict[str, Any], step: Step
     ) -> Any:
+        from airflow_provider_platform.client.retry import may_have_been_processed
+
         if step is Step.RECOVER:
             self.log.warning("An earlier try was lost while it made the call; looking it up.")
             found = self.find(hook, lost)
@@ -105,19 +103,10 @@ class SubmitOnceOperator(PlatformOperator):
         try:
             return self.call(hook)
         except PlatformError as error:
-            if not _may_have_been_processed(error):
+            if not may_have_been_processed(error):
                 submission.close("failed", ids)
                 raise
             found = self.find(hook, ids)
             if found is None:
                 raise
             return found
-
-
-def _may_have_been_processed(error: PlatformError) -> bool:
-    """Whether the service may have carried the call out although it gave no usable answer."""
-    from airflow_provider_platform.client.retry import cannot_have_been_processed, is_transient
-
-    if isinstance(error, PlatformProtocolError):
-        return True
-    return is_transient(error) and not cannot_have_been_processed(error)

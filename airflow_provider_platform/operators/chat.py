@@ -154,7 +154,9 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         from airflow_provider_platform.client.chat_program import look_up
         from airflow_provider_platform.client.errors import PlatformNotFoundError
 
-        call = self._call(work, ids)
+        # A look-up is due however late this try comes.
+        deadline = max(self.deadline(work, ids), work.now + LOOK_SECONDS)
+        call = self._call(work, ids, deadline=deadline)
         if call.run.chat_id is None:
             return None
         try:
@@ -270,6 +272,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         )
         call.run.thread_given = bool(ids.get("thread_given", self.chat_id is not None))
         call.run.accepted = bool(ids.get("accepted"))
+        call.run.digest = ids.get("input_sha256") or call.run.digest
         return call
 
     def _ids(self, call: ChatCall, submitted_at: float) -> Ids:

@@ -108,7 +108,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         return fingerprint("dbt sync", address, deployment_id, self._body().to_json())
 
     def submit(self, work: Work, *, ids: Ids | None, whole: bool) -> DbtSyncOutcome | None:
-        from airflow_provider_platform.client.dbt_run import DbtSyncOutcome, start
+        from airflow_provider_platform.client.dbt_run import start
         from airflow_provider_platform.client.errors import PlatformInputError
 
         deployment_id = work.config.resolve_deployment_id(self.deployment_id)
@@ -149,7 +149,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
                 "This tenant does not tell how a dbt sync goes: returning after its start, with "
                 "status and result None."
             )
-        return DbtSyncOutcome(started.sync_job_id, started.branch_name, None)
+        return self._started(run)
 
     def recover(self, work: Work, ids: Ids) -> Ids | None:
         from airflow_provider_platform.client.dbt_run import find_started
@@ -169,6 +169,8 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         }
 
     def follow(self, work: Work, ids: Ids) -> DbtSyncOutcome:
+        if not ids["waits"]:
+            return self._started(ids)
         outcome = work.client.run(self._wait_program(work, ids), self._tell)
         if outcome is None:
             raise RuntimeError("a wait ends with an outcome")
@@ -178,11 +180,15 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         return self.follow(work, {**ids, "submitted_at": work.now})
 
     def look(self, work: Work, ids: Ids) -> DbtSyncOutcome | None:
+        if not ids["waits"]:
+            return self._started(ids)
         return work.client.run(self._wait_program(work, ids, look_once=True), self._tell)
 
     def stop(self, client: PlatformClient, ids: Ids) -> bool:
         from airflow_provider_platform.client.dbt_sync import CANCEL_DBT_SYNC
 
+        if "sync_job_id" not in ids:
+            return False
         client.run(
             CANCEL_DBT_SYNC(deployment_id=ids["deployment_id"], sync_job_id=ids["sync_job_id"])
         )
@@ -214,6 +220,12 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
             "status": "COMPLETED" if ids["waits"] else None,
             "result": outcome.result,
         }
+
+    def _started(self, ids: Ids) -> DbtSyncOutcome:
+        """What is known of a sync that is not waited for."""
+        from airflow_provider_platform.client.dbt_run import DbtSyncOutcome
+
+        return DbtSyncOutcome(ids["sync_job_id"], ids["branch_name"], None)
 
     def _known_syncs(self, work: Work, deployment_id: int) -> list[str] | None:
         """The ids in the history, None where the tenant has none: it cannot tell then."""

@@ -15,6 +15,7 @@ from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformError,
     PlatformProtocolError,
+    PlatformTriggerError,
     quote_service,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
@@ -126,4 +127,4 @@ class RemoteRunTrigger(BaseTrigger):
 def unexpected(error: Exception) -> PlatformError:
     """What an event says of an error that nobody foresaw: a trigger that raises would leave the
     task without a word of it."""
-    return PlatformError(f"The trigger failed: {type(error).__name__}: {quote_service(error)}")
+    return PlatformTriggerError(f"The trigger failed: {type(error).__name__}: {quote_service(error)}")

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.dbt_run import DbtSyncStage, SyncPatience, wait
+from airflow_provider_platform.client.dbt_run import (
+    DbtSyncOutcome,
+    DbtSyncStage,
+    SyncPatience,
+    wait,
+)
 from airflow_provider_platform.client.dbt_sync import CANCEL_DBT_SYNC
 from airflow_provider_platform.client.errors import quote_service
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
@@ -15,10 +20,13 @@ if TYPE_CHECKING:
 
 
 class PlatformDbtSyncTrigger(RemoteRunTrigger):
-    """Waits for a dbt sync; `run` holds `deployment_id` and `sync_job_id`, `deadline` is in Unix
-    time. The event is `{"status": "success", "outcome": {...}}`."""
+    """Waits for a dbt sync; `run` holds `deployment_id`, `sync_job_id`, `branch_name` and whether
+    anybody `waits` for its end, `deadline` is in Unix time. The event is `{"status": "success", "outcome": {...}}`."""
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
+        if not self.ids["waits"]:
+            started = DbtSyncOutcome(self.ids["sync_job_id"], self.ids["branch_name"], None)
+            return {"status": "success", "outcome": asdict(started)}
         patience = SyncPatience(
             deadline=float(self.limits["deadline"]),
             poll_interval=float(self.limits["poll_interval"]),
