@@ -127,4 +127,6 @@ class RemoteRunTrigger(BaseTrigger):
 def unexpected(error: Exception) -> PlatformError:
     """What an event says of an error that nobody foresaw: a trigger that raises would leave the
     task without a word of it."""
-    return PlatformTriggerError(f"The trigger failed: {type(error).__name__}: {quote_service(error)}")
+    return PlatformTriggerError(
+        f"The trigger failed: {type(error).__name__}: {quote_service(error)}"
+    )

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 class PlatformDbtSyncTrigger(RemoteRunTrigger):
     """Waits for a dbt sync; `run` holds `deployment_id`, `sync_job_id`, `branch_name` and whether
-    anybody `waits` for its end, `deadline` is in Unix time. The event is `{"status": "success", "outcome": {...}}`."""
+    anybody `waits` for its end, `deadline` is in Unix time. The event is
+    `{"status": "success", "outcome": {...}}`."""
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
         if not self.ids["waits"]:

@@ -134,6 +134,8 @@ def test_a_tenant_is_deleted_at_one_form_of_its_path(
         assert platform.call("DELETE", f"{RETAIL}{form}").status_code == 204
     assert tenants(platform) == {}
     assert platform.call("GET", f"{RETAIL}/users").status_code == 404
+    access = platform.call("GET", "deployments/1/workbooks/301/embed-access").json()
+    assert access["tenants"] == []
     assert len(platform.control.state().changed("embed-tenants", "deleted")) == 1
     assert platform.call("DELETE", f"embed-tenants/Acme{form}").status_code == 400
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 DAGS = Path(__file__).parent / "dags"
+CONFIG = Path(__file__).parent / "config"
 _HEALTHY_SECONDS = 180
 _STOP_SECONDS = 40
 
@@ -36,6 +37,8 @@ SETTINGS = {
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "3600",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS": "sqlite_patience.CONNECT_ARGS",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS_ASYNC": "sqlite_patience.CONNECT_ARGS",
     "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
     "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
     # A worker that is gone with its supervisor is missed after so many seconds.
@@ -72,6 +75,7 @@ def running_airflow() -> Iterator[RunningAirflow]:
     home = Path(tempfile.mkdtemp(prefix="airflow-system-"))
     try:
         shutil.copytree(DAGS, home / "dags")
+        shutil.copytree(CONFIG, home / "config")
         port = _free_port()
         log_file = home / "standalone.log"
         with log_file.open("w") as log:
@@ -101,8 +105,6 @@ def _environment(home: Path, port: int) -> Mapping[str, str]:
     return isolated(os.environ, home, home / "dags") | {
         **SETTINGS,
         "PATH": path,
-        # SQLite answers "database is locked" after 5 seconds otherwise, and the scheduler ends.
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=60",
         "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",

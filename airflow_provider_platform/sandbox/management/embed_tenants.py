@@ -70,6 +70,7 @@ def delete_embed_tenant(call: Call) -> Response:
     tenant = store.find_name(name)
     if tenant is not None:
         store.forget(name)
+        call.store(EmbedAccess).forget(name)
         call.record("deleted", "embed-tenants", tenant["id"])
     return call.deleted()
 

@@ -120,6 +120,11 @@ class EmbedAccess:
         else:
             granted.discard(whom)
 
+    def forget(self, name: str) -> None:
+        """Take everything away from a tenant."""
+        for granted in self._granted.values():
+            granted.discard(name)
+
     def of(self, workbook_id: int) -> set[str]:
         return self._granted.get(workbook_id, set())
 

@@ -44,6 +44,7 @@ RETRYABLE = {
     "PlatformRateLimitError",
     "PlatformServerError",
     "PlatformTransportError",
+    "PlatformTriggerError",
 }
 
 
