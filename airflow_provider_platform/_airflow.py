@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, BaseSensorOperator
 from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
-from airflow.sdk.definitions._internal.types import SET_DURING_EXECUTION, ArgNotSet
+from airflow.sdk.definitions._internal.types import SET_DURING_EXECUTION
 
 if TYPE_CHECKING:
     from airflow.sdk import (
@@ -23,22 +23,16 @@ if TYPE_CHECKING:
     )
     from airflow.sdk.bases.decorator import TaskDecorator, determine_kwargs
     from airflow.sdk.exceptions import (
-        AirflowException,
         AirflowFailException,
         AirflowSensorTimeout,
         AirflowSkipException,
-        TaskDeferralError,
-        TaskDeferralTimeout,
     )
     from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 _PLACES = {
-    "AirflowException": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "AirflowFailException": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "AirflowSensorTimeout": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "AirflowSkipException": ("airflow.sdk.exceptions", "airflow.exceptions"),
-    "TaskDeferralError": ("airflow.sdk.exceptions", "airflow.exceptions"),
-    "TaskDeferralTimeout": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "BaseHook": ("airflow.sdk", "airflow.hooks.base"),
     "BaseTrigger": ("airflow.triggers.base",),
     "Connection": ("airflow.sdk",),
@@ -53,11 +47,9 @@ _PLACES = {
 
 __all__ = [
     "SET_DURING_EXECUTION",
-    "AirflowException",
     "AirflowFailException",
     "AirflowSensorTimeout",
     "AirflowSkipException",
-    "ArgNotSet",
     "BaseHook",
     "BaseOperator",
     "BaseOperatorLink",
@@ -69,8 +61,6 @@ __all__ = [
     "ObjectStoragePath",
     "PokeReturnValue",
     "TaskDecorator",
-    "TaskDeferralError",
-    "TaskDeferralTimeout",
     "TriggerEvent",
     "conf",
     "determine_kwargs",

@@ -16,9 +16,7 @@ from airflow_provider_platform.client.chat_stop import stop_run
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     ChatSuspendedError,
-    PlatformDeadlineError,
     PlatformError,
-    PlatformProtocolError,
 )
 from airflow_provider_platform.client.program import Clock, Program
 
@@ -65,6 +63,33 @@ class ChatCall:
         )
         return cls(run, request, patience)
 
+    @classmethod
+    def known(
+        cls,
+        config: PlatformConfig,
+        patience: Patience,
+        *,
+        message_id: str,
+        chat_id: str,
+        digest: str,
+        thread_given: bool,
+        session_settings: dict[str, Any] | None = None,
+        max_rows: int = 100,
+    ) -> ChatCall:
+        """A question that the service has accepted, told by its ids: it can be followed and
+        stopped without the prompt. `digest` is the prompt's `input_digest`."""
+        run = ChatRun(
+            message_id=message_id,
+            digest=digest,
+            chat_id=chat_id,
+            thread_given=thread_given,
+            accepted=True,
+            max_rows=max_rows,
+        )
+        settings = config.resolve_session_settings(session_settings)
+        request = ChatRequest.build(message_id=message_id, session_settings=settings)
+        return cls(run, request, patience)
+
     @property
     def may_run_on(self) -> bool:
         """Whether the run, as far as is known, would go on at the service if left alone."""
@@ -84,11 +109,6 @@ class ChatCall:
     def stop(self, clock: Clock) -> Program[bool]:
         """Stop the run, and no other in its thread (see `chat_stop.stop_run`)."""
         return (yield from stop_run(self.run, self.request, clock, seconds=STOP_SECONDS))
-
-
-def leaves_run_behind(error: PlatformError) -> bool:
-    """Whether the remote run may go on although we are done with it for good."""
-    return isinstance(error, PlatformDeadlineError | PlatformProtocolError)
 
 
 def ask_or_stop(call: ChatCall, clock: Clock) -> Program[None]:

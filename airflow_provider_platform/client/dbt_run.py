@@ -34,6 +34,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
+    PlatformProtocolError,
     PlatformTransportError,
     quote_service,
 )
@@ -260,7 +261,7 @@ class _Watch:
         try:
             runs = yield from read_history(self._deployment_id, once=True)
         except PlatformError as error:
-            if not is_transient(error):
+            if not is_transient(error) and not isinstance(error, PlatformProtocolError):
                 raise
             return
         for run in runs or []:

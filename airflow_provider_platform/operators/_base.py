@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import cache
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from airflow_provider_platform._airflow import BaseOperator
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.links import LINK_KEY, PlatformLink
-from airflow_provider_platform.operators._arguments import is_template
+from airflow_provider_platform.operators._arguments import is_template, optional
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,12 +41,22 @@ class PlatformOperator(BaseOperator):
         super().__init__(**kwargs)
         self.platform_conn_id = platform_conn_id
 
+    def meant(self, name: str) -> Any:
+        """The argument's value; its default where it rendered to nothing."""
+        value = getattr(self, name)
+        if optional(value) is not None:
+            return value
+        if name == "deferrable":
+            return default_deferrable(None)
+        default = _default_of(type(self), name)
+        return value if default is Parameter.empty else default
+
     def check_known_arguments(self) -> None:
         """Check every argument that holds no template. Raises PlatformInputError at parse time."""
         known = {
             name: check(value)
             for name, check in self.checks.items()
-            if not is_template(value := getattr(self, name))
+            if not is_template(value := self.meant(name))
         }
         for names, rule in self.rules:
             if known.keys() >= set(names):
@@ -54,7 +66,8 @@ class PlatformOperator(BaseOperator):
         """Turn the rendered arguments into the values that are meant. Raises
         PlatformInputError."""
         for name, check in self.checks.items():
-            setattr(self, name, check(getattr(self, name)))
+            setattr(self, name, check(self.meant(name)))
+        self.platform_conn_id = self.meant("platform_conn_id")
         for names, rule in self.rules:
             rule(**{name: getattr(self, name) for name in names})
 
@@ -79,6 +92,17 @@ class PlatformOperator(BaseOperator):
         address, ti = web_address(config), context.get("ti")
         if address is not None and ti is not None:
             ti.xcom_push(key=LINK_KEY, value=address)
+
+
+@cache
+def _default_of(operator: type, name: str) -> Any:
+    """The default of an argument, wherever among the bases it is declared; `Parameter.empty` for
+    one that must be given."""
+    for base in operator.__mro__:
+        parameter = signature(base.__init__).parameters.get(name)  # type: ignore[misc]
+        if parameter is not None:
+            return parameter.default
+    return Parameter.empty
 
 
 def default_deferrable(given: bool | None) -> bool:

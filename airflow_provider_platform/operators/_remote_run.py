@@ -269,23 +269,27 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
             self._stop_quietly(work.client, record.ids)
         if record is None or step is Step.START:
             return self._submit(work, None)
-        try:
-            if step is Step.TAKE:
-                self.log.info("An earlier try saw the run succeed; taking its result again.")
-                return self._finish(work, record.ids, self.take(work, record.ids))
-            if step is Step.RECOVER:
-                self.log.warning("An earlier try was lost while it submitted; looking it up.")
-                found = self.recover(work, record.ids)
-                if found is None:
-                    return self._submit(work, record.ids)
-                self.accepted(work, found)
-                return self._wait(work, work.ids)
-        except PlatformError as error:
-            self._give_up(work, record.ids, error)
-            raise
+        if step is Step.RECOVER:
+            return self._recover(work, record.ids)
+        if step is Step.TAKE:
+            self.log.info("An earlier try saw the run succeed; taking its result again.")
+            return self._finish(work, record.ids, self.take(work, record.ids))
         return self._reattach(work, record.ids)
 
+    def _recover(self, work: Work, ids: Ids) -> Any:
+        self.log.warning("An earlier try was lost while it submitted; looking it up.")
+        try:
+            found = self.recover(work, ids)
+        except PlatformOutcomeUnknownError:
+            work.submission.close("lost", ids)
+            raise
+        if found is None:
+            return self._submit(work, ids)
+        self.accepted(work, found)
+        return self._reattach(work, {**found, "key": work.submission.key})
+
     def _reattach(self, work: Work, ids: Ids) -> Any:
+        """Take up a run that an earlier try has started; past its deadline, look at it once."""
         work.ids, work.reattached = ids, True
         if work.now < float(ids["submitted_at"]) + float(self.timeout):
             self.log.info("Taking up the run that an earlier try has started.")
@@ -358,6 +362,8 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         self, work: Work, ids: Ids | None, error: PlatformError, *, stopped: bool = False
     ) -> None:
         """Leave the record as the next try needs it, and nothing running that nobody follows."""
+        from airflow_provider_platform.client.retry import cannot_have_been_processed
+
         named = ids or {}
         if isinstance(error, PlatformOutcomeUnknownError):
             work.submission.close("lost", named)
@@ -367,11 +373,12 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
             work.submission.close("failed", named)
         elif isinstance(error, _RUN_ENDED) and not (ids and isinstance(error, ChatRpcError)):
             work.submission.close("failed", named)
-        elif ids is not None and error.retryable and self._is_last_try(work):
-            self.log.warning("No retry is left to take the run up again; stopping it.")
+        elif ids is None:
+            if not error.retryable or cannot_have_been_processed(error):
+                work.submission.close("failed", named)
+        elif not error.retryable or self._is_last_try(work):
+            self.log.warning("No try follows that could take the run up again; stopping it.")
             self._stop_quietly(work.client, ids)
-        elif ids is None and not error.retryable:
-            work.submission.close("failed", named)
 
     def _is_last_try(self, work: Work) -> bool:
         ti = work.context.get("ti")

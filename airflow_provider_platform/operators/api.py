@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import mask_secret
@@ -177,11 +178,13 @@ class PlatformApiOperator(SubmitOnceOperator):
 
     def _filtered(self, answer: Any, response_filter: Callable[[Any], Any]) -> Any:
         try:
-            return response_filter(answer)
+            filtered = response_filter(answer)
+            json.dumps(filtered)
+            return filtered
         except Exception as error:
             self.log.exception("response_filter failed")
             raise PlatformInputError(
                 f"{self.method} {self.path}: the call succeeded, but response_filter failed with "
-                f"{type(error).__name__} (the log has the details).",
+                f"{type(error).__name__} or did not return plain JSON (the log has the details).",
                 field="response_filter",
             ) from error

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import BaseTrigger
     from airflow_provider_platform.client.chat import ChatResult
     from airflow_provider_platform.client.chat_call import ChatCall
+    from airflow_provider_platform.client.chat_program import Patience
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.platform_client import PlatformClient
 
@@ -182,24 +183,26 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
     def look(self, work: Work, ids: Ids) -> ChatResult | None:
         from airflow_provider_platform.client.chat_program import look_at_end
 
-        call = self._call(work, ids, deadline=work.now + LOOK_SECONDS)
+        call = self._known_call(work.client, ids, deadline=work.now + LOOK_SECONDS)
         over = work.client.run(
             look_at_end(call.run, call.request, call.patience, work.client.clock), self._tell
         )
         return call.run.result(fail_on_tool_error="never") if over else None
 
     def stop(self, client: PlatformClient, ids: Ids) -> bool:
-        call = self._call_for(client, ids, deadline=client.clock() + 30.0)
+        """Stop the run as the user who began it: the settings may have changed since."""
+        call = self._known_call(
+            client, ids, deadline=client.clock() + LOOK_SECONDS, settings=ids.get("identity")
+        )
         return client.run(call.stop(client.clock))
 
     def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
-        from airflow_provider_platform.client.chat import input_digest
         from airflow_provider_platform.triggers.chat import PlatformChatTrigger
 
         return PlatformChatTrigger(
             platform_conn_id=self.platform_conn_id,
             run=ids,
-            input_sha256=ids.get("input_sha256") or input_digest(self.prompt),
+            input_sha256=ids["input_sha256"],
             session_settings=self.session_settings,
             max_rows=self.max_rows,
             deadline=deadline,
@@ -228,7 +231,9 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
             return call.run.result(fail_on_tool_error="never") if over else None
         if event.get("result") is not None:
             return ChatResult.from_event(event["result"])
-        result = self.follow(work, {**ids, "submitted_at": work.now})
+        call = self._known_call(work.client, ids, deadline=work.now + float(self.timeout))
+        work.client.run(call.follow_to_end(work.client.clock), self._tell)
+        result = call.run.result(fail_on_tool_error="never")
         result.usage = result.usage or event.get("usage")
         return result
 
@@ -245,22 +250,47 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
     def _call(self, work: Work, ids: Ids, *, deadline: float | None = None) -> ChatCall:
         return self._call_for(work.client, ids, deadline=deadline or self.deadline(work, ids))
 
-    def _call_for(self, client: PlatformClient, ids: Ids, *, deadline: float) -> ChatCall:
-        """The call that the ids name; with no message id yet, a new one."""
+    def _known_call(
+        self,
+        client: PlatformClient,
+        ids: Ids,
+        *,
+        deadline: float,
+        settings: dict[str, Any] | None = None,
+    ) -> ChatCall:
+        """The accepted call that the ids name, without its prompt."""
         from airflow_provider_platform.client.chat_call import ChatCall
+
+        return ChatCall.known(
+            client.config,
+            self._patience(client, deadline),
+            message_id=ids["message_id"],
+            chat_id=ids["chat_id"],
+            digest=ids["input_sha256"],
+            thread_given=bool(ids.get("thread_given")),
+            session_settings=settings or self.session_settings,
+            max_rows=int(self.max_rows),
+        )
+
+    def _patience(self, client: PlatformClient, deadline: float) -> Patience:
         from airflow_provider_platform.client.chat_program import Patience
 
-        patience = Patience(
+        return Patience(
             deadline=deadline,
             poll_interval=float(self.poll_interval),
             idle_timeout=client.config.stream_idle_timeout,
             max_attempts=client.config.max_attempts,
             if_thread_busy=self.if_thread_busy,
         )
+
+    def _call_for(self, client: PlatformClient, ids: Ids, *, deadline: float) -> ChatCall:
+        """The call that the ids name; with no message id yet, a new one."""
+        from airflow_provider_platform.client.chat_call import ChatCall
+
         call = ChatCall.prepare(
             client.config,
             self.prompt,
-            patience,
+            self._patience(client, deadline),
             message_id=ids.get("message_id"),
             chat_id=ids.get("chat_id") or self.chat_id,
             session_settings=self.session_settings,
@@ -276,11 +306,13 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         return call
 
     def _ids(self, call: ChatCall, submitted_at: float) -> Ids:
+        settings = call.request.session_settings
         return {
             "chat_id": call.run.chat_id,
             "message_id": call.run.message_id,
             "thread_given": call.run.thread_given,
             "input_sha256": call.run.digest,
+            "identity": settings.identity if settings else None,
             "accepted": call.run.accepted,
             "submitted_at": submitted_at,
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._remote_run import (
     LOOK_SECONDS,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.dbt_sync import StartDbtSyncInput
     from airflow_provider_platform.client.platform_client import PlatformClient
     from airflow_provider_platform.client.program import Program
+    from airflow_provider_platform.operators._base import Rule
 
 DBT_SYNC_TIMEOUT = 3600.0
 
@@ -29,6 +31,15 @@ def _wait_for_completion(value: Any) -> bool | str:
     if value == "if_supported":
         return "if_supported"
     return arguments.boolean("wait_for_completion", value)
+
+
+def _manifest_fits(source: str | None, manifest: dict[str, Any] | None) -> None:
+    """A rule: a manifest goes with its source. Raises PlatformInputError."""
+    if (source == "manifest") != (manifest is not None):
+        raise PlatformInputError(
+            "Nothing was sent: manifest must be given with source='manifest', and only then.",
+            field="manifest",
+        )
 
 
 class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
@@ -76,6 +87,8 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         "deployment_id": lambda value: arguments.optional_id("deployment_id", value),
     }
 
+    rules: ClassVar[Sequence[Rule]] = ((("source", "manifest"), _manifest_fits),)
+
     def __init__(
         self,
         *,
@@ -109,7 +122,6 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
 
     def submit(self, work: Work, *, ids: Ids | None, whole: bool) -> DbtSyncOutcome | None:
         from airflow_provider_platform.client.dbt_run import start
-        from airflow_provider_platform.client.errors import PlatformInputError
 
         deployment_id = work.config.resolve_deployment_id(self.deployment_id)
         known = self._known_syncs(work, deployment_id)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat import ChatRequest
-from airflow_provider_platform.client.chat_call import STOP_SECONDS
+from airflow_provider_platform.client.chat_call import ChatCall
 from airflow_provider_platform.client.chat_log import describe
 from airflow_provider_platform.client.chat_program import Patience, follow
-from airflow_provider_platform.client.chat_run import ChatRun
-from airflow_provider_platform.client.chat_stop import stop_run
 from airflow_provider_platform.client.errors import ChatSuspendedError
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
@@ -31,7 +28,23 @@ class PlatformChatTrigger(RemoteRunTrigger):
     """
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
-        run, request = self._known(client)
+        call = self._call(client, self.limits.get("session_settings"))
+        program = follow(call.run, call.request, call.patience, client.clock)
+        try:
+            await client.run(program, self._tell)
+        except ChatSuspendedError:
+            return {"status": "suspended"}
+        result = call.run.result(fail_on_tool_error="never")
+        event = {"status": "success", "result": result.to_event()}
+        if len(json.dumps(event).encode()) > MAX_EVENT_BYTES:
+            return {"status": "success", "result": None, "usage": result.usage}
+        return event
+
+    async def stop(self, client: AsyncPlatformClient) -> bool:
+        settings = self.ids.get("identity") or self.limits.get("session_settings")
+        return await client.run(self._call(client, settings).stop(client.clock))
+
+    def _call(self, client: AsyncPlatformClient, settings: dict[str, Any] | None) -> ChatCall:
         limits = self.limits
         patience = Patience(
             deadline=float(limits["deadline"]),
@@ -39,32 +52,16 @@ class PlatformChatTrigger(RemoteRunTrigger):
             idle_timeout=client.config.stream_idle_timeout,
             max_attempts=client.config.max_attempts,
         )
-        try:
-            await client.run(follow(run, request, patience, client.clock), self._tell)
-        except ChatSuspendedError:
-            return {"status": "suspended"}
-        result = run.result(fail_on_tool_error="never")
-        event = {"status": "success", "result": result.to_event()}
-        if len(json.dumps(event).encode()) > MAX_EVENT_BYTES:
-            return {"status": "success", "result": None, "usage": result.usage}
-        return event
-
-    async def stop(self, client: AsyncPlatformClient) -> bool:
-        run, request = self._known(client)
-        return await client.run(stop_run(run, request, client.clock, seconds=STOP_SECONDS))
-
-    def _known(self, client: AsyncPlatformClient) -> tuple[ChatRun, ChatRequest]:
-        settings = client.config.resolve_session_settings(self.limits.get("session_settings"))
-        run = ChatRun(
+        return ChatCall.known(
+            client.config,
+            patience,
             message_id=self.ids["message_id"],
-            digest=self.limits["input_sha256"],
             chat_id=self.ids["chat_id"],
+            digest=limits["input_sha256"],
             thread_given=bool(self.ids.get("thread_given")),
-            accepted=True,
-            max_rows=int(self.limits["max_rows"]),
+            session_settings=settings,
+            max_rows=int(limits["max_rows"]),
         )
-        request = ChatRequest.build(message_id=run.message_id, session_settings=settings)
-        return run, request
 
     def _tell(self, event: Any) -> None:
         self.log.info("%s", describe(event))

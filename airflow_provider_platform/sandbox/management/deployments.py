@@ -49,7 +49,7 @@ def get_deployment_settings(call: Call) -> Any:
     return {
         **_deployment(call.world, call.deployment),
         "template": "simpleCluster",
-        "cloudProvider": "cubecloud",
+        "cloudProvider": "aws",
         "releaseChannel": "latest",
         "deployBranchName": DEFAULT_BRANCH,
         "deployBranchReadOnly": False,
