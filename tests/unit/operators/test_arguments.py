@@ -113,3 +113,29 @@ def test_every_argument_of_ours_is_a_template_field(operator: type) -> None:
         for name in inspect.signature(cls.__init__).parameters
     } - {"self", "kwargs", "args", "multiple_outputs"}
     assert own == set(operator.template_fields)
+
+
+@pytest.mark.parametrize("nothing", ["", "None", None])
+def test_an_optional_argument_that_renders_to_nothing_means_its_default(nothing: Any) -> None:
+    operator = PlatformChatOperator(
+        task_id="t",
+        prompt="q",
+        max_rows=nothing,
+        timeout=nothing,
+        poll_interval=nothing,
+        if_thread_busy=nothing,
+        fail_on_tool_error=nothing,
+        deferrable=nothing,
+        cancel_on_kill=nothing,
+        platform_conn_id=nothing,
+    )
+    operator.settle_arguments()
+    assert (operator.max_rows, operator.timeout, operator.poll_interval) == (100, 1800, 5)
+    assert (operator.if_thread_busy, operator.fail_on_tool_error) == ("wait", "all")
+    assert (operator.deferrable, operator.cancel_on_kill) == (False, True)
+    assert operator.platform_conn_id == "platform_default"
+
+
+def test_a_manifest_without_its_source_is_refused_when_the_dag_is_parsed() -> None:
+    with pytest.raises(PlatformInputError, match="manifest"):
+        PlatformDbtSyncOperator(task_id="t", source="manifest")

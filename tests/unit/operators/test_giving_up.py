@@ -1,0 +1,75 @@
+"""What a failure leaves behind: the record that the next try needs, and nothing running unfollowed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.errors import PlatformServerError
+from airflow_provider_platform.operators._submission import STORE_KEY
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from tests.unit.operators.task_context import TaskTries
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+
+def sync(**arguments: Any) -> PlatformDbtSyncOperator:
+    return PlatformDbtSyncOperator(
+        task_id="sync", **{"poll_interval": 0.05, "deferrable": False, **arguments}
+    )
+
+
+@pytest.mark.parametrize("answer", [{"status": 429}, {"status": 503, "retry_after": 0}], ids=str)
+def test_a_start_that_was_refused_unprocessed_is_made_by_the_retry(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]
+) -> None:
+    """On a tenant that has the start operation only, nothing could be looked up."""
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_PLATFORM_DEFAULT", platform_sandbox.connection_json(max_attempts=1)
+    )
+    platform_sandbox.control.set(dbt="start-only")
+    platform_sandbox.control.fault("status", method="POST", path="/dbt-sync$", **answer)
+    tries = TaskTries(max_tries=2)
+    with pytest.raises(Exception, match=str(answer["status"])):
+        sync().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "failed"
+    assert sync().execute(tries.context())["sync_job_id"]
+    assert len(platform_sandbox.control.state().syncs) == 1
+
+
+def test_a_wait_that_ends_for_good_stops_what_it_waited_for(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(dbt_pace=60.0)
+    platform_sandbox.control.fault("html", method="GET", path=r"/dbt-sync/\w+$")
+    with pytest.raises(AirflowFailException, match="HTML"):
+        sync().execute(TaskTries(max_tries=3).context())
+    (started,) = platform_sandbox.control.state().syncs
+    assert started.cancelled_at is not None
+
+
+def test_a_wait_that_a_retry_takes_up_again_stops_nothing(
+    platform_sandbox: Sandbox,
+) -> None:
+    platform_sandbox.control.set(dbt_pace=60.0)
+    failing = {"method": "GET", "path": r"/dbt-sync/\w+$", "status": 500}
+    platform_sandbox.control.fault("status", count=6, **failing)
+    tries = TaskTries(max_tries=2)
+    with pytest.raises(PlatformServerError):
+        sync(poll_interval=0.01).execute(tries.context())
+    (started,) = platform_sandbox.control.state().syncs
+    assert started.cancelled_at is None
+    assert tries.store[STORE_KEY]["phase"] == "running"
+
+
+def test_a_recovered_run_past_its_deadline_is_looked_at_before_it_is_stopped(
+    platform_sandbox: Sandbox,
+) -> None:
+    tries = TaskTries(max_tries=2)
+    first = sync(branch_name="b1").execute(tries.context())
+    ids = {"deployment_id": 1, "known": [], "submitted_at": 0.0}
+    tries.store[STORE_KEY].update(phase="intent", ids=ids)
+    found = sync(branch_name="b1").execute(tries.context())
+    assert found["sync_job_id"] == first["sync_job_id"]
+    assert len(platform_sandbox.control.state().syncs) == 1
