@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.client.platform_client import AsyncPlatformClient
 
+ENDED_STATES = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+"""States of a task that is not going to run again by itself."""
+
 _STOPS: set[asyncio.Task[None]] = set()
 """Stops under way: the event loop itself keeps no strong reference to a task."""
 
@@ -59,6 +62,11 @@ class RemoteRunTrigger(BaseTrigger):
     async def stop(self, client: AsyncPlatformClient) -> bool:
         """Stop the run; False where there was nothing of ours to stop."""
 
+    @property
+    def stop_may_hit_next_try(self) -> bool:
+        """Whether a stop that comes late could end the run of the task's next try."""
+        return False
+
     async def on_kill(self) -> None:
         """Stop the run of a task that was ended from outside (Airflow 3.3+).
 
@@ -66,7 +74,7 @@ class RemoteRunTrigger(BaseTrigger):
         """
         if not self.limits.get("cancel_on_kill", True):
             return
-        stop = asyncio.create_task(self._stop_unless_deferred())
+        stop = asyncio.create_task(self._stop_unless_wanted())
         _STOPS.add(stop)
         stop.add_done_callback(_STOPS.discard)
         await asyncio.shield(stop)
@@ -93,9 +101,9 @@ class RemoteRunTrigger(BaseTrigger):
             "stopped": stopped,
         }
 
-    async def _stop_unless_deferred(self) -> None:
-        """A trigger is also killed when it moves to another triggerer, or when a new try follows
-        that stops the old run itself: then the task is deferred (again)."""
+    async def _stop_unless_wanted(self) -> None:
+        """A trigger is also killed when it moves to another triggerer: then its task is deferred,
+        and wants the run. A task that was cleared runs again and stops the old run itself."""
         try:
             state = await get_task_states_on_loop(self.task_instance)
         except Exception:
@@ -107,6 +115,9 @@ class RemoteRunTrigger(BaseTrigger):
             return
         if state == "deferred":
             self.log.info("The task waits elsewhere or again: its remote run is left alone.")
+            return
+        if self.stop_may_hit_next_try and state not in ENDED_STATES:
+            self.log.info("The task runs again: its next try stops the remote run.")
             return
         try:
             async with PlatformHook(self.platform_conn_id).async_client() as client:

@@ -40,6 +40,11 @@ class PlatformChatTrigger(RemoteRunTrigger):
             return {"status": "success", "result": None, "usage": result.usage}
         return event
 
+    @property
+    def stop_may_hit_next_try(self) -> bool:
+        """In a given thread the next try asks too, and an abort knows threads only."""
+        return bool(self.ids.get("thread_given"))
+
     async def stop(self, client: AsyncPlatformClient) -> bool:
         settings = self.ids.get("identity") or self.limits.get("session_settings")
         return await client.run(self._call(client, settings).stop(client.clock))

@@ -17,13 +17,11 @@ import pytest
 from tests.system.airflow_api import AirflowApi
 from tests.system.airflow_processes import AirflowProcesses
 from tests.system.airflow_server import DAGS, RunningAirflow, running_airflow
-from tests.system.sandbox_server import running_sandbox
+from tests.system.sandbox_server import PatientControl, running_sandbox
 from tests.system.task_run import TaskRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from airflow_provider_platform.sandbox.control import SandboxControl
 
     StartTask = Callable[..., TaskRun]
 
@@ -77,13 +75,13 @@ def processes(airflow: RunningAirflow) -> AirflowProcesses:
 
 
 @pytest.fixture(scope="session")
-def _sandbox_control() -> Iterator[SandboxControl]:
+def _sandbox_control() -> Iterator[PatientControl]:
     with running_sandbox() as control:
         yield control
 
 
 @pytest.fixture
-def sandbox(_sandbox_control: SandboxControl) -> Iterator[SandboxControl]:
+def sandbox(_sandbox_control: PatientControl) -> Iterator[PatientControl]:
     """The control of a sandbox that has seen nothing yet."""
     _sandbox_control.reset()
     yield _sandbox_control
@@ -91,7 +89,7 @@ def sandbox(_sandbox_control: SandboxControl) -> Iterator[SandboxControl]:
 
 
 @pytest.fixture
-def connection_id(api: AirflowApi, sandbox: SandboxControl, worker_id: str) -> str:
+def connection_id(api: AirflowApi, sandbox: PatientControl, worker_id: str) -> str:
     """A connection in the metadata database that leads to the sandbox."""
     name = f"platform_{worker_id}"
     api.put_connection(name, sandbox.connection())
@@ -100,7 +98,7 @@ def connection_id(api: AirflowApi, sandbox: SandboxControl, worker_id: str) -> s
 
 @pytest.fixture
 def start_task(
-    api: AirflowApi, processes: AirflowProcesses, connection_id: str, sandbox: SandboxControl
+    api: AirflowApi, processes: AirflowProcesses, connection_id: str, sandbox: PatientControl
 ) -> Iterator[StartTask]:
     """`start_task(dag_id, task_id, **conf)` triggers a DAG run; what is left of it is ended."""
     started: list[TaskRun] = []

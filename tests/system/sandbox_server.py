@@ -36,6 +36,12 @@ class PatientControl(SandboxControl):
     ) -> SandboxState:
         return super().wait_until(condition, timeout)
 
+    def wait_gone(self) -> None:
+        """Wait until the sandbox has noticed that a client that it held is gone."""
+        self.wait_until(
+            lambda state: any(request.ended == "disconnected" for request in state.requests)
+        )
+
 
 @contextmanager
 def running_sandbox() -> Iterator[PatientControl]:

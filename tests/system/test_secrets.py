@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from airflow_provider_platform.sandbox.control import SandboxControl
     from tests.system.airflow_api import AirflowApi
     from tests.system.airflow_server import RunningAirflow
     from tests.system.conftest import StartTask
+    from tests.system.sandbox_server import PatientControl
 
 pytestmark = pytest.mark.system
 
@@ -53,7 +53,7 @@ def check_nothing_leaked(airflow: RunningAirflow, seen: str, *secrets: str) -> N
 
 
 @pytest.fixture
-def connect(api: AirflowApi, connection_id: str, sandbox: SandboxControl) -> Iterator[Any]:
+def connect(api: AirflowApi, connection_id: str, sandbox: PatientControl) -> Iterator[Any]:
     """`connect(**overrides)`: change the connection; the next test finds it as it was."""
     yield lambda **overrides: api.put_connection(connection_id, sandbox.connection(**overrides))
     api.put_connection(connection_id, sandbox.connection())
@@ -63,7 +63,7 @@ def connect(api: AirflowApi, connection_id: str, sandbox: SandboxControl) -> Ite
 def test_after_success_with_an_api_key(
     ask: StartTask,
     sync: StartTask,
-    sandbox: SandboxControl,
+    sandbox: PatientControl,
     airflow: RunningAirflow,
     deferrable: bool,
 ) -> None:
@@ -79,7 +79,7 @@ def test_after_success_with_an_api_key(
 def test_after_success_with_a_service_token(
     ask: StartTask,
     connect: Any,
-    sandbox: SandboxControl,
+    sandbox: PatientControl,
     airflow: RunningAirflow,
     deferrable: bool,
 ) -> None:
@@ -94,7 +94,7 @@ def test_after_success_with_a_service_token(
 def test_after_refusals_that_quote_the_credential(
     ask: StartTask,
     sync: StartTask,
-    sandbox: SandboxControl,
+    sandbox: PatientControl,
     airflow: RunningAirflow,
     deferrable: bool,
 ) -> None:
@@ -118,7 +118,7 @@ def test_after_refusals_that_quote_the_credential(
 def test_after_failures_in_the_middle(
     ask: StartTask,
     sync: StartTask,
-    sandbox: SandboxControl,
+    sandbox: PatientControl,
     airflow: RunningAirflow,
     deferrable: bool,
 ) -> None:

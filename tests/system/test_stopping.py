@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.control import SandboxControl
     from airflow_provider_platform.sandbox.journal import SandboxState
     from tests.system.conftest import StartTask
+    from tests.system.sandbox_server import PatientControl
     from tests.system.task_run import TaskRun
 
 pytestmark = pytest.mark.system
@@ -20,7 +20,6 @@ ENDINGS = {
     "mark success": lambda task: task.mark("success"),
     "fail the DAG run": lambda task: task.fail_run(),
 }
-END = pytest.mark.parametrize("ending", ENDINGS)
 
 
 def run_is(status: str, number: int = 1) -> object:
@@ -47,9 +46,9 @@ def wait_under_way(task: TaskRun, deferrable: bool, *, try_number: int = 1) -> N
 
 
 @MODES
-@END
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_the_chat_run_of_an_ended_task_is_stopped(
-    ask: StartTask, sandbox: SandboxControl, deferrable: bool, ending: str
+    ask: StartTask, sandbox: PatientControl, deferrable: bool, ending: str
 ) -> None:
     sandbox.hold("mid_stream")
     task = ask(deferrable=deferrable)
@@ -62,21 +61,20 @@ def test_the_chat_run_of_an_ended_task_is_stopped(
 
 
 @MODES
-@END
 def test_the_dbt_sync_of_an_ended_task_is_cancelled(
-    sync: StartTask, sandbox: SandboxControl, deferrable: bool, ending: str
+    sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.set(dbt_pace=60)
     task = sync(deferrable=deferrable)
     wait_under_way(task, deferrable)
-    ENDINGS[ending](task)
+    task.mark("failed")
     sandbox.wait_until(sync_is("CANCELLED"))
     assert len(sandbox.state().syncs) == 1
 
 
 @MODES
 def test_clearing_a_task_stops_its_chat_run_and_not_that_of_the_next_try(
-    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.hold("mid_stream", count=2)
     task = ask(deferrable=deferrable)
@@ -93,7 +91,7 @@ def test_clearing_a_task_stops_its_chat_run_and_not_that_of_the_next_try(
 
 @MODES
 def test_clearing_a_task_in_a_given_thread_stops_its_own_run_only(
-    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     """Both tries ask in one thread, and an abort knows threads only."""
     first = ask()
@@ -114,7 +112,7 @@ def test_clearing_a_task_in_a_given_thread_stops_its_own_run_only(
 
 @MODES
 def test_clearing_a_task_cancels_its_dbt_sync_and_not_that_of_the_next_try(
-    sync: StartTask, sandbox: SandboxControl, deferrable: bool
+    sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.set(dbt_pace=60)
     task = sync(deferrable=deferrable)
@@ -128,7 +126,7 @@ def test_clearing_a_task_cancels_its_dbt_sync_and_not_that_of_the_next_try(
 
 @MODES
 def test_a_chat_run_that_exceeds_its_timeout_is_stopped(
-    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.hold("mid_stream")
     task = ask(dag_id="ask_once", deferrable=deferrable, timeout=6)
@@ -140,7 +138,7 @@ def test_a_chat_run_that_exceeds_its_timeout_is_stopped(
 
 @MODES
 def test_a_chat_run_that_exceeds_the_execution_timeout_is_stopped(
-    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.hold("mid_stream")
     task = ask(dag_id="ask_in_time", deferrable=deferrable)
@@ -151,7 +149,7 @@ def test_a_chat_run_that_exceeds_the_execution_timeout_is_stopped(
 @MODES
 @pytest.mark.parametrize("dag_id", ["sync_once", "sync_in_time"])
 def test_a_dbt_sync_that_exceeds_its_time_is_cancelled(
-    sync: StartTask, sandbox: SandboxControl, deferrable: bool, dag_id: str
+    sync: StartTask, sandbox: PatientControl, deferrable: bool, dag_id: str
 ) -> None:
     sandbox.set(dbt_pace=60)
     task = sync(dag_id=dag_id, deferrable=deferrable, timeout=6 if dag_id == "sync_once" else 300)
@@ -161,7 +159,7 @@ def test_a_dbt_sync_that_exceeds_its_time_is_cancelled(
 
 @MODES
 def test_a_retry_after_the_deadline_stops_the_run_and_asks_anew(
-    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.hold("mid_stream")
     task = ask(deferrable=deferrable, timeout=6)
@@ -172,7 +170,7 @@ def test_a_retry_after_the_deadline_stops_the_run_and_asks_anew(
 
 
 def test_a_run_that_is_stopped_from_outside_fails_the_try_that_asked(
-    ask: StartTask, sandbox: SandboxControl
+    ask: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.hold("mid_stream")
     task = ask(dag_id="ask_once")

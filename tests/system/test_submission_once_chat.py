@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.control import SandboxControl
     from tests.system.airflow_api import AirflowApi
     from tests.system.conftest import StartTask
+    from tests.system.sandbox_server import PatientControl
 
 pytestmark = pytest.mark.system
 
@@ -21,18 +21,19 @@ MODES = pytest.mark.parametrize("deferrable", [False, True], ids=["sync", "defer
 AFTER_ACCEPTANCE = ["after_echo", "mid_stream", "before_final", "after_final", "before_state"]
 
 
-def outcomes(sandbox: SandboxControl) -> list[str]:
+def outcomes(sandbox: PatientControl) -> list[str]:
     return [message.outcome for message in sandbox.state().messages]
 
 
 @MODES
 def test_killed_before_the_call_the_prompt_is_sent_again(
-    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.hold("before_call", has_input=True)
     task = ask(deferrable=deferrable)
     sandbox.wait_held("before_call")
     task.kill()
+    sandbox.wait_gone()
     sandbox.release()
     assert task.wait("success")["try_number"] == 2
     assert outcomes(sandbox) == ["started"]
@@ -41,7 +42,7 @@ def test_killed_before_the_call_the_prompt_is_sent_again(
 
 @MODES
 def test_killed_between_call_and_answer_the_prompt_is_sent_again_under_its_message_id(
-    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     """The one window: no thread is known in which it could be looked up."""
     sandbox.hold("before_answer", has_input=True)
@@ -57,7 +58,7 @@ def test_killed_between_call_and_answer_the_prompt_is_sent_again_under_its_messa
 
 @MODES
 def test_killed_between_call_and_answer_in_a_given_thread_the_prompt_is_looked_up(
-    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     first = ask()
     first.wait("success")
@@ -74,7 +75,7 @@ def test_killed_between_call_and_answer_in_a_given_thread_the_prompt_is_looked_u
 
 @MODES
 def test_killed_after_the_chat_id_the_thread_is_looked_up(
-    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.hold("after_cutoff")
     task = ask(deferrable=deferrable)
@@ -88,7 +89,7 @@ def test_killed_after_the_chat_id_the_thread_is_looked_up(
 
 @pytest.mark.parametrize("point", AFTER_ACCEPTANCE)
 def test_killed_after_acceptance_the_run_is_taken_up(
-    ask: StartTask, sandbox: SandboxControl, point: str
+    ask: StartTask, sandbox: PatientControl, point: str
 ) -> None:
     sandbox.hold(point)
     task = ask()
@@ -104,7 +105,7 @@ def test_killed_after_acceptance_the_run_is_taken_up(
 
 @MODES
 def test_killed_before_the_xcom_the_result_is_taken_again(
-    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     task = ask(dag_id="ask_and_die", deferrable=deferrable)
     assert task.wait("success")["try_number"] == 2
@@ -116,7 +117,7 @@ def test_killed_before_the_xcom_the_result_is_taken_again(
 
 
 def test_a_worker_that_dies_with_its_supervisor_is_replaced_and_the_run_taken_up(
-    ask: StartTask, sandbox: SandboxControl
+    ask: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.hold("mid_stream")
     task = ask()
@@ -129,7 +130,7 @@ def test_a_worker_that_dies_with_its_supervisor_is_replaced_and_the_run_taken_up
     assert outcomes(sandbox) == ["started"]
 
 
-def test_a_question_that_failed_is_asked_anew(ask: StartTask, sandbox: SandboxControl) -> None:
+def test_a_question_that_failed_is_asked_anew(ask: StartTask, sandbox: PatientControl) -> None:
     sandbox.fault("error", after=4)
     task = ask()
     assert task.wait("success")["try_number"] == 2
@@ -140,7 +141,7 @@ def test_a_question_that_failed_is_asked_anew(ask: StartTask, sandbox: SandboxCo
 
 @MODES
 def test_a_task_cleared_after_success_asks_anew(
-    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     task = ask(deferrable=deferrable)
     task.wait("success")
@@ -153,7 +154,7 @@ def test_a_task_cleared_after_success_asks_anew(
 
 
 def test_another_prompt_in_the_next_try_stops_the_run_and_asks_anew(
-    ask: StartTask, sandbox: SandboxControl, api: AirflowApi, worker_id: str
+    ask: StartTask, sandbox: PatientControl, api: AirflowApi, worker_id: str
 ) -> None:
     variable = f"prompt_{worker_id}"
     api.put_variable(variable, "revenue by country")
@@ -172,7 +173,7 @@ def test_another_prompt_in_the_next_try_stops_the_run_and_asks_anew(
 
 @MODES
 def test_two_mapped_tasks_ask_one_question_each(
-    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     """One of them is killed and takes up its own run, not the other's."""
     sandbox.hold("mid_stream", text="revenue")

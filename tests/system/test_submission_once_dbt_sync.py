@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.control import SandboxControl
     from tests.system.conftest import StartTask
+    from tests.system.sandbox_server import PatientControl
 
 pytestmark = pytest.mark.system
 
@@ -18,12 +18,13 @@ START = {"method": "POST", "path": "/dbt-sync$"}
 
 @MODES
 def test_killed_before_the_call_the_sync_is_started(
-    sync: StartTask, sandbox: SandboxControl, deferrable: bool
+    sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.hold("before_call", **START)
     task = sync(deferrable=deferrable)
     sandbox.wait_held("before_call")
     task.kill()
+    sandbox.wait_gone()
     sandbox.release()
     assert task.wait("success")["try_number"] == 2
     (one,) = sandbox.state().syncs
@@ -32,7 +33,7 @@ def test_killed_before_the_call_the_sync_is_started(
 
 @MODES
 def test_killed_between_call_and_answer_the_sync_is_found_in_the_history(
-    sync: StartTask, sandbox: SandboxControl, deferrable: bool
+    sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.hold("before_answer", **START)
     task = sync(deferrable=deferrable)
@@ -46,7 +47,7 @@ def test_killed_between_call_and_answer_the_sync_is_found_in_the_history(
 
 
 def test_killed_while_waiting_the_sync_is_taken_up(
-    sync: StartTask, sandbox: SandboxControl
+    sync: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.hold("before_call", method="GET", path="/dbt-sync/")
     task = sync()
@@ -61,7 +62,7 @@ def test_killed_while_waiting_the_sync_is_taken_up(
 
 @MODES
 def test_killed_before_the_xcom_the_result_is_taken_again(
-    sync: StartTask, sandbox: SandboxControl, deferrable: bool
+    sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     task = sync(dag_id="sync_and_die", deferrable=deferrable)
     assert task.wait("success")["try_number"] == 2
@@ -72,13 +73,14 @@ def test_killed_before_the_xcom_the_result_is_taken_again(
 
 @pytest.mark.parametrize("point", ["before_call", "before_answer"])
 def test_where_no_history_tells_the_outcome_is_unknown_and_said_so(
-    sync: StartTask, sandbox: SandboxControl, point: str
+    sync: StartTask, sandbox: PatientControl, point: str
 ) -> None:
     sandbox.set(dbt="start-only")
     sandbox.hold(point, **START)
     task = sync()
     sandbox.wait_held(point)
     task.kill()
+    sandbox.wait_gone()
     sandbox.release()
     assert task.wait("failed")["try_number"] == 2
     assert len(sandbox.state().syncs) == (point == "before_answer")
@@ -88,7 +90,7 @@ def test_where_no_history_tells_the_outcome_is_unknown_and_said_so(
 
 
 def test_a_task_cleared_after_an_unknown_outcome_starts_anew(
-    sync: StartTask, sandbox: SandboxControl
+    sync: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.set(dbt="start-only")
     sandbox.hold("before_answer", **START)
@@ -104,7 +106,7 @@ def test_a_task_cleared_after_an_unknown_outcome_starts_anew(
 
 @MODES
 def test_a_task_cleared_after_success_starts_anew(
-    sync: StartTask, sandbox: SandboxControl, deferrable: bool
+    sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     task = sync(deferrable=deferrable)
     task.wait("success")
@@ -115,7 +117,7 @@ def test_a_task_cleared_after_success_starts_anew(
     assert task.result["sync_job_id"] == second.sync_job_id
 
 
-def test_a_sync_that_failed_is_started_anew(sync: StartTask, sandbox: SandboxControl) -> None:
+def test_a_sync_that_failed_is_started_anew(sync: StartTask, sandbox: PatientControl) -> None:
     sandbox.set(dbt_outcome="FAILED")
     task = sync()
     task.until(lambda now: now["try_number"] == 2, "try 2")

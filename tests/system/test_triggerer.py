@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     import psutil
 
-    from airflow_provider_platform.sandbox.control import SandboxControl
     from tests.system.airflow_processes import AirflowProcesses
     from tests.system.airflow_server import RunningAirflow
     from tests.system.conftest import StartTask
+    from tests.system.sandbox_server import PatientControl
 
 pytestmark = pytest.mark.system
 
@@ -41,7 +41,7 @@ def only_triggerer(
         yield [triggerer, *triggerer.children(recursive=True)]
 
 
-def followers(sandbox: SandboxControl, text: str) -> int:
+def followers(sandbox: PatientControl, text: str) -> int:
     """How many connections have followed the run of this question."""
     state = sandbox.state()
     ids = {run.message_id for run in state.runs if run.text == text}
@@ -49,7 +49,7 @@ def followers(sandbox: SandboxControl, text: str) -> int:
 
 
 def test_a_killed_triggerer_asks_nothing_again(
-    ask: StartTask, sync: StartTask, sandbox: SandboxControl, only_triggerer: list[psutil.Process]
+    ask: StartTask, sync: StartTask, sandbox: PatientControl, only_triggerer: list[psutil.Process]
 ) -> None:
     """Killed while chats stand at every point of their run, and while a dbt sync goes on."""
     sandbox.set(dbt_pace=2)
@@ -77,7 +77,7 @@ def test_a_killed_triggerer_asks_nothing_again(
 
 
 def test_a_trigger_that_moves_to_another_triggerer_keeps_its_run(
-    ask: StartTask, sync: StartTask, sandbox: SandboxControl, only_triggerer: list[psutil.Process]
+    ask: StartTask, sync: StartTask, sandbox: PatientControl, only_triggerer: list[psutil.Process]
 ) -> None:
     """The triggerer freezes, another one takes over; when the first one wakes up, Airflow has it
     kill the trigger that it lost."""

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.control import SandboxControl
     from tests.system.airflow_api import AirflowApi
     from tests.system.conftest import StartTask
+    from tests.system.sandbox_server import PatientControl
 
 pytestmark = pytest.mark.system
 
@@ -20,7 +20,7 @@ STATUS = {"method": "GET", "path": "/dbt-sync/[^/]+$"}
 
 @MODES
 def test_a_management_token_that_is_rotated_while_a_sync_is_waited_for(
-    sync: StartTask, api: AirflowApi, sandbox: SandboxControl, connection_id: str, deferrable: bool
+    sync: StartTask, api: AirflowApi, sandbox: PatientControl, connection_id: str, deferrable: bool
 ) -> None:
     sandbox.set(dbt_pace=1)
     sandbox.hold("before_call", **STATUS)
@@ -37,7 +37,7 @@ def test_a_management_token_that_is_rotated_while_a_sync_is_waited_for(
 
 @MODES
 def test_a_chat_key_that_is_rotated_while_a_chat_is_followed(
-    ask: StartTask, api: AirflowApi, sandbox: SandboxControl, connection_id: str, deferrable: bool
+    ask: StartTask, api: AirflowApi, sandbox: PatientControl, connection_id: str, deferrable: bool
 ) -> None:
     sandbox.fault("cut", after=4)
     sandbox.hold("mid_stream", after=5)
@@ -54,7 +54,7 @@ def test_a_chat_key_that_is_rotated_while_a_chat_is_followed(
 
 @MODES
 def test_a_token_that_is_refused_for_good_ends_the_wait(
-    sync: StartTask, sandbox: SandboxControl, deferrable: bool
+    sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.set(dbt_pace=60)
     sandbox.fault("status", **STATUS, status=401, count=None)
@@ -65,7 +65,7 @@ def test_a_token_that_is_refused_for_good_ends_the_wait(
 
 @MODES
 def test_a_service_that_falters_is_waited_for(
-    sync: StartTask, ask: StartTask, sandbox: SandboxControl, deferrable: bool
+    sync: StartTask, ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     for status, kind in ((503, "status"), (500, "status"), (None, "drop"), (429, "status")):
         parameters = {} if status is None else {"status": status}
@@ -81,7 +81,7 @@ def test_a_service_that_falters_is_waited_for(
 
 @MODES
 def test_a_sync_that_is_cancelled_outside_shows_in_the_history_only(
-    sync: StartTask, sandbox: SandboxControl, deferrable: bool
+    sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.set(dbt_pace=600)
     task = sync(dag_id="sync_once", deferrable=deferrable)
@@ -99,7 +99,7 @@ def test_a_sync_that_is_cancelled_outside_shows_in_the_history_only(
 
 @MODES
 def test_a_chat_that_stays_suspended_is_resumed_by_repeating_its_input_once(
-    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.fault("suspend", after=4, resume="input")
     task = ask(deferrable=deferrable)
@@ -110,7 +110,7 @@ def test_a_chat_that_stays_suspended_is_resumed_by_repeating_its_input_once(
 
 @MODES
 def test_a_busy_thread_is_waited_for(
-    ask: StartTask, sandbox: SandboxControl, deferrable: bool
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     """The second question goes in when the first one is answered, and once."""
     first = ask()
@@ -129,7 +129,7 @@ def test_a_busy_thread_is_waited_for(
 
 
 def test_an_answer_too_large_for_an_event_is_read_from_its_thread(
-    ask: StartTask, sandbox: SandboxControl
+    ask: StartTask, sandbox: PatientControl
 ) -> None:
     task = ask("sql: SELECT hex(zeroblob(2000)) AS wide FROM orders", deferrable=True)
     assert task.wait("success")["try_number"] == 1

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+try:
+    from airflow.sdk.exceptions import TaskDeferred
+except ImportError:  # before Airflow 3.2
+    from airflow.exceptions import TaskDeferred  # type: ignore[assignment, no-redef]
+
 
 class StateStore(dict[str, Any]):
     """Stands for the task state store, which survives retries."""
@@ -46,3 +53,10 @@ class TaskTries:
     def clear(self) -> None:
         """What clearing the task does to its counters."""
         self._max_tries += self._tries
+
+
+def deferral(function: Any, *args: Any, **kwargs: Any) -> TaskDeferred:
+    """What a task that defers in this call hands to Airflow: trigger, method, arguments."""
+    with pytest.raises(TaskDeferred) as caught:
+        function(*args, **kwargs)
+    return caught.value

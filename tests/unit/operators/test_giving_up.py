@@ -1,4 +1,4 @@
-"""What a failure leaves behind: the record that the next try needs, and nothing running unfollowed."""
+"""What a failure leaves behind: the record that the next try needs, and nothing that runs alone."""
 
 from __future__ import annotations
 

@@ -1,0 +1,213 @@
+"""What a try of a chat task does with what an earlier one has left, and with its trigger's word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.errors import (
+    ChatAbortedError,
+    ChatStreamError,
+    PlatformDeadlineError,
+    PlatformServerError,
+)
+from airflow_provider_platform.operators._submission import STORE_KEY
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from tests.unit.operators.task_context import TaskTries, deferral
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.control import SandboxControl
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+PROMPT = "revenue by country"
+
+
+def chat(**arguments: Any) -> PlatformChatOperator:
+    return PlatformChatOperator(
+        task_id="ask",
+        **{"prompt": PROMPT, "poll_interval": 0.05, "deferrable": False, **arguments},
+    )
+
+
+def deferred(tries: TaskTries, **arguments: Any) -> Any:
+    """What a deferrable task hands to its trigger."""
+    return deferral(chat(deferrable=True, **arguments).execute, tries.context())
+
+
+def statuses(control: SandboxControl) -> list[str]:
+    return [run.status for run in control.state().runs]
+
+
+@pytest.fixture
+def control(platform_sandbox: Sandbox) -> SandboxControl:
+    return platform_sandbox.control
+
+
+def test_the_record_goes_through_its_phases(control: SandboxControl) -> None:
+    tries = TaskTries()
+    phases: list[tuple[str, bool]] = []
+
+    def note(key: str, value: Any) -> None:
+        phases.append((value["phase"], value["ids"].get("chat_id") is not None))
+        tries.store[key] = value
+
+    tries.store.set = note  # type: ignore[method-assign]
+    control.set(pace=0.05)
+    chat().execute(tries.context())
+    assert phases == [("intent", False), ("intent", True), ("running", True), ("done", True)]
+
+
+def test_an_event_of_another_run_is_ignored(control: SandboxControl) -> None:
+    """Trigger ids are used again, so that an old trigger's event can reach a new try."""
+    control.hold("mid_stream")
+    tries = TaskTries()
+    waiting = deferred(tries)
+    run = waiting.kwargs["run"]
+    stray = {"status": "success", "run": {**run, "message_id": "1700000000000-message"}}
+    complete = chat(deferrable=True).execute_complete
+    again = deferral(complete, tries.context(), event=stray, run=run)
+    assert again.trigger.ids == waiting.trigger.ids
+    assert len(control.state().messages) == 1
+
+
+def test_a_trigger_that_never_reports_has_its_run_stopped_by_the_backstop(
+    control: SandboxControl,
+) -> None:
+    control.hold("mid_stream")
+    tries = TaskTries()
+    waiting = deferred(tries)
+    with pytest.raises(Exception, match="Trigger timeout"):
+        chat(deferrable=True).resume_execution(
+            "__fail__",
+            {"error": "Trigger timeout", "run": waiting.kwargs["run"]},
+            tries.context(),
+        )
+    assert statuses(control) == ["aborted"]
+    assert tries.store[STORE_KEY]["phase"] == "failed"
+
+
+def test_a_retry_whose_run_was_stopped_meanwhile_asks_anew_once(control: SandboxControl) -> None:
+    """The stop of the old try can land after the new one has taken up the run."""
+    control.hold("mid_stream", count=2)
+    tries = TaskTries()
+    first = deferred(tries).kwargs["run"]
+    second = deferred(tries).kwargs["run"]
+    assert (second["message_id"], second["reattached"]) == (first["message_id"], True)
+    aborted = {
+        "status": "error",
+        "run": second,
+        "error": ChatAbortedError("stopped").to_payload(),
+    }
+    control.abort_thread(first["chat_id"])
+    anew = chat(deferrable=True)
+    third = deferral(anew.execute_complete, tries.context(), event=aborted, run=second).kwargs[
+        "run"
+    ]
+    assert third["message_id"] != first["message_id"]
+    assert "reattached" not in third
+    with pytest.raises(ChatAbortedError):
+        anew.execute_complete(tries.context(), event={**aborted, "run": third}, run=third)
+    assert len(control.state().messages) == 2
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_retry_after_the_deadline_looks_once(
+    control: SandboxControl, monkeypatch: pytest.MonkeyPatch, ended: bool
+) -> None:
+    monkeypatch.setattr("airflow_provider_platform.operators.chat.LOOK_SECONDS", 1.0)
+    control.hold("mid_stream")
+    tries = TaskTries()
+    run = deferred(tries).kwargs["run"]
+    tries.store[STORE_KEY]["ids"]["submitted_at"] -= 3600
+    if ended:
+        control.release()
+        control.wait_until(lambda state: state.runs[0].status == "finished")
+    found = chat(timeout=1800).execute(tries.context())
+    assert statuses(control) == (["finished"] if ended else ["aborted", "finished"])
+    assert (found["message_id"] == run["message_id"]) is ended
+
+
+def test_a_connection_that_is_lost_for_now_leaves_the_run_to_the_next_try(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_PLATFORM_DEFAULT", platform_sandbox.connection_json(max_attempts=1)
+    )
+    control = platform_sandbox.control
+    control.hold("mid_stream")
+    control.fault("cut", after=4)
+    control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=5)
+    tries = TaskTries()
+    with pytest.raises(PlatformServerError):
+        chat().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    control.release()
+    chat().execute(tries.context())
+    assert statuses(control) == ["finished"]
+
+
+def test_the_last_try_leaves_nothing_running(control: SandboxControl) -> None:
+    control.hold("mid_stream")
+    control.fault("cut", after=4)
+    control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=5)
+    with pytest.raises(PlatformServerError):
+        chat().execute(TaskTries(max_tries=0).context())
+    assert statuses(control) == ["aborted"]
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_deadline_stops_the_run(control: SandboxControl, given: bool) -> None:
+    thread = chat().execute(TaskTries().context())["chat_id"] if given else None
+    control.hold("mid_stream", text="month")
+    tries = TaskTries()
+    with pytest.raises(PlatformDeadlineError):
+        chat(prompt="revenue by month", chat_id=thread, timeout=1).execute(tries.context())
+    assert statuses(control)[-1] == "aborted"
+    assert tries.store[STORE_KEY]["phase"] == "failed"
+
+
+def test_without_cancel_on_kill_nothing_is_stopped(control: SandboxControl) -> None:
+    control.hold("mid_stream")
+    with pytest.raises(PlatformDeadlineError):
+        chat(timeout=1, cancel_on_kill=False).execute(TaskTries().context())
+    assert control.state().aborts == []
+    assert statuses(control) == ["streaming"]
+
+
+def test_a_kill_before_acceptance_stops_nothing_and_says_so(
+    control: SandboxControl, capfd: pytest.CaptureFixture[str]
+) -> None:
+    operator = chat()
+
+    def kill(*_: Any) -> None:
+        operator.on_kill()
+        raise InterruptedError
+
+    tries = TaskTries()
+    tries.store.set = kill  # type: ignore[method-assign]
+    with pytest.raises(InterruptedError):
+        operator.execute(tries.context())
+    assert "has not accepted the submission yet, so it cannot be stopped" in capfd.readouterr().out
+    assert control.state().aborts == []
+
+
+def test_a_refused_credential_in_the_middle_ends_the_task_for_good(
+    control: SandboxControl,
+) -> None:
+    control.fault("cut", after=4)
+    control.fault("jsonrpc", api="chat", has_input=False, count=None)
+    with pytest.raises(AirflowFailException):
+        chat().execute(TaskTries().context())
+    assert len(control.state().messages) == 1
+
+
+def test_without_a_store_each_try_asks(control: SandboxControl) -> None:
+    """Before Airflow 3.3."""
+    control.fault("error", after=4)
+    tries = TaskTries(store=False)
+    with pytest.raises(ChatStreamError):
+        chat().execute(tries.context())
+    chat().execute(tries.context())
+    assert statuses(control) == ["failed", "finished"]

@@ -1,0 +1,150 @@
+"""Which killed trigger stops its remote run: it depends on what becomes of its task."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from airflow_provider_platform.triggers import _remote_run
+from tests.unit.operators.task_context import TaskTries, deferral
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.control import SandboxControl
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
+
+ENDED = ["success", "failed", "skipped"]
+RUNS_AGAIN = [None, "scheduled", "queued", "running", "restarting", "up_for_retry"]
+
+
+def triggered(operator: Any) -> RemoteRunTrigger:
+    """The trigger that the operator defers to."""
+    trigger: RemoteRunTrigger = deferral(operator.execute, TaskTries().context()).trigger
+    return trigger
+
+
+def asking(control: SandboxControl, chat_id: str | None = None) -> RemoteRunTrigger:
+    control.hold("mid_stream")
+    return triggered(
+        PlatformChatOperator(
+            task_id="ask", prompt="revenue by month", chat_id=chat_id, deferrable=True
+        )
+    )
+
+
+def a_thread() -> str:
+    found = PlatformChatOperator(task_id="ask", prompt="revenue by country", deferrable=False)
+    chat_id: str = found.execute(TaskTries().context())["chat_id"]
+    return chat_id
+
+
+def kill(trigger: RemoteRunTrigger, monkeypatch: pytest.MonkeyPatch, state: str | None) -> None:
+    """Kill the trigger of a task that is in this state by now, as Airflow does: it cancels
+    `on_kill` again while it runs."""
+
+    async def look_up(_: Any) -> str | None:
+        await asyncio.sleep(0)
+        return state
+
+    async def cancel_twice() -> None:
+        killing = asyncio.create_task(trigger.on_kill())
+        await asyncio.sleep(0)
+        killing.cancel()
+        await asyncio.gather(killing, return_exceptions=True)
+        await asyncio.gather(*_remote_run._STOPS)
+
+    monkeypatch.setattr(_remote_run, "get_task_states_on_loop", look_up)
+    asyncio.run(cancel_twice())
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("state", ENDED)
+def test_the_run_of_a_task_that_has_ended_is_stopped(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, state: str, given: bool
+) -> None:
+    control = platform_sandbox.control
+    trigger = asking(control, a_thread() if given else None)
+    kill(trigger, monkeypatch, state)
+    assert control.state().runs[-1].status == "aborted"
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_the_run_of_a_task_that_is_deferred_is_left_alone(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, given: bool
+) -> None:
+    control = platform_sandbox.control
+    trigger = asking(control, a_thread() if given else None)
+    kill(trigger, monkeypatch, "deferred")
+    assert control.state().runs[-1].status == "streaming"
+    assert control.state().aborts == []
+
+
+@pytest.mark.parametrize("state", RUNS_AGAIN)
+def test_in_a_given_thread_a_cleared_task_leaves_the_stop_to_its_next_try(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, state: str | None
+) -> None:
+    """An abort that comes late would end the run of that try."""
+    control = platform_sandbox.control
+    kill(asking(control, a_thread()), monkeypatch, state)
+    assert control.state().aborts == []
+
+
+@pytest.mark.parametrize("state", RUNS_AGAIN)
+def test_in_its_own_thread_the_run_of_a_cleared_task_is_stopped_at_once(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, state: str | None
+) -> None:
+    control = platform_sandbox.control
+    kill(asking(control), monkeypatch, state)
+    assert [run.status for run in control.state().runs] == ["aborted"]
+
+
+@pytest.mark.parametrize("state", ["failed", "queued"])
+def test_a_sync_is_cancelled_by_its_id(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    control = platform_sandbox.control
+    control.set(dbt_pace=60)
+    trigger = triggered(PlatformDbtSyncOperator(task_id="sync", deferrable=True))
+    kill(trigger, monkeypatch, state)
+    assert [one.status for one in control.state().syncs] == ["CANCELLED"]
+
+
+def test_a_state_that_cannot_be_looked_up_leaves_the_run_alone(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(_: Any) -> str | None:
+        raise RuntimeError("no answer")
+
+    control = platform_sandbox.control
+    trigger = asking(control)
+    monkeypatch.setattr(_remote_run, "get_task_states_on_loop", fails)
+    asyncio.run(trigger.on_kill())
+    assert control.state().aborts == []
+
+
+def test_without_cancel_on_kill_nothing_is_stopped(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    control = platform_sandbox.control
+    control.hold("mid_stream")
+    operator = PlatformChatOperator(
+        task_id="ask", prompt="revenue by month", deferrable=True, cancel_on_kill=False
+    )
+    kill(triggered(operator), monkeypatch, "failed")
+    assert control.state().aborts == []
+
+
+def test_a_stop_that_fails_is_logged_and_not_raised(
+    platform_sandbox: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    control = platform_sandbox.control
+    trigger = asking(control)
+    control.fault("status", path="/abort$", status=500, count=None)
+    kill(trigger, monkeypatch, "failed")
+    assert "could not be stopped" in capfd.readouterr().out
