@@ -1,0 +1,178 @@
+"""Every row of the service description's endpoint table: the hook's method, over HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import SecretStr
+
+from airflow_provider_platform.client.errors import (
+    PlatformNotFoundError,
+    PlatformPermissionError,
+    PlatformProtocolError,
+)
+from airflow_provider_platform.hooks.platform import PlatformHook
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+
+@pytest.fixture
+def hook(platform_sandbox: Sandbox) -> PlatformHook:
+    return PlatformHook()
+
+
+def test_user_oauth_tokens(hook: PlatformHook) -> None:
+    tokens = list(hook.list_user_oauth_tokens())
+    assert tokens
+    for token in tokens:
+        assert isinstance(token.status, str)
+        assert token.integration_id
+    own = hook.get_user_oauth_token(tokens[0].integration_id)
+    assert own.id in [token.id for token in tokens]
+
+
+def test_dbt_sync(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+    started = hook.start_dbt_sync(branch_name="b1")
+    assert started.branch_name == "b1"
+    platform_sandbox.control.wait_until(lambda state: state.syncs[0].ended_at is not None)
+    assert hook.get_dbt_sync_status(started.sync_job_id).status == "COMPLETED"
+    assert hook.get_dbt_sync_result(started.sync_job_id).cube_count
+    assert [run.sync_job_id for run in hook.list_dbt_syncs()] == [started.sync_job_id]
+    assert list(hook.list_dbt_sync_logs(started.sync_job_id))
+
+
+def test_cancelling_a_dbt_sync(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(dbt_pace=60.0)
+    started = hook.start_dbt_sync()
+    hook.cancel_dbt_sync(started.sync_job_id)
+    assert [run.status for run in hook.list_dbt_syncs(status="CANCELLED")] == ["CANCELLED"]
+
+
+def test_connecting_and_disconnecting_a_report(hook: PlatformHook) -> None:
+    connected = hook.connect_report(101, external_workbook_id="w1", result_location="A!1")
+    (placement,) = connected.external_workbook_placements or []
+    assert placement.result_location == "A!1"
+    assert [report.id for report in hook.list_reports(external_workbook_id="w1")] == [101]
+    gone = hook.disconnect_report(101, external_workbook_id="w1")
+    assert not gone.external_workbook_placements
+
+
+def test_attaching_an_ai_widget_thread(hook: PlatformHook) -> None:
+    asked = hook.chat("revenue by country")
+    dashboard = hook.attach_ai_widget_thread(301, widget_id="ai-1", thread_id=asked.chat_id)
+    assert dashboard.id == 501
+
+
+@pytest.mark.parametrize("path", ["slash", "plain"])
+@pytest.mark.parametrize("other", ["404", "redirect"])
+def test_deleting_an_embed_tenant_whichever_path_the_tenant_serves(
+    hook: PlatformHook, platform_sandbox: Sandbox, path: str, other: str
+) -> None:
+    platform_sandbox.control.set(embed_tenant_path=path, embed_tenant_other_path=other)
+    assert [tenant.name for tenant in hook.list_embed_tenants()] == ["acme-retail"]
+    hook.delete_embed_tenant("acme-retail")
+    assert list(hook.list_embed_tenants()) == []
+
+
+def test_app_config(hook: PlatformHook) -> None:
+    assert hook.get_app_config().to_json()
+
+
+def test_reports(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(page_size=2)
+    everything = [report.id for report in hook.list_reports()]
+    assert everything == sorted(set(everything))
+    assert len(everything) > 2
+    names = [report.name for report in hook.list_reports(sort_by="name", search="by")]
+    assert names == sorted(names)
+    assert list(hook.list_reports(sort_by="lastViewedAt"))
+    assert hook.get_report(101).name == "Revenue by country"
+    made = hook.create_report(name="Mine")
+    assert hook.update_report(made.id, name="Ours").name == "Ours"
+    hook.delete_report(made.id)
+    with pytest.raises(PlatformNotFoundError, match=f"report {made.id}"):
+        hook.get_report(made.id)
+
+
+@pytest.mark.parametrize("lists", ["cursor", "legacy", "unpaged"])
+def test_lists_of_tenants_of_every_age(
+    hook: PlatformHook, platform_sandbox: Sandbox, lists: str
+) -> None:
+    expected = [report.id for report in hook.list_reports()]
+    platform_sandbox.control.set(lists=lists)
+    assert [report.id for report in hook.list_reports()] == expected
+
+
+def test_a_cursor_that_repeats_is_an_error(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(lists="repeating", page_size=2)
+    with pytest.raises(PlatformProtocolError, match="cursor"):
+        list(hook.list_reports())
+
+
+def test_folders_and_workspace(hook: PlatformHook) -> None:
+    made = hook.create_folder(name="Nightly")
+    assert made.id in [folder.id for folder in hook.list_folders()]
+    hook.move_workspace_object("REPORT", 101, folder_id=made.id)
+    assert [item.id for item in hook.list_workspace(folder_id=made.id)] == [101]
+
+
+def test_notifications(hook: PlatformHook) -> None:
+    made = hook.create_notification(dashboard_id=501, schedule_type="DAILY", hour=3, minute=0)
+    assert hook.get_notification(made.id).id == made.id
+    hook.add_notification_recipients(
+        made.id, [{"type": "USER", "email": "analyst@acme.example.com"}]
+    )
+    (recipient,) = hook.list_notification_recipients(made.id)
+    assert recipient.type == "USER"
+    by_mail = hook.list_notifications(recipient_email="analyst@acme.example.com")
+    assert [one.id for one in by_mail] == [made.id]
+    hook.update_notification(made.id, hour=4)
+    hook.delete_notification(made.id)
+    assert list(hook.list_notifications(dashboard_public_id="dash00000501")) == []
+
+
+def test_notifications_need_an_administrator(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(token_lacks=["Admin"])
+    with pytest.raises(PlatformPermissionError, match="administrator"):
+        list(hook.list_notifications())
+
+
+def test_workbooks(hook: PlatformHook) -> None:
+    assert {workbook.id for workbook in hook.list_workbooks()} >= {301, 302}
+    clone = hook.duplicate_workbook(301)
+    hook.update_workbook(clone.id, slug="nightly-clone")
+    assert hook.get_workbook(clone.id).slug == "nightly-clone"
+    hook.publish_workbook(clone.id)
+    hook.update_workbook(302, slug="nightly-clone", slug_takeover=True)
+    assert hook.get_workbook(302).slug == "nightly-clone"
+
+
+def test_embed_sessions(hook: PlatformHook) -> None:
+    session = hook.generate_embed_session(
+        external_id="shopper",
+        embed_tenant_name="acme-retail",
+        embed_tenant_profile={"displayName": "Acme Retail"},
+        creator_mode=True,
+        tenant_groups=["shop-berlin"],
+    )
+    assert isinstance(session.session_id, SecretStr)
+    token = hook.create_embed_token(session_id=session.session_id)
+    assert session.session_id.get_secret_value() not in str(token.to_json())
+
+
+def test_deployments_environments_and_tokens(hook: PlatformHook) -> None:
+    assert [deployment.id for deployment in hook.list_deployments()][:1] == [1]
+    assert hook.get_deployment().id == 1
+    environment = next(iter(hook.list_environments()))
+    made = hook.create_environment_token(environment.id, security_context={}, scopes=["meta"])
+    assert "eyJ" not in str(made.to_json())
+    assert isinstance(hook.create_deployment_token().cube_api_token, SecretStr)
+
+
+def test_sql_beyond_the_chat_limit(hook: PlatformHook) -> None:
+    asked = hook.chat("list all orders")
+    (query,) = asked.queries
+    assert query.truncated
+    assert len(list(hook.run_sql(query.sql))) == query.total_rows
