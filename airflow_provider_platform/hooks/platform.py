@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
+from tenacity import AsyncRetrying, Retrying
+
 from airflow_provider_platform._airflow import (
     BaseHook,
     get_connection_on_loop,
@@ -21,6 +23,7 @@ from airflow_provider_platform.client.platform_client import AsyncPlatformClient
 from airflow_provider_platform.hooks._data import DataMethods
 from airflow_provider_platform.hooks._form import PlatformConnectionForm
 from airflow_provider_platform.hooks._management import ManagementApi
+from airflow_provider_platform.hooks._rereading import rereading
 from airflow_provider_platform.hooks.connection import (
     config_from_connection,
     read_extras,
@@ -87,6 +90,11 @@ class PlatformHook(PlatformConnectionForm, ManagementApi, DataMethods, BaseHook)
             mask_secret(secret)
         return config
 
+    def reread_config(self) -> PlatformConfig:
+        """`read_config` where it has worked before: tried for some seconds. Raises
+        PlatformTransportError."""
+        return Retrying(**rereading(self.platform_conn_id))(self.read_config)
+
     async def read_config_on_loop(self) -> PlatformConfig:
         """`read_config` for an event loop."""
         connection = await get_connection_on_loop(type(self), self.platform_conn_id)
@@ -94,6 +102,11 @@ class PlatformHook(PlatformConnectionForm, ManagementApi, DataMethods, BaseHook)
         for secret in config.secrets:
             await mask_secret_on_loop(secret)
         return config
+
+    async def reread_config_on_loop(self) -> PlatformConfig:
+        """`reread_config` for an event loop."""
+        patiently = AsyncRetrying(**rereading(self.platform_conn_id))
+        return await patiently(self.read_config_on_loop)
 
     @contextmanager
     def client(self) -> Iterator[PlatformClient]:
@@ -104,7 +117,7 @@ class PlatformHook(PlatformConnectionForm, ManagementApi, DataMethods, BaseHook)
         if self._open_client is not None:
             yield self._open_client
             return
-        with PlatformClient(self.config, reload=self.read_config) as client:
+        with PlatformClient(self.config, reload=self.reread_config) as client:
             self._open_client = client
             try:
                 yield client
@@ -112,15 +125,18 @@ class PlatformHook(PlatformConnectionForm, ManagementApi, DataMethods, BaseHook)
                 self._open_client = None
 
     @asynccontextmanager
-    async def async_client(self) -> AsyncIterator[AsyncPlatformClient]:
-        """A client for an event loop; it reads the connection again when a token is refused."""
-        config = await self.read_config_on_loop()
-        async with AsyncPlatformClient(config, reload=self.read_config_on_loop) as client:
+    async def async_client(self, *, again: bool = False) -> AsyncIterator[AsyncPlatformClient]:
+        """A client for an event loop; it reads the connection again when a token is refused.
+
+        `again` says that the task has read the connection before, as a trigger's task has.
+        """
+        config = await (self.reread_config_on_loop() if again else self.read_config_on_loop())
+        async with AsyncPlatformClient(config, reload=self.reread_config_on_loop) as client:
             yield client
 
     def get_conn(self) -> PlatformClient:
         """A client of its own for the caller, who closes it."""
-        return PlatformClient(self.config, reload=self.read_config)
+        return PlatformClient(self.config, reload=self.reread_config)
 
     def run(
         self, work: Operation[T] | Program[T], on_event: Callable[[Any], None] | None = None

@@ -82,7 +82,7 @@ class RemoteRunTrigger(BaseTrigger):
     async def _event(self) -> dict[str, Any]:
         stopped = False
         try:
-            async with PlatformHook(self.platform_conn_id).async_client() as client:
+            async with PlatformHook(self.platform_conn_id).async_client(again=True) as client:
                 try:
                     return {"run": self.ids, **await self.follow(client)}
                 except (PlatformDeadlineError, PlatformProtocolError):
@@ -120,7 +120,7 @@ class RemoteRunTrigger(BaseTrigger):
             self.log.info("The task runs again: its next try stops the remote run.")
             return
         try:
-            async with PlatformHook(self.platform_conn_id).async_client() as client:
+            async with PlatformHook(self.platform_conn_id).async_client(again=True) as client:
                 await self._stop_quietly(client)
         except PlatformError as error:
             self.log.warning("The remote run could not be stopped: %s", error)

@@ -91,7 +91,7 @@ class PlatformSensorTrigger(BaseTrigger):
 
     async def _event(self) -> dict[str, Any]:
         try:
-            async with PlatformHook(self.platform_conn_id).async_client() as client:
+            async with PlatformHook(self.platform_conn_id).async_client(again=True) as client:
                 value = await self._watch(client)
         except PlatformError as error:
             return self._failed(error)

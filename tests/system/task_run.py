@@ -46,11 +46,13 @@ class TaskRun:
         return state
 
     def wait(self, *states: str, try_number: int | None = None) -> dict[str, Any]:
-        """Wait for one of the states, of this try if one is given. Raises AssertionError at once
-        when the task has ended otherwise, with what it logged."""
+        """Wait for one of the states, in this try if one is given. Raises AssertionError at once,
+        with what the task logged, when it has ended otherwise or is in a later try."""
 
         def there(task: dict[str, Any]) -> bool:
-            if try_number is not None and task["try_number"] < try_number:
+            number = task["try_number"]
+            if try_number is not None and number != try_number:
+                assert number < try_number, f"try {number}, not {try_number}\n{self.logs()}"
                 return False
             if task["state"] in states:
                 return True

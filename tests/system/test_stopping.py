@@ -85,7 +85,7 @@ def test_clearing_a_task_stops_its_chat_run_and_not_that_of_the_next_try(
     sandbox.wait_until(lambda state: len(state.runs) == 2)
     wait_under_way(task, deferrable, try_number=2)
     sandbox.release()
-    assert task.wait("success")["try_number"] == 2
+    task.wait("success", try_number=2)
     assert [run.status for run in sandbox.state().runs] == ["aborted", "finished"]
 
 
@@ -106,7 +106,7 @@ def test_clearing_a_task_in_a_given_thread_stops_its_own_run_only(
     sandbox.wait_until(lambda state: len(state.runs) == 3)
     wait_under_way(task, deferrable, try_number=2)
     sandbox.release()
-    assert task.wait("success")["try_number"] == 2
+    task.wait("success", try_number=2)
     assert [run.status for run in sandbox.state().runs] == ["finished", "aborted", "finished"]
 
 
@@ -165,7 +165,7 @@ def test_a_retry_after_the_deadline_stops_the_run_and_asks_anew(
     task = ask(deferrable=deferrable, timeout=6)
     sandbox.wait_until(run_is("aborted"))
     sandbox.release()
-    assert task.wait("success")["try_number"] == 2
+    task.wait("success", try_number=2)
     assert [run.status for run in sandbox.state().runs] == ["aborted", "finished"]
 
 

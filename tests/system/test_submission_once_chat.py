@@ -35,7 +35,7 @@ def test_killed_before_the_call_the_prompt_is_sent_again(
     task.kill()
     sandbox.wait_gone()
     sandbox.release()
-    assert task.wait("success")["try_number"] == 2
+    task.wait("success", try_number=2)
     assert outcomes(sandbox) == ["started"]
     assert "again under the same message id" in task.log(2)
 
@@ -50,7 +50,7 @@ def test_killed_between_call_and_answer_the_prompt_is_sent_again_under_its_messa
     sandbox.wait_held("before_answer")
     task.kill()
     sandbox.release()
-    assert task.wait("success")["try_number"] == 2
+    task.wait("success", try_number=2)
     first, second = sandbox.state().messages
     assert first.message_id == second.message_id == task.result["message_id"]
     assert "again under the same message id" in task.log(2)
@@ -68,7 +68,7 @@ def test_killed_between_call_and_answer_in_a_given_thread_the_prompt_is_looked_u
     sandbox.wait_held("before_answer")
     task.kill()
     sandbox.release()
-    assert task.wait("success")["try_number"] == 2
+    task.wait("success", try_number=2)
     assert outcomes(sandbox) == ["started", "started"]
     assert "product" in task.result["queries"][0]["title"].lower()
 
@@ -83,7 +83,7 @@ def test_killed_after_the_chat_id_the_thread_is_looked_up(
     task.wait_record(phase="intent", chat_id=...)
     task.kill()
     sandbox.release()
-    assert task.wait("success")["try_number"] == 2
+    task.wait("success", try_number=2)
     assert outcomes(sandbox) == ["started"]
 
 
@@ -97,7 +97,7 @@ def test_killed_after_acceptance_the_run_is_taken_up(
     task.wait_record(phase="running")
     task.kill()
     sandbox.release()
-    assert task.wait("success")["try_number"] == 2
+    task.wait("success", try_number=2)
     (run,) = sandbox.state().runs
     assert (run.status, run.message_id) == ("finished", task.result["message_id"])
     assert outcomes(sandbox) == ["started"]
@@ -108,7 +108,7 @@ def test_killed_before_the_xcom_the_result_is_taken_again(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     task = ask(dag_id="ask_and_die", deferrable=deferrable)
-    assert task.wait("success")["try_number"] == 2
+    task.wait("success", try_number=2)
     (run,) = sandbox.state().runs
     assert task.result["message_id"] == run.message_id
     assert task.result["answer"].startswith("Revenue by country")
@@ -133,7 +133,7 @@ def test_a_worker_that_dies_with_its_supervisor_is_replaced_and_the_run_taken_up
 def test_a_question_that_failed_is_asked_anew(ask: StartTask, sandbox: PatientControl) -> None:
     sandbox.fault("error", after=4)
     task = ask()
-    assert task.wait("success")["try_number"] == 2
+    task.wait("success", try_number=2)
     assert [run.status for run in sandbox.state().runs] == ["failed", "finished"]
     first, second = sandbox.state().messages
     assert first.message_id != second.message_id

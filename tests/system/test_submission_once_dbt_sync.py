@@ -26,7 +26,7 @@ def test_killed_before_the_call_the_sync_is_started(
     task.kill()
     sandbox.wait_gone()
     sandbox.release()
-    assert task.wait("success")["try_number"] == 2
+    task.wait("success", try_number=2)
     (one,) = sandbox.state().syncs
     assert task.result["sync_job_id"] == one.sync_job_id
 
@@ -40,7 +40,7 @@ def test_killed_between_call_and_answer_the_sync_is_found_in_the_history(
     sandbox.wait_held("before_answer")
     task.kill()
     sandbox.release()
-    assert task.wait("success")["try_number"] == 2
+    task.wait("success", try_number=2)
     (one,) = sandbox.state().syncs
     assert task.result["sync_job_id"] == one.sync_job_id
     assert task.result["branch_name"] == one.branch_name
@@ -55,7 +55,7 @@ def test_killed_while_waiting_the_sync_is_taken_up(
     task.wait_record(phase="running")
     task.kill()
     sandbox.release()
-    assert task.wait("success")["try_number"] == 2
+    task.wait("success", try_number=2)
     (one,) = sandbox.state().syncs
     assert (one.status, one.sync_job_id) == ("COMPLETED", task.result["sync_job_id"])
 
@@ -65,7 +65,7 @@ def test_killed_before_the_xcom_the_result_is_taken_again(
     sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     task = sync(dag_id="sync_and_die", deferrable=deferrable)
-    assert task.wait("success")["try_number"] == 2
+    task.wait("success", try_number=2)
     (one,) = sandbox.state().syncs
     assert task.result["sync_job_id"] == one.sync_job_id
     assert task.result["result"]["cubeCount"] > 0
@@ -82,7 +82,7 @@ def test_where_no_history_tells_the_outcome_is_unknown_and_said_so(
     task.kill()
     sandbox.wait_gone()
     sandbox.release()
-    assert task.wait("failed")["try_number"] == 2
+    task.wait("failed", try_number=2)
     assert len(sandbox.state().syncs) == (point == "before_answer")
     assert task.record["phase"] == "lost"
     assert "A sync may be running" in task.log(2)

@@ -69,7 +69,7 @@ def test_a_killed_triggerer_asks_nothing_again(
         sandbox.wait_until(lambda _, text=text: followers(sandbox, text) == 3)
     sandbox.release()
     for task in [*chats, syncing]:
-        assert task.wait("success")["try_number"] == 1
+        task.wait("success", try_number=1)
     state = sandbox.state()
     assert len(state.messages) == len(state.runs) == len(POINTS)
     assert len(state.syncs) == 1

@@ -31,7 +31,7 @@ def test_a_management_token_that_is_rotated_while_a_sync_is_waited_for(
     api.put_connection(connection_id, sandbox.connection())
     assert sandbox.info()["management_token"] != old
     sandbox.release()
-    assert task.wait("success")["try_number"] == 1
+    task.wait("success", try_number=1)
     assert [one.status for one in sandbox.state().syncs] == ["COMPLETED"]
 
 
@@ -47,7 +47,7 @@ def test_a_chat_key_that_is_rotated_while_a_chat_is_followed(
     sandbox.rotate_chat_key()
     api.put_connection(connection_id, sandbox.connection())
     sandbox.release()
-    assert task.wait("success")["try_number"] == 1
+    task.wait("success", try_number=1)
     assert [run.status for run in sandbox.state().runs] == ["finished"]
     assert len(sandbox.state().messages) == 1
 
@@ -59,7 +59,7 @@ def test_a_token_that_is_refused_for_good_ends_the_wait(
     sandbox.set(dbt_pace=60)
     sandbox.fault("status", **STATUS, status=401, count=None)
     task = sync(deferrable=deferrable)
-    assert task.wait("failed")["try_number"] == 1
+    task.wait("failed", try_number=1)
     assert "401" in task.logs()
 
 
@@ -73,8 +73,8 @@ def test_a_service_that_falters_is_waited_for(
         sandbox.fault(kind, api="chat", has_input=False, **parameters)
     sandbox.fault("cut", api="chat", after=4)
     syncing, asking = sync(deferrable=deferrable), ask(deferrable=deferrable)
-    assert syncing.wait("success")["try_number"] == 1
-    assert asking.wait("success")["try_number"] == 1
+    syncing.wait("success", try_number=1)
+    asking.wait("success", try_number=1)
     state = sandbox.state()
     assert (len(state.syncs), len(state.messages), len(state.runs)) == (1, 1, 1)
 
@@ -103,7 +103,7 @@ def test_a_chat_that_stays_suspended_is_resumed_by_repeating_its_input_once(
 ) -> None:
     sandbox.fault("suspend", after=4, resume="input")
     task = ask(deferrable=deferrable)
-    assert task.wait("success")["try_number"] == 1
+    task.wait("success", try_number=1)
     assert [one.outcome for one in sandbox.state().messages] == ["started", "resumed"]
     assert len(sandbox.state().runs) == 1
 
@@ -123,7 +123,7 @@ def test_a_busy_thread_is_waited_for(
     sandbox.wait_until(lambda state: state.messages[-1].outcome == "busy")
     sandbox.release()
     other.wait("success")
-    assert task.wait("success")["try_number"] == 1
+    task.wait("success", try_number=1)
     texts = [run.text for run in sandbox.state().runs]
     assert texts == ["revenue by country", "as a chart", "and by product?"]
 
@@ -132,7 +132,7 @@ def test_an_answer_too_large_for_an_event_is_read_from_its_thread(
     ask: StartTask, sandbox: PatientControl
 ) -> None:
     task = ask("sql: SELECT hex(zeroblob(2000)) AS wide FROM orders", deferrable=True)
-    assert task.wait("success")["try_number"] == 1
+    task.wait("success", try_number=1)
     rows = task.result["queries"][0]["rows"]
     assert (len(rows), len(rows[0][0])) == (100, 4000)
     assert len(sandbox.state().runs) == 1
