@@ -66,14 +66,17 @@ class AirflowApi:
     def xcoms(self, dag_id: str, run_id: str, task_id: str, map_index: int) -> dict[str, Any]:
         """The XComs of a task instance by key."""
         base = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries"
-        query = f"map_index={map_index}"
-        entries = self._ask("GET", f"{base}?{query}")["xcom_entries"]
+        entries = self._ask("GET", f"{base}?map_index={map_index}")["xcom_entries"]
         return {
-            key: self._ask("GET", f"{base}/{quote(key, safe='')}?{query}&deserialize=false")[
-                "value"
-            ]
+            key: self.xcom(dag_id, run_id, task_id, map_index, key)
             for key in (entry["key"] for entry in entries)
         }
+
+    def xcom(self, dag_id: str, run_id: str, task_id: str, map_index: int, key: str) -> Any:
+        """One XCom of a task instance."""
+        base = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries"
+        query = f"map_index={map_index}&deserialize=false"
+        return self._dict("GET", f"{base}/{quote(key, safe='')}?{query}")["value"]
 
     def stored(
         self, dag_id: str, run_id: str, task_id: str, map_index: int, key: str

@@ -61,9 +61,14 @@ class TaskRun:
 
         return self.until(there, f"state {' or '.join(states)}")
 
-    def until(self, condition: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+    def until(
+        self,
+        condition: Callable[[dict[str, Any]], bool],
+        what: str,
+        timeout: float = PATIENCE,
+    ) -> dict[str, Any]:
         """Wait until the condition holds for the instance. Raises AssertionError."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + timeout
         while True:
             task = self.now()
             if condition(task):
@@ -125,6 +130,11 @@ class TaskRun:
             self.until(lambda _: self._run_state in ("success", "failed"), "its run's end")
         self.api.clear(self.dag_id, self.run_id, self.task_id, self.map_index)
 
+    def wait_run(self, state: str, timeout: float = PATIENCE) -> None:
+        """Wait until the whole DAG run has ended so. Raises AssertionError."""
+        self.until(lambda _: self._run_state in ("success", "failed"), "its run's end", timeout)
+        assert self._run_state == state
+
     def fail_run(self) -> None:
         """Mark the whole DAG run failed."""
         self.api.set_run_state(self.dag_id, self.run_id, "failed")
@@ -132,10 +142,13 @@ class TaskRun:
     def xcoms(self) -> dict[str, Any]:
         return self.api.xcoms(self.dag_id, self.run_id, self.task_id, self.map_index)
 
+    def xcom(self, key: str) -> Any:
+        return self.api.xcom(self.dag_id, self.run_id, self.task_id, self.map_index, key)
+
     @property
     def result(self) -> Any:
         """What the task returned."""
-        return self.xcoms()["return_value"]
+        return self.xcom("return_value")
 
     def logs(self) -> str:
         """The logs of all tries."""

@@ -1,8 +1,9 @@
-"""Hundreds of waits in one event loop, as in a triggerer, while connections are cut at random."""
+"""Hundreds of waits in one triggerer while connections are cut at random."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -13,58 +14,81 @@ from airflow_provider_platform.client.chat_call import ChatCall
 from airflow_provider_platform.client.chat_program import Patience, ask
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.triggers.chat import PlatformChatTrigger
+from tests.system.config.chat_by_number import CHATS as CHATS_FILE
+from tests.system.dags.many_waits import CHATS
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.server import Sandbox
+    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+    from airflow_provider_platform.sandbox.journal import SandboxState
+    from tests.system.airflow_server import RunningAirflow
+    from tests.system.conftest import StartTask
+    from tests.system.sandbox_server import PatientControl
 
 pytestmark = pytest.mark.system
 
-CHATS = 300
 CUTS = 150
+AT_ONCE = 20
+_LONG = 300.0
 QUESTIONS = ("revenue by country", "top 5 products", "orders per month")
 
 
-async def submit(client: Any, prompt: str) -> PlatformChatTrigger:
-    patience = Patience(deadline=client.clock() + 300)
+async def submit(client: AsyncPlatformClient, prompt: str, connection_id: str) -> dict[str, Any]:
+    """Ask as the operator does before it defers; the arguments of the trigger that follows."""
+    patience = Patience(deadline=client.clock() + 600)
     call = ChatCall.prepare(client.config, prompt, patience)
     await client.run(ask(call.run, call.request, patience, client.clock, whole=False))
-    return PlatformChatTrigger(
-        platform_conn_id="platform_default",
+    _, arguments = PlatformChatTrigger(
+        platform_conn_id=connection_id,
         run={"chat_id": call.run.chat_id, "message_id": call.run.message_id},
         input_sha256=input_digest(prompt),
         max_rows=100,
-        deadline=client.clock() + 300,
+        deadline=patience.deadline,
         poll_interval=0.5,
-    )
+    ).serialize()
+    return arguments
 
 
-async def wait_for_all() -> list[tuple[PlatformChatTrigger, dict[str, Any]]]:
-    async with PlatformHook().async_client() as client:
-        prompts = (QUESTIONS * CHATS)[:CHATS]
-        triggers = [await submit(client, prompt) for prompt in prompts]
+async def submit_all(connection_id: str) -> list[dict[str, Any]]:
+    some = asyncio.Semaphore(AT_ONCE)
 
-    async def event_of(trigger: PlatformChatTrigger) -> dict[str, Any]:
-        events = [event.payload async for event in trigger.run()]
-        assert len(events) == 1
-        return events[0]
+    async def one(client: AsyncPlatformClient, prompt: str) -> dict[str, Any]:
+        async with some:
+            return await submit(client, prompt, connection_id)
 
-    return list(zip(triggers, await asyncio.gather(*map(event_of, triggers)), strict=True))
+    prompts = (QUESTIONS * CHATS)[:CHATS]
+    async with PlatformHook(connection_id).async_client() as client:
+        return await asyncio.gather(*(one(client, prompt) for prompt in prompts))
 
 
-def test_all_end_right_and_none_is_asked_twice(platform_sandbox: Sandbox) -> None:
-    control = platform_sandbox.control
-    control.set(pace=0.3)
+def all_are_followed(state: SandboxState) -> bool:
+    """Whether every run has a connection besides the one that asked."""
+    return len({one.message_id for one in state.subscriptions[CHATS:]}) == CHATS
+
+
+def test_all_end_right_and_none_is_asked_twice(
+    airflow: RunningAirflow,
+    sandbox: PatientControl,
+    connection_id: str,
+    start_task: StartTask,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(f"AIRFLOW_CONN_{connection_id.upper()}", json.dumps(sandbox.connection()))
+    sandbox.hold("mid_stream", count=CHATS)
+    chats = asyncio.run(submit_all(connection_id))
+    (airflow.home / CHATS_FILE).write_text(json.dumps(chats))
     for _ in range(CUTS):
         after, nth = random.randint(1, 15), random.randint(1, CHATS)
-        control.fault("cut", has_input=False, after=after, nth=nth)
+        sandbox.fault("cut", has_input=False, after=after, nth=nth)
 
-    found = asyncio.run(wait_for_all())
+    tasks = start_task("many_waits", "follow")
+    sandbox.wait_until(all_are_followed, timeout=_LONG)
+    sandbox.release()
+    tasks.mapped(0).wait_run("success", timeout=_LONG)
 
-    answers = {event["result"]["answer"] for _, event in found}
-    assert [event["status"] for _, event in found] == ["success"] * CHATS
-    assert len(answers) == len(QUESTIONS)
-    for trigger, event in found:
-        assert event["run"]["message_id"] == trigger.ids["message_id"]
-    state = control.state()
+    events = [json.loads(tasks.mapped(number).xcom("event")) for number in range(CHATS)]
+    assert [event["status"] for event in events] == ["success"] * CHATS
+    assert [event["run"] for event in events] == [chat["run"] for chat in chats]
+    assert len({event["result"]["answer"] for event in events}) == len(QUESTIONS)
+    state = sandbox.state()
     assert len(state.messages) == len(state.runs) == CHATS
-    assert not state.active_runs
+    assert {run.status for run in state.runs} == {"finished"}
