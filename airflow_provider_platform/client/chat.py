@@ -13,12 +13,22 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator
 
+from airflow_provider_platform.client.errors import PlatformApiError, PlatformError
 from airflow_provider_platform.client.models import InputModel
 from airflow_provider_platform.client.session_settings import SessionSettings
 
-STREAM_IN_PROGRESS = "Streaming for thread is in progress"
-
+_STREAM_IN_PROGRESS = "Streaming for thread is in progress"
 _MESSAGE_ID = re.compile(r"[0-9]{13,}-message")
+
+
+def says_busy(said: object) -> bool:
+    """Whether what the service said with an error means that the thread answers another message."""
+    return _STREAM_IN_PROGRESS.lower() in str(said).lower()
+
+
+def is_busy(error: PlatformError) -> bool:
+    """Whether the service refused a request because its thread answers another message."""
+    return isinstance(error, PlatformApiError) and says_busy(error.service_message)
 
 
 def new_message_id(now: float | None = None) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from airflow_provider_platform.client.answers import rpc_message
-from airflow_provider_platform.client.chat import STREAM_IN_PROGRESS, ChatRequest
+from airflow_provider_platform.client.chat import ChatRequest, is_busy
 from airflow_provider_platform.client.chat_events import Waiting
 from airflow_provider_platform.client.chat_run import ChatRun, Verdict
 from airflow_provider_platform.client.errors import (
@@ -22,7 +22,6 @@ from airflow_provider_platform.client.errors import (
     ChatRpcError,
     ChatStreamError,
     ChatSuspendedError,
-    PlatformApiError,
     PlatformAuthenticationError,
     PlatformDeadlineError,
     PlatformError,
@@ -359,12 +358,6 @@ def _thread(run: ChatRun) -> str:
     if run.chat_id is None:
         raise RuntimeError("a run without a thread cannot be followed")
     return run.chat_id
-
-
-def is_busy(error: PlatformError) -> bool:
-    """Whether the service refused a request because its thread answers another message."""
-    said = error.service_message if isinstance(error, PlatformApiError) else None
-    return STREAM_IN_PROGRESS.lower() in (said or "").lower()
 
 
 def _busy(run: ChatRun) -> ChatBusyError:

@@ -11,20 +11,15 @@ from typing import Any
 
 from airflow_provider_platform.client import chat_tools
 from airflow_provider_platform.client.chat import (
-    STREAM_IN_PROGRESS,
     ChatResult,
     ToolErrorRule,
     input_digest,
     is_message_id,
+    says_busy,
 )
 from airflow_provider_platform.client.chat_connection import ChatConnection, End, is_error
-from airflow_provider_platform.client.chat_events import (
-    Accepted,
-    ChatEvent,
-    StageChanged,
-    ThreadNamed,
-    ToolCallEnded,
-)
+from airflow_provider_platform.client.chat_events import ChatEvent
+from airflow_provider_platform.client.chat_news import RunNews
 from airflow_provider_platform.client.chat_records import RecordFold, ThreadMessages
 from airflow_provider_platform.client.errors import (
     ChatNoAnswerError,
@@ -84,14 +79,7 @@ class ChatRun:
         self._messages: ThreadMessages | None = None
         self._connection: ChatConnection | None = None
         self._reader = LineReader()
-        self._events: list[ChatEvent] = []
-        self._told_thread = chat_id is not None
-        self._told_accepted = accepted
-        self._stage: str | None = None
-        self._staged: set[str] = set()
-        self._calls_began: dict[str, float] = {}
-        self._calls_told: set[str] = set()
-        self._now = 0.0
+        self._news = RunNews(thread_known=chat_id is not None, accepted=accepted)
 
     def connect(self, *, submits: bool) -> None:
         """A request was sent, with `input` or without; its answer comes next."""
@@ -109,12 +97,12 @@ class ChatRun:
     def feed(self, data: bytes, now: float) -> list[ChatEvent]:
         """Take a piece of the stream; returns what is worth telling. Raises
         PlatformProtocolError for a line that is not JSON or too long."""
-        self._now = now
+        self._news.now = now
         for line, number in self._reader.feed(data):
             self._take_line(line, number)
-        self._note_acceptance()
-        events, self._events = self._events, []
-        return events
+        if self.chat_id is not None:
+            self._news.note_thread(self.chat_id, self.message_id, accepted=self.accepted)
+        return self._news.take()
 
     @property
     def heard_something(self) -> bool:
@@ -210,16 +198,8 @@ class ChatRun:
     def take_assistant(self, record: dict[str, Any], *, known_up_to: float | None) -> None:
         """Fold a record of the run in, and note what is worth telling."""
         folded = self._fold.add(record, known_up_to=known_up_to)
-        if folded is None:
-            return
-        stage = folded.graph_path[0] if folded.graph_path else None
-        if stage is not None and folded.id not in self._staged:
-            self._staged.add(folded.id)
-            if stage != self._stage:
-                self._stage = stage
-                self._events.append(StageChanged(stage))
-        if folded.tool_call is not None:
-            self._note_tool_call(folded.id, folded.tool_call)
+        if folded is not None:
+            self._news.note_record(folded)
 
     def result(self, *, fail_on_tool_error: ToolErrorRule = "all") -> ChatResult:
         """The result of a run that is over.
@@ -282,33 +262,6 @@ class ChatRun:
         if isinstance(record, dict) and is_error(record):
             self._open_connection.take(record)
 
-    def _note_acceptance(self) -> None:
-        if self.chat_id is None or self._told_accepted:
-            return
-        if self.accepted:
-            self._told_accepted = True
-            self._events.insert(0, Accepted(self.chat_id, self.message_id))
-        elif not self._told_thread:
-            self._events.append(ThreadNamed(self.chat_id, self.message_id))
-        self._told_thread = True
-
-    def _note_tool_call(self, record_id: str, tool_call: dict[str, Any]) -> None:
-        began = self._calls_began.setdefault(record_id, self._now)
-        if not chat_tools.has_result(tool_call) or record_id in self._calls_told:
-            return
-        self._calls_told.add(record_id)
-        query = chat_tools.read_query(tool_call) if chat_tools.is_query(tool_call) else None
-        self._events.append(
-            ToolCallEnded(
-                tool=str(tool_call.get("name") or ""),
-                title=chat_tools.title_of(tool_call),
-                seconds=self._now - began,
-                rows=len(query.rows) if query else None,
-                total_rows=query.total_rows if query else None,
-                error=chat_tools.error_of(tool_call),
-            )
-        )
-
     def _settle_acceptance(self, connection: ChatConnection) -> None:
         """The thread holds our message if a message has its id; in a thread of our own, if the
         last one has its words."""
@@ -322,7 +275,7 @@ class ChatRun:
         if connection.end is End.ABORTED:
             return Verdict.ABORTED
         if connection.end in (End.ERROR, End.RPC_ERROR):
-            if STREAM_IN_PROGRESS.lower() in str(connection.error).lower():
+            if says_busy(connection.error):
                 return Verdict.BUSY
             return Verdict.FAILED if connection.end is End.ERROR else Verdict.REFUSED
         if connection.suspended and not self._fold.has_answer:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_platform.client.answers import rpc_message
-from airflow_provider_platform.client.chat import ChatRequest
-from airflow_provider_platform.client.chat_program import is_busy
+from airflow_provider_platform.client.chat import ChatRequest, is_busy
 from airflow_provider_platform.client.chat_run import ChatRun, Verdict
 from airflow_provider_platform.client.errors import (
     ChatRpcError,

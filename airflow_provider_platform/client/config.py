@@ -23,6 +23,7 @@ from airflow_provider_platform.client.addresses import (
 )
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
 from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
+from airflow_provider_platform.client.truth_words import read_boolean
 
 SERVICE_TOKEN_HEADERS = ("X-Service-Auth-Token", "X-Cube-Auth-Token")
 MASK = "***"
@@ -131,16 +132,6 @@ class PlatformConfig(BaseModel):
             field = ".".join(str(part) for part in first["loc"])
             rule = first["msg"].removeprefix("Value error, ")
             raise PlatformConfigError(f"{field}: {rule}.", field=field) from None
-
-    @property
-    def has_management(self) -> bool:
-        """Whether the management side is configured."""
-        return self.management_url is not None
-
-    @property
-    def has_chat(self) -> bool:
-        """Whether the chat side is configured."""
-        return self.chat_url is not None
 
     def require_chat_url(self) -> str:
         """The chat address. Raises PlatformConfigError for a connection without the chat side."""
@@ -361,12 +352,10 @@ def _clean(value: Any) -> Any:
 
 
 def _as_bool(value: Any, field: str) -> bool:
-    if isinstance(value, bool):
-        return value
-    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    if str(value).lower() not in words:
-        raise PlatformConfigError(f"{field} must be true or false.", field=field)
-    return words[str(value).lower()]
+    try:
+        return read_boolean(value)
+    except ValueError as error:
+        raise PlatformConfigError(f"{field} {error}.", field=field) from None
 
 
 def _as_port(value: int | str | None) -> int | None:

@@ -194,8 +194,8 @@ class DashboardThemeInput(InputModel):
     widgets: WidgetThemeSectionInput | None = None
 
 
-class DashboardConfigDraftInput(InputModel):
-    """A draft of a dashboard."""
+class DashboardFrameInput(InputModel):
+    """A dashboard but for its widgets."""
 
     app: DashboardAppSourceInput | None = None
     description: str | None = None
@@ -204,17 +204,15 @@ class DashboardConfigDraftInput(InputModel):
     settings: dict[str, Any] | None = None
     theme: DashboardThemeInput | None = None
     title: str | None = None
+
+
+class DashboardConfigDraftInput(DashboardFrameInput):
+    """A draft of a dashboard."""
+
     widgets: list[DashboardWidgetDraftInput] | None = None
 
 
-class DashboardConfigInput(InputModel):
+class DashboardConfigInput(DashboardFrameInput):
     """A dashboard to publish."""
 
-    app: DashboardAppSourceInput | None = None
-    description: str | None = None
-    kind: DashboardKind | None = None
-    layout: DashboardLayoutInput | None = None
-    settings: dict[str, Any] | None = None
-    theme: DashboardThemeInput | None = None
-    title: str | None = None
     widgets: list[DashboardWidgetInput] | None = None

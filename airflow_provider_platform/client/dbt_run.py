@@ -58,7 +58,7 @@ class DbtSyncStage:
     message: str = ""
 
     def __str__(self) -> str:
-        return f"dbt sync {self.sync_job_id}: {self.status} {self.message}".rstrip()
+        return quote_service(f"dbt sync {self.sync_job_id}: {self.status} {self.message}")
 
 
 @dataclass(frozen=True)

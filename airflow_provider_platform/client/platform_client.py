@@ -8,7 +8,7 @@ the program itself, so that `Notify` reaches the caller's own thread.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, aclosing, closing
 from functools import partial
 from typing import Any, Self, TypeVar
 
@@ -19,7 +19,8 @@ from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.operation import Operation
 from airflow_provider_platform.client.program import Clock, Notify, Program, call
-from airflow_provider_platform.client.transport import Session, Transport
+from airflow_provider_platform.client.session import Session
+from airflow_provider_platform.client.transport import Transport
 
 T = TypeVar("T")
 OnEvent = Callable[[Any], None]
@@ -29,9 +30,8 @@ def _ignore(event: Any) -> None:
     """The listener of those who do not listen."""
 
 
-def _guarded(work: Operation[T] | Program[T], secrets: Callable[[], list[str]]) -> Program[T]:
-    """The program of some work; the errors that it meets and raises hold no secret."""
-    program = call(work) if isinstance(work, Operation) else work
+def _guarded(program: Program[T], secrets: Callable[[], list[str]]) -> Program[T]:
+    """The program; the errors that it meets and raises hold no secret."""
     try:
         effect = next(program)
         while True:
@@ -52,39 +52,16 @@ def _guarded(work: Operation[T] | Program[T], secrets: Callable[[], list[str]]) 
         program.close()
 
 
-def _steps(program: Program[T], on_event: OnEvent) -> Program[T]:
-    """The program with `Notify` already handled: only I/O is left to its driver."""
-    try:
-        effect = next(program)
-        while True:
-            try:
-                outcome = None
-                if isinstance(effect, Notify):
-                    on_event(effect.event)
-                else:
-                    outcome = yield effect
-            except PlatformError as error:
-                effect = program.throw(error)
-            else:
-                effect = program.send(outcome)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    finally:
-        program.close()
+def _keeping(work: Operation[T] | Program[T], results: list[T]) -> Program[None]:
+    """The program of some work; its result is put into the list."""
+    result = yield from (call(work) if isinstance(work, Operation) else work)
+    results.append(result)
 
 
-class AsyncPlatformClient:
-    """The client of an event loop; `async with`, or `aclose` when done."""
+class _Client:
+    """What both clients tell of themselves."""
 
-    def __init__(
-        self,
-        config: PlatformConfig,
-        *,
-        reload: Callable[[], Awaitable[PlatformConfig]] | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        self._transport = Transport(config, reload=reload, clock=clock)
+    _transport: Transport
 
     @property
     def config(self) -> PlatformConfig:
@@ -96,25 +73,26 @@ class AsyncPlatformClient:
         """Unix time as this client sees it."""
         return self._transport.clock
 
+
+class AsyncPlatformClient(_Client):
+    """The client of an event loop; `async with`, or `aclose` when done."""
+
+    def __init__(
+        self,
+        config: PlatformConfig,
+        *,
+        reload: Callable[[], Awaitable[PlatformConfig]] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._transport = Transport(config, reload=reload, clock=clock)
+
     async def run(self, work: Operation[T] | Program[T], on_event: OnEvent = _ignore) -> T:
         """Run an operation or a program to its end; `on_event` hears what it notifies of."""
-        steps = _steps(_guarded(work, lambda: self.config.secrets), on_event)
-        session = Session(self._transport)
-        try:
-            effect = next(steps)
-            while True:
-                try:
-                    outcome = await session.perform(effect)
-                except PlatformError as error:
-                    effect = steps.throw(error)
-                else:
-                    effect = steps.send(outcome)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        finally:
-            steps.close()
-            await session.aclose()
+        results: list[T] = []
+        async with aclosing(self.events(_keeping(work, results))) as events:
+            async for event in events:
+                on_event(event)
+        return results[0]
 
     async def events(self, program: Program[Any]) -> AsyncGenerator[Any]:
         """Run a program to its end, one step at a time: what it notifies of, as it is wanted."""
@@ -150,7 +128,7 @@ class AsyncPlatformClient:
         await self.aclose()
 
 
-class PlatformClient:
+class PlatformClient(_Client):
     """The client of synchronous code; `with`, or `close` when done.
 
     Its event loop runs in a thread that starts with the first use. A signal handler may raise
@@ -170,35 +148,13 @@ class PlatformClient:
         self._stack = ExitStack()
         self._portal: BlockingPortal | None = None
 
-    @property
-    def config(self) -> PlatformConfig:
-        """The configuration in use (credentials may have been read again)."""
-        return self._transport.config
-
-    @property
-    def clock(self) -> Clock:
-        """Unix time as this client sees it."""
-        return self._transport.clock
-
     def run(self, work: Operation[T] | Program[T], on_event: OnEvent = _ignore) -> T:
         """Run an operation or a program to its end; `on_event` hears what it notifies of."""
-        steps = _steps(_guarded(work, lambda: self.config.secrets), on_event)
-        session = Session(self._transport)
-        try:
-            effect = next(steps)
-            while True:
-                try:
-                    outcome = self._on_loop(session.perform, effect)
-                except PlatformError as error:
-                    effect = steps.throw(error)
-                else:
-                    effect = steps.send(outcome)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        finally:
-            steps.close()
-            self._on_loop(session.aclose)
+        results: list[T] = []
+        with closing(self.events(_keeping(work, results))) as events:
+            for event in events:
+                on_event(event)
+        return results[0]
 
     def events(self, program: Program[Any]) -> Generator[Any]:
         """Run a program to its end, one step at a time: what it notifies of, as it is wanted."""

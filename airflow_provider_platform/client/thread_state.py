@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_platform.client.answers import rpc_message
-from airflow_provider_platform.client.chat import STREAM_IN_PROGRESS
+from airflow_provider_platform.client.chat import is_busy, says_busy
 from airflow_provider_platform.client.chat_connection import is_error
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
@@ -46,7 +46,7 @@ def thread_is_streaming(
             if attempt or not (yield ReloadCredentials()):
                 raise
         except PlatformApiError as error:
-            if _says_busy(error.service_message):
+            if is_busy(error):
                 return True
             raise
     raise AssertionError("the second attempt returns or raises")
@@ -100,7 +100,7 @@ def state_told(chat_id: str, record: Any) -> bool | None:
 
 def _error_told(chat_id: str, record: dict[str, Any]) -> bool:
     error = record["error"]
-    if _says_busy(error):
+    if says_busy(error):
         return True
     refused = (isinstance(error, dict) and "code" in error) or "jsonrpc" in record
     failure: PlatformError = (
@@ -109,7 +109,3 @@ def _error_told(chat_id: str, record: dict[str, Any]) -> bool:
         else ChatStreamError(f"chat {chat_id}: the service said: {quote_service(error)}.")
     )
     raise failure
-
-
-def _says_busy(said: Any) -> bool:
-    return STREAM_IN_PROGRESS.lower() in str(said).lower()

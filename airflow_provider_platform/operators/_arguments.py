@@ -7,14 +7,18 @@ when the DAG is parsed, so that a mistake shows before the first run.
 
 from __future__ import annotations
 
+import json
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_platform._airflow import SET_DURING_EXECUTION
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.truth_words import read_boolean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+T = TypeVar("T")
 
 
 def is_template(value: Any) -> bool:
@@ -66,13 +70,10 @@ def whole_number(name: str, value: Any, *, minimum: int, maximum: int | None = N
 
 def boolean(name: str, value: Any) -> bool:
     """True or False, rendered or not. Raises PlatformInputError."""
-    if isinstance(value, bool):
-        return value
-    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    found = words.get(str(value).strip().lower())
-    if found is None:
-        raise _refuse(name, "must be true or false")
-    return found
+    try:
+        return read_boolean(value)
+    except ValueError as error:
+        raise _refuse(name, str(error)) from None
 
 
 def choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
@@ -115,16 +116,7 @@ def text(name: str, value: Any) -> str:
 
 def mapping(name: str, value: Any) -> dict[str, Any] | None:
     """An object, also as JSON text; None and {} count as absent. Raises PlatformInputError."""
-    found = optional(value)
-    if isinstance(found, str):
-        import json
-
-        try:
-            found = json.loads(found)
-        except ValueError:
-            raise _refuse(name, "must be an object (dict), or its JSON text") from None
-    if found is not None and not isinstance(found, dict):
-        raise _refuse(name, "must be an object (dict), or its JSON text")
+    found = _from_json(name, value, dict, "must be an object (dict), or its JSON text")
     return found or None
 
 
@@ -147,19 +139,8 @@ def by_rule(rule: Callable[[str], Any], name: str, value: Any) -> str | None:
 
 def sequence(name: str, value: Any) -> list[Any] | None:
     """A list, also as JSON text; None counts as absent. Raises PlatformInputError."""
-    found = optional(value)
-    if isinstance(found, str):
-        import json
-
-        try:
-            found = json.loads(found)
-        except ValueError:
-            raise _refuse(name, "must be a list, or its JSON text") from None
-    if isinstance(found, tuple | set):
-        found = list(found)
-    if found is not None and not isinstance(found, list):
-        raise _refuse(name, "must be a list, or its JSON text")
-    return found
+    plain = list(value) if isinstance(value, tuple | set) else value
+    return _from_json(name, plain, list, "must be a list, or its JSON text")
 
 
 def moment(name: str, value: Any) -> str | None:
@@ -229,6 +210,19 @@ def optional_text(name: str, value: Any) -> str | None:
     """A text, or None where it says nothing. Raises PlatformInputError."""
     found = optional(value)
     return None if found is None else text(name, found)
+
+
+def _from_json(name: str, value: Any, kind: type[T], rule: str) -> T | None:
+    """A value of a kind, also as JSON text; None where it rendered to nothing."""
+    found = optional(value)
+    if isinstance(found, str):
+        try:
+            found = json.loads(found)
+        except ValueError:
+            raise _refuse(name, rule) from None
+    if found is not None and not isinstance(found, kind):
+        raise _refuse(name, rule)
+    return found
 
 
 def _refuse(name: str, rule: str) -> PlatformInputError:

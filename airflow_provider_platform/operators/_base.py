@@ -23,6 +23,8 @@ Rule: TypeAlias = "tuple[tuple[str, ...], Callable[..., Any]]"
 """Names of arguments, and what checks their values by name."""
 
 DEFAULT_CONN_ID = "platform_default"
+BACKSTOP_SECONDS = 120.0
+"""How much longer than the deadline Airflow waits for a trigger that does not run."""
 
 
 class PlatformOperator(BaseOperator):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.errors import PlatformInputError, quote_service
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import PlatformOperator, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from airflow_provider_platform.client.notifications import Notification
 
 PARTS = ("minute", "hour", "day_of_week", "day_of_month")
 SCHEDULE = (
@@ -137,3 +139,9 @@ class NotificationScheduleOperator(PlatformOperator):
     def schedule(self) -> dict[str, Any]:
         """The arguments of the schedule, by name."""
         return {name: getattr(self, name) for name in SCHEDULE}
+
+
+def describe(notification: Notification) -> str:
+    """A schedule in a line of the log."""
+    when = notification.human_readable_schedule or notification.cron_expression
+    return quote_service(f"dashboard {notification.dashboard_id}, {when}, {notification.timezone}")

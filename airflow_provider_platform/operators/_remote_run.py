@@ -33,6 +33,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
+    BACKSTOP_SECONDS,
     PlatformOperator,
     airflow_errors,
     default_deferrable,
@@ -58,8 +59,6 @@ Ids = dict[str, Any]
 """What names a run at the service, as plain JSON; `submitted_at` is in Unix time."""
 
 LOOK_SECONDS = 15.0
-BACKSTOP_SECONDS = 120.0
-"""How much longer than the deadline Airflow waits for a trigger that does not run."""
 
 _RUN_ENDED = (DbtSyncFailedError, DbtSyncCancelledError, DashboardExportFailedError, ChatError)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from airflow_provider_platform.client.errors import quote_service
+from airflow_provider_platform.client.event_log import log_events
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import web_address
 from airflow_provider_platform.operators._remote_run import (
@@ -137,7 +139,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
                 work.submission.write("intent", self._ids(call, submitted_at))
             if isinstance(event, Accepted):
                 self.accepted(work, self._ids(call, submitted_at))
-            self._tell(event)
+            self.log.info("%s", event)
 
         program = (
             call.ask_to_end(work.client.clock)
@@ -162,7 +164,8 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
             return None
         try:
             found = work.client.run(
-                look_up(call.run, call.request, call.patience, work.client.clock), self._tell
+                look_up(call.run, call.request, call.patience, work.client.clock),
+                log_events(self.log),
             )
         except PlatformNotFoundError:
             if call.run.thread_given:
@@ -174,7 +177,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
     def follow(self, work: Work, ids: Ids) -> ChatResult:
         call = self._call(work, ids)
         work.ids = work.ids or ids
-        work.client.run(call.follow_to_end(work.client.clock), self._tell)
+        work.client.run(call.follow_to_end(work.client.clock), log_events(self.log))
         return call.run.result(fail_on_tool_error="never")
 
     def take(self, work: Work, ids: Ids) -> ChatResult:
@@ -185,7 +188,8 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
 
         call = self._known_call(work.client, ids, deadline=work.now + LOOK_SECONDS)
         over = work.client.run(
-            look_at_end(call.run, call.request, call.patience, work.client.clock), self._tell
+            look_at_end(call.run, call.request, call.patience, work.client.clock),
+            log_events(self.log),
         )
         return call.run.result(fail_on_tool_error="never") if over else None
 
@@ -225,24 +229,23 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
             call = self._call(work, ids)
             over = work.client.run(
                 ask(call.run, call.request, call.patience, work.client.clock, whole=False),
-                self._tell,
+                log_events(self.log),
             )
             work.ids = {**ids, "resumed": True}
             return call.run.result(fail_on_tool_error="never") if over else None
         if event.get("result") is not None:
             return ChatResult.from_event(event["result"])
         call = self._known_call(work.client, ids, deadline=work.now + float(self.timeout))
-        work.client.run(call.follow_to_end(work.client.clock), self._tell)
+        work.client.run(call.follow_to_end(work.client.clock), log_events(self.log))
         result = call.run.result(fail_on_tool_error="never")
         result.usage = result.usage or event.get("usage")
         return result
 
     def finish(self, work: Work, ids: Ids, outcome: ChatResult) -> dict[str, Any]:
-        from airflow_provider_platform.client.chat_log import describe_result
         from airflow_provider_platform.client.chat_run import check_tools
 
         check_tools(outcome, self.fail_on_tool_error)
-        self.log.info("%s", describe_result(outcome))
+        self.log.info("Answer: %s", quote_service(outcome.answer))
         if address := web_address(work.config):
             self.log.info("Platform: %s", address)
         return outcome.to_json()
@@ -316,8 +319,3 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
             "accepted": call.run.accepted,
             "submitted_at": submitted_at,
         }
-
-    def _tell(self, event: Any) -> None:
-        from airflow_provider_platform.client.chat_log import describe
-
-        self.log.info("%s", describe(event))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.event_log import log_events
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._remote_run import (
     LOOK_SECONDS,
@@ -183,7 +184,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
     def follow(self, work: Work, ids: Ids) -> DbtSyncOutcome:
         if not ids["waits"]:
             return self._started(ids)
-        outcome = work.client.run(self._wait_program(work, ids), self._tell)
+        outcome = work.client.run(self._wait_program(work, ids), log_events(self.log))
         if outcome is None:
             raise RuntimeError("a wait ends with an outcome")
         return outcome
@@ -194,7 +195,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
     def look(self, work: Work, ids: Ids) -> DbtSyncOutcome | None:
         if not ids["waits"]:
             return self._started(ids)
-        return work.client.run(self._wait_program(work, ids, look_once=True), self._tell)
+        return work.client.run(self._wait_program(work, ids, look_once=True), log_events(self.log))
 
     def stop(self, client: PlatformClient, ids: Ids) -> bool:
         from airflow_provider_platform.client.dbt_sync import CANCEL_DBT_SYNC
@@ -270,8 +271,3 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
             manifest=self.manifest,
             output=self.output_mode,
         )
-
-    def _tell(self, event: Any) -> None:
-        from airflow_provider_platform.client.errors import quote_service
-
-        self.log.info("%s", quote_service(f"dbt sync: {event.status} {event.message}"))

@@ -8,6 +8,7 @@ from airflow_provider_platform.client.errors import (
     DashboardExportFailedError,
     PlatformInputError,
 )
+from airflow_provider_platform.client.event_log import log_events
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._files import output_path as check_output_path
 from airflow_provider_platform.operators._files import storage_path, write_file
@@ -160,7 +161,7 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
             poll_interval=float(self.poll_interval),
             clock=work.client.clock,
         )
-        return work.client.run(program, self._tell)
+        return work.client.run(program, log_events(self.log))
 
     def look(self, work: Work, ids: Ids) -> ExportOutcome | None:
         from airflow_provider_platform.client.export_run import look
@@ -225,6 +226,3 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
             render_as=self.render_as,
             layout=self.layout,
         )
-
-    def _tell(self, event: Any) -> None:
-        self.log.info("%s", event)

@@ -11,19 +11,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import BaseSensorOperator
 from airflow_provider_platform.client.errors import PlatformError, from_payload
+from airflow_provider_platform.client.event_log import log_changes
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
+    BACKSTOP_SECONDS,
     PlatformOperator,
     airflow_errors,
     default_deferrable,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from airflow_provider_platform._airflow import Context, PokeReturnValue
     from airflow_provider_platform.client.looks import Look
@@ -31,8 +34,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.tolerance import Tolerance
 
 STORE_KEY = "platform_sensor"
-BACKSTOP_SECONDS = 120.0
-"""How much longer than the deadline Airflow waits for a trigger that does not run."""
 
 
 class PlatformSensor(PlatformOperator, BaseSensorOperator):
@@ -55,7 +56,6 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         super().__init__(**kwargs)
         self.deferrable = default_deferrable(deferrable)
         self._tolerance: Tolerance | None = None
-        self._told: str | None = None
         self._linked = False
 
     @abstractmethod
@@ -144,6 +144,11 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         seen: dict[str, Any] | None = found
         return seen
 
+    @cached_property
+    def _tell(self) -> Callable[[object], None]:
+        """Logs what the looks tell, one poke after the other."""
+        return log_changes(self.log)
+
     def _what(self) -> Look:
         from airflow_provider_platform.client.looks import Look
 
@@ -215,10 +220,3 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         if not self._linked:
             self.store_link(context, client.config)
             self._linked = True
-
-    def _tell(self, event: object) -> None:
-        """Log what the looks tell, once while it stays the same."""
-        text = str(event)
-        if text != self._told:
-            self._told = text
-            self.log.info("%s", text)

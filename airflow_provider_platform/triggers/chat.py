@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.chat_call import ChatCall
-from airflow_provider_platform.client.chat_log import describe
 from airflow_provider_platform.client.chat_program import Patience, follow
 from airflow_provider_platform.client.errors import ChatSuspendedError
+from airflow_provider_platform.client.event_log import log_events
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class PlatformChatTrigger(RemoteRunTrigger):
         call = self._call(client, self.limits.get("session_settings"))
         program = follow(call.run, call.request, call.patience, client.clock)
         try:
-            await client.run(program, self._tell)
+            await client.run(program, log_events(self.log))
         except ChatSuspendedError:
             return {"status": "suspended"}
         result = call.run.result(fail_on_tool_error="never")
@@ -67,6 +67,3 @@ class PlatformChatTrigger(RemoteRunTrigger):
             session_settings=settings,
             max_rows=int(limits["max_rows"]),
         )
-
-    def _tell(self, event: Any) -> None:
-        self.log.info("%s", describe(event))

@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.dbt_run import (
-    DbtSyncOutcome,
-    DbtSyncStage,
-    SyncPatience,
-    wait,
-)
+from airflow_provider_platform.client.dbt_run import DbtSyncOutcome, SyncPatience, wait
 from airflow_provider_platform.client.dbt_sync import CANCEL_DBT_SYNC
-from airflow_provider_platform.client.errors import quote_service
+from airflow_provider_platform.client.event_log import log_events
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 if TYPE_CHECKING:
@@ -33,7 +28,7 @@ class PlatformDbtSyncTrigger(RemoteRunTrigger):
             poll_interval=float(self.limits["poll_interval"]),
         )
         program = wait(self.ids["deployment_id"], self.ids["sync_job_id"], patience, client.clock)
-        outcome = await client.run(program, self._tell)
+        outcome = await client.run(program, log_events(self.log))
         if outcome is None:
             raise RuntimeError("a wait ends with an outcome")
         return {"status": "success", "outcome": asdict(outcome)}
@@ -45,6 +40,3 @@ class PlatformDbtSyncTrigger(RemoteRunTrigger):
             )
         )
         return True
-
-    def _tell(self, event: DbtSyncStage) -> None:
-        self.log.info("%s", quote_service(f"dbt sync: {event.status} {event.message}"))

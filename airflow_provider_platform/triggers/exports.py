@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_platform.client.event_log import log_events
 from airflow_provider_platform.client.export_run import wait
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
@@ -26,12 +27,9 @@ class PlatformExportDashboardTrigger(RemoteRunTrigger):
             poll_interval=float(self.limits["poll_interval"]),
             clock=client.clock,
         )
-        outcome = await client.run(program, self._tell)
+        outcome = await client.run(program, log_events(self.log))
         return {"status": "success", "outcome": asdict(outcome)}
 
     async def stop(self, client: AsyncPlatformClient) -> bool:  # noqa: ARG002
         """The service has no operation for it; it drops the export by itself."""
         return False
-
-    def _tell(self, event: object) -> None:
-        self.log.info("%s", event)

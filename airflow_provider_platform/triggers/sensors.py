@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent
 from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.event_log import log_changes
 from airflow_provider_platform.client.looks import Look
 from airflow_provider_platform.client.tolerance import Tolerance
 from airflow_provider_platform.client.watch import Pace, watch
@@ -47,7 +48,6 @@ class PlatformSensorTrigger(BaseTrigger):
         self.pace = pace
         self.tolerance = tolerance
         self.deadline = deadline
-        self._told: str | None = None
 
     @classmethod
     def of(
@@ -116,12 +116,5 @@ class PlatformSensorTrigger(BaseTrigger):
             clock=client.clock,
             grace=look.may_be_late,
         )
-        found: dict[str, Any] | None = await client.run(program, self._tell)
+        found: dict[str, Any] | None = await client.run(program, log_changes(self.log))
         return found
-
-    def _tell(self, event: object) -> None:
-        """Log what the looks tell, once while it stays the same."""
-        text = str(event)
-        if text != self._told:
-            self._told = text
-            self.log.info("%s", text)

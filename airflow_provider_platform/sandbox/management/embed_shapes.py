@@ -18,6 +18,16 @@ USER_ATTRIBUTE = shapes.nullable_fields(
     },
     required=("name",),
 )
+PERSON = {
+    "userId": shapes.integer(),
+    "email": shapes.string(),
+    "embedTenantName": shapes.string(),
+    "externalId": shapes.string(),
+    "groups": shapes.array(shapes.string()),
+    "securityContext": shapes.mapping,
+    "userAttributes": shapes.array(USER_ATTRIBUTE),
+}
+"""Fields that name a user, of the console or an embedded one, for whom something is rendered."""
 USER_ATTRIBUTE_DEFINITION = shapes.nullable_fields(
     {
         "name": shapes.string(),

@@ -91,13 +91,7 @@ class Exports:
             "renderAs": shapes.nullable_fields(
                 {
                     "type": shapes.string(one_of=("USER", "EMBED_USER")),
-                    "userId": shapes.integer(),
-                    "email": shapes.string(),
-                    "embedTenantName": shapes.string(),
-                    "externalId": shapes.string(),
-                    "groups": shapes.array(shapes.string()),
-                    "securityContext": shapes.mapping,
-                    "userAttributes": shapes.array(embed_shapes.USER_ATTRIBUTE),
+                    **embed_shapes.PERSON,
                 },
                 required=("type",),
             ),

@@ -48,13 +48,7 @@ def list_recipients(call: Call) -> Any:
                 shapes.nullable_fields(
                     {
                         "type": shapes.string(one_of=_TYPES),
-                        "userId": shapes.integer(),
-                        "email": shapes.string(),
-                        "embedTenantName": shapes.string(),
-                        "externalId": shapes.string(),
-                        "groups": shapes.array(shapes.string()),
-                        "securityContext": shapes.mapping,
-                        "userAttributes": shapes.array(embed_shapes.USER_ATTRIBUTE),
+                        **embed_shapes.PERSON,
                         "channelId": shapes.string(),
                         "channelName": shapes.string(),
                     },

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_platform.client.chat import ChatRequest
 from airflow_provider_platform.client.chat_program import Patience, ask, follow
 from tests.unit.client.played_service import NOON, PlayedService, drive
-from tests.unit.client.streams import CHAT_ID, EARLIER_ID, MESSAGE_ID, PROMPT, Turn, new_run
+from tests.unit.client.streams import (
+    CHAT_ID,
+    EARLIER_ID,
+    MESSAGE_ID,
+    PROMPT,
+    Turn,
+    cutoff,
+    encode,
+    new_run,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.chat_run import ChatRun
@@ -17,6 +26,9 @@ DEADLINE = NOON + 1800
 EARLIER = Turn(
     prompt="How many orders?", message_id=EARLIER_ID, answer="42 orders.", rows=[[42]], name="old-"
 )
+AFTER_MARK = len(encode(cutoff()))
+AFTER_ECHO = len(encode(cutoff(), Turn().records()[0]))
+"""Bytes of an answer up to its mark, and up to the echo of the prompt."""
 
 
 @dataclass

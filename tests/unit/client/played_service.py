@@ -115,8 +115,6 @@ class PlayedService:
     def clock(self) -> float:
         return self.now
 
-    # --- the run ------------------------------------------------------------------------------
-
     def produced(self) -> list[Record]:
         """What the run has brought forth by now, its end included."""
         if not self.starts:
@@ -153,8 +151,6 @@ class PlayedService:
         """When the next record comes."""
         start = self.starts[0] if self._resumed_at is None else self._resumed_at
         return start + self._count(self.now - start) * self.pace
-
-    # --- effects ------------------------------------------------------------------------------
 
     def perform(self, effect: Any) -> Any:
         match effect:

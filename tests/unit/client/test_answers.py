@@ -268,9 +268,6 @@ def test_binary_answers() -> None:
         read(200, b"<!doctype html>", HTML, export)
 
 
-# --- chat ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("status", [200, 201])
 def test_a_stream_starts(status: int) -> None:
     check_stream_start("chat stream", status, JSON, b"", now=NOON)

@@ -47,9 +47,6 @@ def jwt(claims: Any) -> str:
     return ".".join([part.decode().rstrip("=") for part in parts] + ["c2ln"])
 
 
-# --- addresses ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("host", "port", "expected"),
     [
@@ -182,14 +179,11 @@ def test_any_text_is_an_address_or_refused(text: str) -> None:
     assert "/../" not in url
 
 
-# --- sides and secrets --------------------------------------------------------------------------
-
-
 def test_one_side_may_be_left_empty() -> None:
     management = PlatformConfig.build(**MANAGEMENT, chat_url="", chat_api_key=None)
-    assert (management.has_management, management.has_chat) == (True, False)
+    assert (management.management_url, management.chat_url) == (HOST, None)
     chat = PlatformConfig.build(**CHATTING, host="", management_token=None)
-    assert (chat.has_management, chat.has_chat) == (False, True)
+    assert (chat.management_url, chat.chat_url) == (None, CHAT)
 
 
 @pytest.mark.parametrize(
@@ -267,9 +261,6 @@ def test_credentials_may_change_but_places_may_not() -> None:
     assert not config.same_places(PlatformConfig.build(host="x.example", management_token=SECRET))
 
 
-# --- other fields -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("field", "value", "expected"),
     [
@@ -339,9 +330,6 @@ def test_a_ca_bundle_is_a_file_or_folder(tmp_path: Path) -> None:
     for place in (tmp_path, file):
         config = PlatformConfig.build(**MANAGEMENT, ca_bundle=str(place))
         assert config.ca_bundle == place
-
-
-# --- session settings ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_chat_only() -> None:
         "deployment_id": "",
     }
     config = config_from_connection(plain(host="", password="", port=0, extra=json.dumps(extra)))
-    assert not config.has_management
+    assert config.management_url is None
     assert config.chat_service_header == "X-Cube-Auth-Token"
 
 

@@ -74,8 +74,8 @@ def test_chat_only(monkeypatch: pytest.MonkeyPatch) -> None:
     [value] = variables("AIRFLOW_CONN_CHAT_ONLY")
     monkeypatch.setenv("AIRFLOW_CONN_CHAT_ONLY", value)
     config = PlatformHook("chat_only").config
-    assert config.has_chat
-    assert not config.has_management
+    assert config.chat_url is not None
+    assert config.management_url is None
 
 
 def test_the_table_has_every_field_with_its_default() -> None:

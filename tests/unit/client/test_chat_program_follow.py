@@ -1,0 +1,277 @@
+"""Following: how a run ends, how long anyone waits, and what looking once tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_platform.client.chat_program import (
+    FUTILE_RECONNECTS,
+    USAGE_WAIT,
+    look_at_end,
+    look_up,
+    resume,
+)
+from airflow_provider_platform.client.errors import (
+    ChatSuspendedError,
+    PlatformAuthenticationError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformNotFoundError,
+    PlatformServerError,
+    PlatformTransportError,
+)
+from tests.unit.client.chat_calls import (
+    AFTER_ECHO,
+    AFTER_MARK,
+    DEADLINE,
+    EARLIER,
+    accepted_call,
+    new_call,
+)
+from tests.unit.client.played_service import BUSY, NOON, Fault, PlayedService, drive
+from tests.unit.client.streams import (
+    CHAT_ID,
+    EXPECTED,
+    LATE,
+    Record,
+    Turn,
+    cutoff,
+    encode,
+    folded,
+    state,
+    suspended,
+)
+
+
+@pytest.mark.parametrize("follow_up", ["subscribe", "state"])
+@pytest.mark.parametrize("replay", ["before", "after"])
+def test_following_from_any_moment(follow_up: Any, replay: Any) -> None:
+    for waited in range(0, 30, 4):
+        service = PlayedService(earlier=(EARLIER,), follow_up=follow_up, replay=replay)
+        call = accepted_call(service, thread=True)
+        service.now += waited
+        assert call.follow() is True
+        assert call.result() in (EXPECTED, LATE)
+        assert service.prompts == []
+
+
+def test_a_thread_that_only_tells_its_state_is_asked_every_interval() -> None:
+    service = PlayedService(follow_up="state")
+    call = accepted_call(service, poll_interval=7.0)
+    assert call.follow() is True
+    assert service.sleeps == [7.0] * 3
+    assert call.result()["answer"] == EXPECTED["answer"]
+
+
+def test_a_run_told_from_its_middle_is_read_once_more() -> None:
+    service = PlayedService(replay="none")
+    call = accepted_call(service)
+    service.now += 10
+    assert call.follow() is True
+    assert call.result() == EXPECTED
+    assert len(service.bodies) == 2
+
+
+def test_reading_once_more_is_no_condition() -> None:
+    service = PlayedService(replay="none", faults=[Fault("none"), Fault("refuse", status=404)])
+    call = accepted_call(service)
+    service.now += 10
+    assert call.follow() is True
+    assert call.result()["answer"] == EXPECTED["answer"]
+
+
+def test_five_reconnects_that_reach_nothing_end_the_try() -> None:
+    service = PlayedService(faults=[Fault("refuse", status=502)] * 9)
+    with pytest.raises(PlatformServerError, match="answered 502"):
+        accepted_call(service).follow()
+    assert len(service.bodies) == FUTILE_RECONNECTS == 5
+    silent = PlayedService(faults=[Fault("close")] * 9)
+    with pytest.raises(PlatformTransportError, match="5 connections in a row"):
+        accepted_call(silent).follow()
+    assert len(silent.bodies) == 5
+
+
+def test_progress_resets_the_count() -> None:
+    """Four failures before each new record are borne; five are not."""
+    bad = [Fault("refuse", status=502)]
+    ends = [len(encode(*folded(Turn().records())[:n])) for n in range(2, 6)]
+    for failures, borne in ((4, True), (5, False)):
+        faults = [fault for end in ends for fault in (*bad * failures, Fault("close", end))]
+        service = PlayedService(faults=faults)
+        call = accepted_call(service)
+        service.now += 60
+        if borne:
+            assert call.follow() is True
+            assert call.result() == LATE
+        else:
+            with pytest.raises(PlatformServerError):
+                call.follow()
+
+
+def test_the_word_that_it_goes_on_resets_the_count_and_the_deadline_ends_it() -> None:
+    """The run stays silent, but the service says that it streams."""
+    told = len(encode(Turn().records()[0], cutoff(streaming=True)))
+    service = PlayedService(faults=[Fault("close", told)] * 999, pace=10**6)
+    call = accepted_call(service)
+    with pytest.raises(PlatformDeadlineError, match="did not end before its deadline"):
+        call.follow()
+    assert service.now == DEADLINE
+    assert len(service.bodies) > FUTILE_RECONNECTS
+    assert service.sleeps[10] > 10 * service.sleeps[0]
+
+
+@pytest.mark.parametrize("kind", ["blank", "silence"])
+def test_blank_lines_are_silence(kind: Any) -> None:
+    service = PlayedService(faults=[Fault(kind, AFTER_ECHO)])
+    call = new_call(service, idle_timeout=120.0)
+    assert call.ask() is True
+    assert call.result() == LATE
+    assert NOON + 120 <= service.now <= NOON + 122
+
+
+@pytest.mark.parametrize("kind", ["blank", "silence"])
+@pytest.mark.parametrize("after", [0, AFTER_MARK, AFTER_ECHO])
+def test_the_deadline_is_overrun_by_one_silence_at_most(kind: Any, after: int) -> None:
+    service = PlayedService(faults=[Fault(kind, after)] * 999, pace=10**6)
+    call = new_call(service, thread=True, deadline=NOON + 50, idle_timeout=20.0)
+    with pytest.raises((PlatformDeadlineError, PlatformTransportError)):
+        call.ask()
+    assert service.now <= NOON + 70
+
+
+@pytest.mark.parametrize(
+    ("value", "least"), [("9", 9), ("Fri, 15 Jan 2027 08:00:30 GMT", 30)], ids=["seconds", "date"]
+)
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_is_honoured_on_reconnect(value: str, least: float, status: int) -> None:
+    service = PlayedService(faults=[Fault("refuse", status=status, retry_after=value)])
+    call = accepted_call(service)
+    assert call.follow() is True
+    assert least <= service.sleeps[0] <= least + 5
+    assert call.result() in (EXPECTED, LATE)
+
+
+def test_a_pause_does_not_reach_beyond_the_deadline() -> None:
+    service = PlayedService(faults=[Fault("refuse", status=429, retry_after="86400")])
+    with pytest.raises(PlatformDeadlineError):
+        accepted_call(service).follow()
+    assert service.now == DEADLINE
+
+
+def test_a_busy_answer_while_following_means_that_something_streams() -> None:
+    busy = Fault("refuse", status=400, body=b'{"message": "Streaming for thread is in progress"}')
+    service = PlayedService(faults=[busy] * 8)
+    assert accepted_call(service).follow() is True
+    assert service.sleeps == [5.0] * 8
+
+
+def test_the_stream_is_read_on_for_the_usage_for_five_seconds() -> None:
+    whole = encode(cutoff(), *Turn().records(), Turn().end()[0])
+    service = PlayedService(faults=[Fault("silence", len(whole))])
+    call = new_call(service)
+    assert call.ask() is True
+    assert call.result() == {**EXPECTED, "usage": None}
+    ended = NOON + len(Turn().records())
+    assert service.now == ended + USAGE_WAIT == ended + 5
+    assert len(service.bodies) == 1
+
+
+@pytest.mark.parametrize("thread", [True, False])
+def test_a_suspended_run_is_resumed_by_following(thread: bool) -> None:
+    service = PlayedService(suspends_at=6, resume="follow_up")
+    call = new_call(service, thread=thread)
+    assert call.ask() is True
+    assert call.result() == EXPECTED
+    assert len(service.prompts) == 1
+
+
+def test_a_run_that_stays_suspended_gets_its_input_once_more() -> None:
+    service = PlayedService(suspends_at=6, resume="input")
+    call = new_call(service)
+    with pytest.raises(ChatSuspendedError):
+        call.ask()
+    assert len(service.prompts) == 1
+    program = resume(call.run, call.request, call.patience, service.clock)
+    assert drive(program, service) is True
+    assert call.result() == EXPECTED
+    assert service.prompts[1:] == [{**service.prompts[0], "chatId": CHAT_ID}]
+    assert len(service.starts) == 1
+
+
+def test_a_run_that_never_resumes() -> None:
+    service = PlayedService(suspends_at=6, resume="never")
+    call = accepted_call(service)
+    call.request = new_call(service).request
+    with pytest.raises(ChatSuspendedError, match="24 hours"):
+        drive(resume(call.run, call.request, call.patience, service.clock), service)
+    assert len(service.prompts) == 1
+    assert service.now < NOON + 60
+
+
+def test_a_suspended_thread_that_claims_to_stream_does_not_wait_for_ever() -> None:
+    told = [Turn().records()[0], cutoff(streaming=True), suspended()]
+    service = PlayedService(scripted=[told] * 9)
+    with pytest.raises(ChatSuspendedError):
+        accepted_call(service).follow()
+
+
+def test_looking_at_the_end() -> None:
+    running, done = PlayedService(follow_up="state"), PlayedService()
+    call = accepted_call(running)
+    program = look_at_end(call.run, call.request, call.patience, running.clock)
+    assert drive(program, running) is False
+    call = accepted_call(done)
+    done.now += 100
+    assert drive(look_at_end(call.run, call.request, call.patience, done.clock), done) is True
+    assert call.result()["answer"] == EXPECTED["answer"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (Fault("refuse", status=502), None),
+        (Fault("unreachable"), None),
+        (Fault("refuse", status=404), PlatformNotFoundError),
+        (Fault("refuse", status=401), PlatformAuthenticationError),
+    ],
+)
+def test_looking_once_is_no_following(fault: Fault, error: type[PlatformError] | None) -> None:
+    service = PlayedService(faults=[fault])
+    call = accepted_call(service)
+    program = look_at_end(call.run, call.request, call.patience, service.clock)
+    if error is None:
+        assert drive(program, service) is False
+    else:
+        with pytest.raises(error):
+            drive(program, service)
+    assert len(service.bodies) == 1
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_looking_a_message_up(held: bool) -> None:
+    service = PlayedService(earlier=(EARLIER,), faults=[Fault("unreachable")] * 4)
+    if held:
+        service.starts.append(NOON)
+    call = new_call(service, thread=True)
+    program = look_up(call.run, call.request, call.patience, service.clock)
+    assert drive(program, service) is held
+    assert service.prompts == []
+
+
+def test_looking_up_gives_up_after_five_failures() -> None:
+    service = PlayedService(faults=[Fault("unreachable")] * 9)
+    call = new_call(service, thread=True)
+    with pytest.raises(PlatformTransportError):
+        drive(look_up(call.run, call.request, call.patience, service.clock), service)
+    assert len(service.bodies) == 5
+
+
+@pytest.mark.parametrize("streams", [[cutoff(streaming=True), state()], [cutoff(), BUSY]])
+def test_looking_up_waits_while_the_thread_streams(streams: list[Record]) -> None:
+    service = PlayedService(scripted=[streams] * 7)
+    call = new_call(service, thread=True)
+    program = look_up(call.run, call.request, call.patience, service.clock)
+    assert drive(program, service) is False
+    assert service.sleeps == [5.0] * 7
