@@ -1,0 +1,83 @@
+"""A clock that is set while a task waits neither ends the wait nor lengthens it."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.client.errors import PlatformDeadlineError
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from tests.unit.operators.task_context import TaskTries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+    Jump = Callable[[], None]
+
+A_DAY = 86_400.0
+
+
+@pytest.fixture(params=[A_DAY, -A_DAY], ids=["forward", "backward"])
+def jump(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Jump:
+    """`jump()` sets the wall clock of this process by a day."""
+    real = time.time
+
+    def jump() -> None:
+        monkeypatch.setattr(time, "time", lambda: real() + request.param)
+
+    return jump
+
+
+@contextmanager
+def under_way(sandbox: Sandbox, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The future of a call in another thread; the sandbox holds nothing when the block ends."""
+    with ThreadPoolExecutor() as pool:
+        try:
+            yield pool.submit(function, *args, **kwargs)
+        finally:
+            sandbox.control.release()
+
+
+def test_a_chat_is_followed_to_its_end(platform_sandbox: Sandbox, jump: Jump) -> None:
+    control = platform_sandbox.control
+    control.hold("mid_stream")
+    chat = PlatformHook().chat
+    with under_way(platform_sandbox, chat, "revenue by country", timeout=60) as asked:
+        control.wait_held("mid_stream")
+        jump()
+        control.release()
+        assert asked.result().answer
+    assert [run.status for run in control.state().runs] == ["finished"]
+
+
+def test_a_chat_still_ends_at_its_deadline(platform_sandbox: Sandbox, jump: Jump) -> None:
+    control = platform_sandbox.control
+    control.hold("mid_stream")
+    chat = PlatformHook().chat
+    with under_way(platform_sandbox, chat, "revenue by country", timeout=1.5) as asked:
+        control.wait_held("mid_stream")
+        jump()
+        with pytest.raises(PlatformDeadlineError):
+            asked.result(timeout=30)
+    assert [run.status for run in control.state().runs] == ["aborted"]
+
+
+def test_a_dbt_sync_is_waited_for_to_its_end(platform_sandbox: Sandbox, jump: Jump) -> None:
+    control = platform_sandbox.control
+    control.set(dbt_pace=0.3)
+    control.hold("before_call", method="GET", path="/dbt-sync/[^/]+$")
+    operator = PlatformDbtSyncOperator(
+        task_id="sync", timeout=60, poll_interval=0.1, deferrable=False
+    )
+    with under_way(platform_sandbox, operator.execute, TaskTries().context()) as ended:
+        control.wait_held("before_call")
+        jump()
+        control.release()
+        assert ended.result()["status"] == "COMPLETED"

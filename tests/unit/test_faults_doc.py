@@ -1,0 +1,38 @@
+"""Every test that `docs/faults.md` names as a proof is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+PAGE = TESTS.parent / "docs" / "faults.md"
+ROWS = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+FUNCTIONS = set(
+    re.findall(
+        r"^ *(?:async )?def (test_\w+)",
+        "\n".join(path.read_text() for path in TESTS.rglob("test_*.py")),
+        re.MULTILINE,
+    )
+)
+NAMED = sorted(set(re.findall(r"`(test_\w+)`", PAGE.read_text())))
+FILES = sorted(set(re.findall(r"`([\w/]+\.py)`", PAGE.read_text())))
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_the_named_test_exists(name: str) -> None:
+    assert name in FUNCTIONS
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_named_file_exists(name: str) -> None:
+    assert (TESTS / name).is_file()
+
+
+def test_every_fault_names_its_proof() -> None:
+    faults = [row for row in ROWS if not re.match(r"\| (fault|what ends the task|---)", row)]
+    without = [row for row in faults if "test_" not in row]
+    assert len(faults) > 40
+    assert len(without) <= 1, without
