@@ -86,6 +86,13 @@ class AirflowApi:
         entries = self._ask("GET", f"{base}?map_index={map_index}")["task_state_store"]
         return next((entry["value"] for entry in entries if entry["key"] == key), None)
 
+    def replace_stored(
+        self, dag_id: str, run_id: str, task_id: str, map_index: int, key: str, value: Any
+    ) -> None:
+        """Put another value in the place of one that the task instance has stored."""
+        base = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/state-store"
+        self._ask("PATCH", f"{base}/{key}?map_index={map_index}", {"value": value})
+
     def log(self, dag_id: str, run_id: str, task_id: str, map_index: int, try_number: int) -> str:
         """What one try has logged, a line for each event, the triggerer's lines included."""
         base = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{try_number}"

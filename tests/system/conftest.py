@@ -7,6 +7,7 @@ sandbox and a connection of its own, so that tests do not meet there.
 
 from __future__ import annotations
 
+import fcntl
 import re
 import time
 from contextlib import ExitStack
@@ -22,6 +23,8 @@ from tests.system.task_run import TaskRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import psutil
 
     StartTask = Callable[..., TaskRun]
 
@@ -74,6 +77,22 @@ def processes(airflow: RunningAirflow) -> AirflowProcesses:
     return AirflowProcesses(airflow.session)
 
 
+@pytest.fixture
+def _part_of_triggerer(airflow: RunningAirflow, request: pytest.FixtureRequest) -> Iterator[None]:
+    """All workers' tests share the triggerer; who kills it needs it alone."""
+    alone = "only_triggerer" in request.fixturenames
+    with (airflow.home / "triggerer.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield
+
+
+@pytest.fixture
+def only_triggerer(processes: AirflowProcesses, _part_of_triggerer: None) -> list[psutil.Process]:
+    """The triggerer and its children; no other test runs meanwhile."""
+    (triggerer,) = processes.triggerers()
+    return [triggerer, *triggerer.children(recursive=True)]
+
+
 @pytest.fixture(scope="session")
 def _sandbox_control() -> Iterator[PatientControl]:
     with running_sandbox() as control:
@@ -98,7 +117,11 @@ def connection_id(api: AirflowApi, sandbox: PatientControl, worker_id: str) -> s
 
 @pytest.fixture
 def start_task(
-    api: AirflowApi, processes: AirflowProcesses, connection_id: str, sandbox: PatientControl
+    api: AirflowApi,
+    processes: AirflowProcesses,
+    connection_id: str,
+    sandbox: PatientControl,
+    _part_of_triggerer: None,
 ) -> Iterator[StartTask]:
     """`start_task(dag_id, task_id, **conf)` triggers a DAG run; what is left of it is ended."""
     started: list[TaskRun] = []

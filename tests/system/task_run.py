@@ -83,8 +83,13 @@ class TaskRun:
     @property
     def record(self) -> dict[str, Any]:
         """What the task has written down of its submission, {} for nothing."""
-        where = self.dag_id, self.run_id, self.task_id, self.map_index
-        return self.api.stored(*where, "platform_submission") or {}
+        return self.api.stored(*self._record_place) or {}
+
+    def date_back(self, seconds: float) -> None:
+        """Have the record say that the submission was so much earlier."""
+        record = self.record
+        record["ids"]["submitted_at"] -= seconds
+        self.api.replace_stored(*self._record_place, record)
 
     def wait_record(self, **wanted: Any) -> None:
         """Wait until the record, or the ids in it, say so. A value of `...` is any but None."""
@@ -101,12 +106,11 @@ class TaskRun:
 
     def wait_trigger(self, try_number: int = 1) -> None:
         """Wait until the triggerer runs the trigger of a deferred try."""
-        self.until(
-            lambda _: (
-                re.search(r"trigger \S+ \(ID \d+\) starting", self.log(try_number)) is not None
-            ),
-            "the start of its trigger",
-        )
+        self.until(lambda _: self.starts_of_trigger(try_number) > 0, "the start of its trigger")
+
+    def starts_of_trigger(self, try_number: int) -> int:
+        """How often a triggerer has begun to run the trigger of this try."""
+        return len(re.findall(r"trigger \S+ \(ID \d+\) starting", self.log(try_number)))
 
     def kill(self) -> None:
         """Kill -9 the process that runs the task's code now; wait until it is gone."""
@@ -170,6 +174,10 @@ class TaskRun:
     def _run_state(self) -> str:
         state: str = self.api.run(self.dag_id, self.run_id)["state"]
         return state
+
+    @property
+    def _record_place(self) -> tuple[str, str, str, int, str]:
+        return self.dag_id, self.run_id, self.task_id, self.map_index, "platform_submission"
 
     @property
     def _path(self) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.journal import SandboxState
+    from tests.system.airflow_api import AirflowApi
     from tests.system.conftest import StartTask
     from tests.system.sandbox_server import PatientControl
     from tests.system.task_run import TaskRun
@@ -93,21 +95,74 @@ def test_clearing_a_task_stops_its_chat_run_and_not_that_of_the_next_try(
 def test_clearing_a_task_in_a_given_thread_stops_its_own_run_only(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    """Both tries ask in one thread, and an abort knows threads only."""
+    """Both tries ask in one thread, and an abort knows threads only: the trigger leaves the stop
+    to the next try, because its own could come after that one has asked."""
     first = ask()
     first.wait("success")
     sandbox.hold("mid_stream", text="product", count=2)
+    if deferrable:
+        # The trigger hears of no end, so that it is Airflow who ends it.
+        sandbox.fault("silence", api="chat", has_input=False, after=1)
     chat_id = first.result["chat_id"]
     task = ask("and by product?", chat_id=chat_id, deferrable=deferrable)
     sandbox.wait_held("mid_stream")
     wait_under_way(task, deferrable)
+    if deferrable:
+        sandbox.wait_until(lambda state: len(state.subscriptions) == 3)
+    sandbox.hold("before_call", text="product")
     task.clear()
     sandbox.wait_until(run_is("aborted", 2))
+    sandbox.wait_held("before_call")
+    task.until(lambda _: "remote run" in task.log(1), "the end of whoever waited for the first try")
+    sandbox.release("before_call")
     sandbox.wait_until(lambda state: len(state.runs) == 3)
     wait_under_way(task, deferrable, try_number=2)
     sandbox.release()
     task.wait("success", try_number=2)
-    assert [run.status for run in sandbox.state().runs] == ["finished", "aborted", "finished"]
+    state = sandbox.state()
+    assert [run.status for run in state.runs] == ["finished", "aborted", "finished"]
+    if deferrable:
+        assert len(state.aborts) == 1
+
+
+@MODES
+def test_the_end_of_a_task_leaves_the_next_question_of_its_thread_alone(
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
+) -> None:
+    """The run is over, which its task has not been told yet, and another task asks meanwhile."""
+    first = ask()
+    first.wait("success")
+    chat_id = first.result["chat_id"]
+    sandbox.fault("cut", text="product", after=8)
+    sandbox.hold("before_call", api="chat", has_input=False)
+    task = ask("and by product?", chat_id=chat_id, deferrable=deferrable)
+    sandbox.wait_held("before_call")
+    wait_under_way(task, deferrable)
+    sandbox.wait_until(run_is("finished", 2))
+    sandbox.hold("mid_stream", text="chart")
+    other = ask("as a chart", chat_id=chat_id)
+    sandbox.wait_held("mid_stream")
+    task.mark("failed")
+    task.until(lambda _: re.search("ours to stop|was stopped", task.log(1)), "the end of the stop")
+    assert sandbox.state().aborts == []
+    sandbox.release()
+    other.wait("success", try_number=1)
+
+
+def test_the_stop_by_a_killed_trigger_outlasts_the_cancels_that_follow(
+    ask: StartTask, sandbox: PatientControl
+) -> None:
+    """Airflow repeats its cancel until the trigger is gone; reads that fail make the stop last."""
+    first = ask()
+    first.wait("success")
+    sandbox.hold("mid_stream", text="product")
+    task = ask("and by product?", chat_id=first.result["chat_id"], deferrable=True)
+    sandbox.wait_held("mid_stream")
+    wait_under_way(task, deferrable=True)
+    sandbox.wait_until(lambda state: len(state.subscriptions) == 3)
+    sandbox.fault("drop", api="chat", has_input=False, count=5)
+    task.mark("failed")
+    sandbox.wait_until(run_is("aborted", 2))
 
 
 @MODES
@@ -134,6 +189,9 @@ def test_a_chat_run_that_exceeds_its_timeout_is_stopped(
     task.wait("failed")
     assert "did not end before its deadline" in task.logs()
     assert task.record["phase"] == "failed"
+    # By whoever waited for it, and once.
+    (stop,) = [line for line in task.logs().splitlines() if "remote run was stopped" in line]
+    assert ("PlatformChatTrigger" in stop) is deferrable
 
 
 @MODES
@@ -157,6 +215,19 @@ def test_a_dbt_sync_that_exceeds_its_time_is_cancelled(
     task.wait("failed")
 
 
+def test_a_chat_run_whose_trigger_does_not_report_in_time_is_stopped(
+    ask: StartTask, api: AirflowApi, sandbox: PatientControl, connection_id: str
+) -> None:
+    """Airflow wakes the task up to let it fail, and does not tell the trigger."""
+    api.put_connection(connection_id, sandbox.connection(stream_idle_timeout=10))
+    sandbox.hold("mid_stream")
+    task = ask(dag_id="ask_with_late_trigger")
+    sandbox.wait_until(run_is("aborted"))
+    task.wait("failed")
+    assert "The trigger did not report in time" in task.logs()
+    assert task.record["phase"] == "failed"
+
+
 @MODES
 def test_a_retry_after_the_deadline_stops_the_run_and_asks_anew(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
@@ -165,6 +236,46 @@ def test_a_retry_after_the_deadline_stops_the_run_and_asks_anew(
     task = ask(deferrable=deferrable, timeout=6)
     sandbox.wait_until(run_is("aborted"))
     sandbox.release()
+    task.wait("success", try_number=2)
+    assert [run.status for run in sandbox.state().runs] == ["aborted", "finished"]
+
+
+@MODES
+def test_the_time_of_a_run_that_is_taken_up_counts_from_its_submission(
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
+) -> None:
+    sandbox.hold("after_cutoff")
+    sandbox.hold("mid_stream")
+    task = ask(deferrable=deferrable, timeout=300)
+    sandbox.wait_held("after_cutoff")
+    task.wait_record(phase="intent", chat_id=...)
+    task.date_back(285)
+    task.kill()
+    sandbox.release("after_cutoff")
+    sandbox.wait_until(run_is("aborted"))
+    sandbox.release()
+    task.wait("success", try_number=3)
+    assert "did not end before its deadline" in task.log(2)
+    assert [run.status for run in sandbox.state().runs] == ["aborted", "finished"]
+
+
+@MODES
+def test_a_run_that_is_stopped_after_it_was_taken_up_is_asked_anew(
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
+) -> None:
+    """The stop by the lost try can land after the next one has begun."""
+    sandbox.hold("after_cutoff")
+    sandbox.hold("mid_stream")
+    task = ask(deferrable=deferrable)
+    sandbox.wait_held("after_cutoff")
+    task.wait_record(phase="intent", chat_id=...)
+    task.kill()
+    sandbox.release("after_cutoff")
+    (held,) = sandbox.wait_held("mid_stream")
+    # Submitted, looked up, followed.
+    sandbox.wait_until(lambda state: len(state.subscriptions) == 3)
+    assert held.chat_id is not None
+    sandbox.abort_thread(held.chat_id)
     task.wait("success", try_number=2)
     assert [run.status for run in sandbox.state().runs] == ["aborted", "finished"]
 

@@ -46,6 +46,17 @@ def test_killed_between_call_and_answer_the_sync_is_found_in_the_history(
     assert task.result["branch_name"] == one.branch_name
 
 
+def test_a_lost_answer_to_the_start_is_looked_up_in_the_history(
+    sync: StartTask, sandbox: PatientControl
+) -> None:
+    """By the try that lost it: no other one comes."""
+    sandbox.fault("lost_response", **START)
+    task = sync(dag_id="sync_once")
+    task.wait("success")
+    (one,) = sandbox.state().syncs
+    assert task.result["sync_job_id"] == one.sync_job_id
+
+
 def test_killed_while_waiting_the_sync_is_taken_up(
     sync: StartTask, sandbox: PatientControl
 ) -> None:

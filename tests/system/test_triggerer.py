@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,12 +9,10 @@ import pytest
 from tests.system.airflow_processes import kill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     import psutil
 
-    from tests.system.airflow_processes import AirflowProcesses
-    from tests.system.airflow_server import RunningAirflow
     from tests.system.conftest import StartTask
     from tests.system.sandbox_server import PatientControl
 
@@ -28,17 +25,6 @@ POINTS = {
     "after_final": "revenue by segment",
     "before_state": "revenue by product",
 }
-
-
-@pytest.fixture
-def only_triggerer(
-    airflow: RunningAirflow, processes: AirflowProcesses
-) -> Iterator[list[psutil.Process]]:
-    """The triggerer and its children; nobody else does anything to it meanwhile."""
-    with (airflow.home / "triggerer.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        (triggerer,) = processes.triggerers()
-        yield [triggerer, *triggerer.children(recursive=True)]
 
 
 def followers(sandbox: PatientControl, text: str) -> int:
@@ -76,6 +62,39 @@ def test_a_killed_triggerer_asks_nothing_again(
     assert state.aborts == []
 
 
+def test_sensors_and_exports_wait_on(
+    ask: StartTask,
+    start_task: StartTask,
+    sandbox: PatientControl,
+    only_triggerer: list[psutil.Process],
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "dashboard.pdf"
+    sandbox.set(export_pace=60)
+    sandbox.hold("mid_stream")
+    asking = ask()
+    (held,) = sandbox.wait_held("mid_stream")
+    tasks = [
+        start_task("wait_for_thread", "wait", chat_id=held.chat_id),
+        start_task("export", "export", output_path=str(file)),
+    ]
+    for task in tasks:
+        task.wait("deferred")
+        task.wait_trigger()
+    kill(only_triggerer)
+    for task in tasks:
+        task.until(lambda _, task=task: task.starts_of_trigger(1) == 2, "its trigger's next start")
+    sandbox.release()
+    sandbox.set(export_pace=0)
+    for task in [asking, *tasks]:
+        task.wait("success", try_number=1)
+    waiting, exporting = tasks
+    assert waiting.result == {"chat_id": held.chat_id, "is_streaming": False}
+    assert exporting.result["size"] == file.stat().st_size
+    submitted = [r for r in sandbox.state().requests if r.path.endswith("/dashboard-exports")]
+    assert len(submitted) == 1
+
+
 def test_a_trigger_that_moves_to_another_triggerer_keeps_its_run(
     ask: StartTask, sync: StartTask, sandbox: PatientControl, only_triggerer: list[psutil.Process]
 ) -> None:
@@ -96,7 +115,8 @@ def test_a_trigger_that_moves_to_another_triggerer_keeps_its_run(
         for process in only_triggerer:
             process.resume()
     for task in (asking, syncing):
-        task.until(lambda _, task=task: "left alone" in task.log(1), "the look of the old trigger")
+        task.until(lambda _, task=task: "remote run" in task.log(1), "the look of the old trigger")
+        assert "left alone" in task.log(1)
     sandbox.release()
     sandbox.set(dbt_pace=0.1)
     asking.wait("success")

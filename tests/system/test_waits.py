@@ -135,4 +135,7 @@ def test_an_answer_too_large_for_an_event_is_read_from_its_thread(
     task.wait("success", try_number=1)
     rows = task.result["queries"][0]["rows"]
     assert (len(rows), len(rows[0][0])) == (100, 4000)
-    assert len(sandbox.state().runs) == 1
+    state = sandbox.state()
+    assert len(state.runs) == 1
+    # One by the trigger, and one by the worker that took up after it.
+    assert len([request for request in state.requests if request.has_input is False]) == 2

@@ -65,7 +65,11 @@ def test_an_event_of_another_run_is_ignored(control: SandboxControl) -> None:
     tries = TaskTries()
     waiting = deferred(tries)
     run = waiting.kwargs["run"]
-    stray = {"status": "success", "run": {**run, "message_id": "1700000000000-message"}}
+    stray = {
+        "status": "error",
+        "run": {**run, "message_id": "1700000000000-message"},
+        "error": ChatAbortedError("stopped").to_payload(),
+    }
     complete = chat(deferrable=True).execute_complete
     again = deferral(complete, tries.context(), event=stray, run=run)
     assert again.trigger.ids == waiting.trigger.ids

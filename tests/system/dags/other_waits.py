@@ -1,0 +1,30 @@
+"""DAGs that wait in the triggerer for what is neither a chat nor a dbt sync of their own."""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG
+
+from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
+from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
+
+CONNECTION = "{{ dag_run.conf['platform_conn_id'] }}"
+
+with DAG("wait_for_thread", schedule=None):
+    PlatformChatThreadSensor(
+        task_id="wait",
+        chat_id="{{ dag_run.conf['chat_id'] }}",
+        platform_conn_id=CONNECTION,
+        deferrable=True,
+        poke_interval=0.2,
+        timeout=300,
+    )
+
+with DAG("export", schedule=None):
+    PlatformExportDashboardOperator(
+        task_id="export",
+        dashboard_id=501,
+        output_path="{{ dag_run.conf['output_path'] }}",
+        platform_conn_id=CONNECTION,
+        deferrable=True,
+        poll_interval=0.2,
+    )
