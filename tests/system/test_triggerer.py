@@ -70,7 +70,7 @@ def test_sensors_and_exports_wait_on(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "dashboard.pdf"
-    sandbox.set(export_pace=60)
+    sandbox.set(export_pace=5)
     sandbox.hold("mid_stream")
     asking = ask()
     (held,) = sandbox.wait_held("mid_stream")
@@ -85,7 +85,6 @@ def test_sensors_and_exports_wait_on(
     for task in tasks:
         task.until(lambda _, task=task: task.starts_of_trigger(1) == 2, "its trigger's next start")
     sandbox.release()
-    sandbox.set(export_pace=0)
     for task in [asking, *tasks]:
         task.wait("success", try_number=1)
     waiting, exporting = tasks
