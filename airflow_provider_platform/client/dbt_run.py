@@ -168,7 +168,7 @@ def wait(
     """Wait until the sync ends; with `look_once`, None where it has not ended by now.
 
     Notifies of DbtSyncStage. Raises DbtSyncFailedError, DbtSyncCancelledError,
-    PlatformDeadlineError, or the last of five transient failures in a row.
+    PlatformDeadlineError, or the sixth transient failure in a row.
     """
     watch = _Watch(deployment_id, sync_job_id)
     history_due = clock() + (0.0 if look_once else HISTORY_INTERVAL)

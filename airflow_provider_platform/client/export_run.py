@@ -54,7 +54,7 @@ def wait(
     """Wait until the export is complete; `deadline` in Unix time.
 
     Notifies of ExportStage. Raises DashboardExportFailedError where it failed or is gone,
-    PlatformDeadlineError, or the last of five transient failures in a row.
+    PlatformDeadlineError, or the sixth transient failure in a row.
     """
     tolerance = Tolerance()
     told: str | None = None
