@@ -16,10 +16,11 @@ from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformApiError,
     PlatformProtocolError,
+    PlatformTransportError,
     error_for_status,
     quote_service,
 )
-from airflow_provider_platform.client.json_text import read_json
+from airflow_provider_platform.client.json_text import CutJsonError, read_json, whole_characters
 from airflow_provider_platform.client.operation import Operation
 from airflow_provider_platform.client.retry import parse_retry_after
 
@@ -257,7 +258,9 @@ def _json(what: str, headers: Mapping[str, str], body: bytes) -> Any:
     if _is_html(headers, body):
         raise _wrong_address(what, "HTML")
     try:
-        return read_json(body)
+        return whole_characters(read_json(body))
+    except CutJsonError as error:
+        raise PlatformTransportError(f"{what}: the answer was cut: it {error}.") from None
     except ValueError:
         raise _wrong_address(what, "something that is not JSON") from None
 

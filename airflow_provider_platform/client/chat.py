@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator
 
 from airflow_provider_platform.client.errors import PlatformApiError, PlatformError
+from airflow_provider_platform.client.json_text import whole_characters
 from airflow_provider_platform.client.models import InputModel
 from airflow_provider_platform.client.session_settings import SessionSettings
 
@@ -151,11 +152,20 @@ class ChatResult:
         """The whole result as plain JSON, for `from_event`."""
         return asdict(self)
 
+    def whole(self) -> Self:
+        """The same with no half characters, which no UTF-8 text holds."""
+        return self.from_event(whole_characters(self.to_event()))
+
     @classmethod
     def from_event(cls, plain: dict[str, Any]) -> Self:
-        """The result that `to_event` described."""
-        queries = [Query(**query) for query in plain["queries"]]
-        return cls(**{**plain, "queries": queries})
+        """The result that `to_event` described, in a later release perhaps, with more fields."""
+        queries = [Query(**_known(Query, query)) for query in plain["queries"]]
+        return cls(**{**_known(cls, plain), "queries": queries})
+
+
+def _known(of: type[Any], plain: dict[str, Any]) -> dict[str, Any]:
+    names = {one.name for one in fields(of)}
+    return {name: value for name, value in plain.items() if name in names}
 
 
 ToolErrorRule = Literal["all", "any", "never"]

@@ -51,8 +51,9 @@ class ChatConnection:
     `submits` says that the request carried `input`, `first` that nothing was known of the run
     before. `end` stays None until the service ends the stream; `error` holds its words where it did
     so with an error. `streaming` is what the mark said of the thread, `state_streaming` what the
-    end said. `in_part` says that records of the run came without its beginning. `complete` means
-    that nothing more is worth reading.
+    end said. `in_part` says that records of the run came without its beginning. `may_hold_ours`
+    says that a message of a given thread has our words and not our id. `complete` means that
+    nothing more is worth reading.
     """
 
     run: ChatRun
@@ -75,6 +76,7 @@ class ChatConnection:
     stray_abort: bool = False
     usage_seen: bool = False
     in_part: bool = False
+    may_hold_ours: bool = False
     replaced: set[str] = field(default_factory=set)
 
     def take(self, record: Any) -> None:
@@ -177,12 +179,22 @@ class ChatConnection:
     def _take_user(self, record: dict[str, Any]) -> None:
         self.user_records += 1
         self.last_user_id = str(record.get("id") or "")
+        if self._is_echo_under_another_id(record):
+            self.last_user_id = self.run.message_id
         self.ours = self.last_user_id == self.run.message_id
         if self.ours:
             self.echo = True
             self.suspended = False
             self.known_up_to = None
             self.run.take_echo()
+
+    def _is_echo_under_another_id(self, record: dict[str, Any]) -> bool:
+        """In a thread of our own our words are our message; in a given one nobody can tell."""
+        text = record.get("content")
+        if not isinstance(text, str) or not self.run.may_be_ours(str(self.last_user_id), text):
+            return False
+        self.may_hold_ours = self.run.thread_given and self.last_user_id != self.run.message_id
+        return not self.run.thread_given
 
     def _take_assistant(self, record_id: str, record: dict[str, Any]) -> None:
         if not self.ours or self.end is not None:

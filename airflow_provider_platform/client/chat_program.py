@@ -25,6 +25,7 @@ from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
     PlatformDeadlineError,
     PlatformError,
+    PlatformNotFoundError,
     PlatformOutcomeUnknownError,
     PlatformTransportError,
     quote_service,
@@ -183,7 +184,8 @@ def look_at_end(
 
 
 def look_up(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock) -> Program[bool]:
-    """Whether the thread holds our message; a lost answer is cleared up this way.
+    """Whether the thread holds our message; a lost answer is cleared up this way. A thread of our
+    own that is gone does not, and is forgotten.
 
     Raises PlatformOutcomeUnknownError where the thread cannot tell.
     """
@@ -191,7 +193,13 @@ def look_up(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock
     reloaded = False
     while True:
         _check_deadline(run, patience, clock)
-        verdict, failure = yield from _look(run, request, patience, clock, whole=False)
+        try:
+            verdict, failure = yield from _look(run, request, patience, clock, whole=False)
+        except PlatformNotFoundError:
+            if run.thread_given:
+                raise
+            run.forget_thread()
+            return False
         if run.accepted:
             return True
         if verdict is Verdict.REFUSED and not reloaded:
@@ -210,7 +218,12 @@ def look_up(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock
             )
         futile = futile + 1 if verdict is Verdict.BROKEN else 0
         if futile >= FUTILE_RECONNECTS:
-            raise failure or _unseen(run)
+            # Not the failure itself: it may say that a request was not processed, which is true of
+            # the look and not of the prompt.
+            raise PlatformTransportError(
+                f"{run}: the answer to the prompt was lost, and the thread could not be read"
+                f"{_because(failure)}. A retry looks the message up."
+            ) from failure
         pause = pause_after(failure, futile) if futile else patience.poll_interval
         yield from _pause(pause, patience, clock)
 
@@ -368,8 +381,11 @@ def _busy(run: ChatRun) -> ChatBusyError:
 
 
 def _unseen(run: ChatRun, error: PlatformError | None = None) -> PlatformTransportError:
-    cause = f" ({error.message})" if error else ""
     return PlatformTransportError(
         f"{run}: the connection was lost before the service named the thread, so the message may "
-        f"be running unseen{cause}. A retry sends it again under the same message id."
+        f"be running unseen{_because(error)}. A retry sends it again under the same message id."
     )
+
+
+def _because(error: PlatformError | None) -> str:
+    return f" ({error.message})" if error else ""

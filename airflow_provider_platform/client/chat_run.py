@@ -185,8 +185,12 @@ class ChatRun:
 
     def learn_chat_id(self, chat_id: Any) -> None:
         """The thread's id, as the service names it; the one that we know stays."""
-        if self.chat_id is None and isinstance(chat_id, str) and chat_id:
-            self.chat_id = chat_id
+        if self.chat_id is None and isinstance(chat_id, str) and chat_id.isprintable():
+            self.chat_id = chat_id or None
+
+    def forget_thread(self) -> None:
+        """The thread that the service made for our message is gone, and the message with it."""
+        self.chat_id = None
 
     def take_echo(self) -> None:
         """Our message came back: the run is told from its beginning."""
@@ -200,6 +204,12 @@ class ChatRun:
         folded = self._fold.add(record, known_up_to=known_up_to)
         if folded is not None:
             self._news.note_record(folded)
+
+    def may_be_ours(self, message_id: str, text: str) -> bool:
+        """Whether a message of the thread has our words, and no client's id that is not ours."""
+        if is_message_id(message_id) and message_id != self.message_id:
+            return False
+        return input_digest(text) == self.digest
 
     def result(self, *, fail_on_tool_error: ToolErrorRule = "all") -> ChatResult:
         """The result of a run that is over.
@@ -220,12 +230,13 @@ class ChatRun:
             queries=self._fold.queries(),
             usage=self.usage,
             tool_errors=self._fold.tool_errors(),
-        )
+        ).whole()
         check_tools(result, fail_on_tool_error)
         return result
 
     def __str__(self) -> str:
-        return f"chat {self.chat_id or '(no thread yet)'}, message {self.message_id}"
+        thread = quote_service(self.chat_id) if self.chat_id else "(no thread yet)"
+        return f"chat {thread}, message {self.message_id}"
 
     @property
     def _open_connection(self) -> ChatConnection:
@@ -289,9 +300,11 @@ class ChatRun:
     def _unaccepted(self, connection: ChatConnection) -> Verdict:
         """What the thread's history and messages say of a message that shows nowhere by its id."""
         messages = connection.messages
+        if connection.may_hold_ours:
+            return Verdict.UNCLEAR
         if connection.user_records:
             return Verdict.ABSENT
-        if messages is None or any(self._may_be_ours(*human) for human in messages.humans):
+        if messages is None or any(self.may_be_ours(*human) for human in messages.humans):
             return Verdict.UNCLEAR
         return Verdict.ABSENT
 
@@ -311,13 +324,7 @@ class ChatRun:
         return known.has_answer and not self._fold.has_answer
 
     def _is_our_prompt(self, messages: ThreadMessages) -> bool:
-        return bool(messages.humans) and self._may_be_ours(*messages.humans[-1])
-
-    def _may_be_ours(self, message_id: str, text: str) -> bool:
-        """Whether a message of the thread has our words, and no client's id that is not ours."""
-        if is_message_id(message_id) and message_id != self.message_id:
-            return False
-        return input_digest(text) == self.digest
+        return bool(messages.humans) and self.may_be_ours(*messages.humans[-1])
 
     def _answer(self) -> str | None:
         """The final answer, unless it broke off and its end was not told."""

@@ -13,6 +13,7 @@ from airflow_provider_platform.client.chat import ChatRequest, is_busy
 from airflow_provider_platform.client.chat_run import ChatRun, Verdict
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
+    PlatformAuthenticationError,
     PlatformError,
     PlatformTransportError,
 )
@@ -22,6 +23,7 @@ from airflow_provider_platform.client.program import (
     OpenStream,
     Program,
     ReadStream,
+    ReloadCredentials,
     SendChat,
     Sleep,
 )
@@ -44,7 +46,12 @@ def abort(
     body: dict[str, Any] = {"chatId": chat_id}
     if settings is not None:
         body["sessionSettings"] = settings.identity
-    yield SendChat("/abort", body, timeout)
+    try:
+        yield SendChat("/abort", body, timeout)
+    except (ChatRpcError, PlatformAuthenticationError):
+        if not (yield ReloadCredentials()):
+            raise
+        yield SendChat("/abort", body, timeout)
 
 
 def stop_run(run: ChatRun, request: ChatRequest, clock: Clock, *, seconds: float) -> Program[bool]:

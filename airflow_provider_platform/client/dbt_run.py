@@ -20,6 +20,7 @@ from airflow_provider_platform.client.dbt_sync import (
     LIST_DBT_SYNCS,
     START_DBT_SYNC,
     TERMINAL_STATUSES,
+    DbtSyncProgress,
     DbtSyncQuery,
     DbtSyncResponse,
     DbtSyncRun,
@@ -96,20 +97,35 @@ def read_history(
 
 
 def start(
-    deployment_id: int, body: StartDbtSyncInput, *, known: Collection[str] | None
+    deployment_id: int,
+    body: StartDbtSyncInput,
+    *,
+    known: Collection[str] | None,
+    deadline: float | None = None,
 ) -> Program[DbtSyncResponse]:
-    """Start one sync. `known` are the ids in the history before, None where there is no history.
+    """Start one sync. `known` are the ids in the history before, None where there is no history;
+    a refused start is not repeated beyond the deadline (Unix time).
 
     A lost answer is looked up in the history. Raises PlatformOutcomeUnknownError where that
     cannot tell whether the sync was started.
     """
     try:
-        return (yield from call(START_DBT_SYNC(deployment_id=deployment_id, body=body)))
+        operation = START_DBT_SYNC(deployment_id=deployment_id, body=body)
+        return (yield from call(operation, deadline=deadline))
     except PlatformError as error:
         if not may_have_been_processed(error):
             raise
         cause = error
-    found = yield from find_started(deployment_id, body, known=known)
+    try:
+        found = yield from find_started(deployment_id, body, known=known)
+    except PlatformOutcomeUnknownError:
+        raise
+    except PlatformError as error:
+        # Not the error itself: it speaks of the look and not of the start.
+        raise PlatformTransportError(
+            f"{cause.message} Whether it began a sync could not be looked up ({error.message}). A "
+            "retry looks it up."
+        ) from error
     if found is None:
         raise PlatformTransportError(
             f"{cause.message} The history shows no new sync; a retry starts one."
@@ -174,15 +190,11 @@ def wait(
     history_due = clock() + (0.0 if look_once else HISTORY_INTERVAL)
     tolerance = Tolerance()
     while True:
-        if clock() >= patience.deadline and not look_once:
-            raise PlatformDeadlineError(
-                f"{watch}: the sync did not end before its deadline; last status "
-                f"{watch.status or 'unknown'}."
-            )
+        too_late = clock() >= patience.deadline
         moved = False
         failure: PlatformError | None = None
         try:
-            moved = yield from watch.read_status()
+            moved = yield from watch.read_status(patience.deadline)
             tolerance.clear()
         except PlatformError as error:
             if not tolerance.bears(error, clock(), grace=True):
@@ -197,8 +209,13 @@ def wait(
             return (yield from watch.outcome(clock))
         if look_once and failure is None:
             return None
-        if failure is not None and look_once and clock() >= patience.deadline:
+        if too_late and look_once and failure is not None:
             raise failure
+        if too_late:
+            raise PlatformDeadlineError(
+                f"{watch}: the sync did not end before its deadline; last status "
+                f"{watch.status or 'unknown'}."
+            )
         pause = tolerance.pause(patience.poll_interval, failure)
         yield Sleep(max(0.0, min(pause, patience.deadline - clock())))
 
@@ -229,31 +246,33 @@ class _Watch:
     def __init__(self, deployment_id: int, sync_job_id: str) -> None:
         self._deployment_id = deployment_id
         self._sync_job_id = sync_job_id
-        self._told: tuple[str, str] | None = None
+        self._told: tuple[str | None, str] | None = None
         self._error: str | None = None
         self._branch_name: str | None = None
         self.status: str | None = None
 
     def __str__(self) -> str:
-        return f"dbt sync {self._sync_job_id} of deployment {self._deployment_id}"
+        return f"dbt sync {quote_service(self._sync_job_id)} of deployment {self._deployment_id}"
 
     @property
     def ended(self) -> bool:
         return self.status in TERMINAL_STATUSES
 
-    def read_status(self) -> Program[bool]:
+    def read_status(self, deadline: float | None = None) -> Program[bool]:
         """Ask for the status; whether it moved."""
         answer = yield from call(
             GET_DBT_SYNC_STATUS(deployment_id=self._deployment_id, sync_job_id=self._sync_job_id),
             once=True,
+            deadline=deadline,
         )
         moved = answer.status != self.status
         self.status = answer.status
         self._error = answer.error or self._error
-        message = (answer.progress.message if answer.progress else None) or ""
+        progress = answer.progress
+        message = (progress.message if isinstance(progress, DbtSyncProgress) else None) or ""
         if self._told != (answer.status, message):
             self._told = (answer.status, message)
-            yield Notify(DbtSyncStage(self._sync_job_id, answer.status, message))
+            yield Notify(DbtSyncStage(self._sync_job_id, answer.status or "", message))
         return moved
 
     def read_history(self) -> Program[None]:

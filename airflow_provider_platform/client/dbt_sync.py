@@ -7,11 +7,11 @@ other operation; `workflowId` is only echoed by the service.
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from airflow_provider_platform.client.models import AnswerModel, EmptiableAnswer, InputModel
+from airflow_provider_platform.client.models import AnswerModel, EmptiableAnswer, InputModel, Loose
 from airflow_provider_platform.client.operation import Endpoint
 from airflow_provider_platform.client.paging import Page, PageQuery
 
@@ -49,10 +49,18 @@ class StartDbtSyncInput(InputModel):
         return self
 
 
+def _as_text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+StatusText = Annotated[str | None, BeforeValidator(_as_text)]
+"""Whatever the service gives for a status: one that nobody knows means that the sync goes on."""
+
+
 class DbtSyncResponse(AnswerModel):
     """A sync that has been started, and the platform's branch that it writes to."""
 
-    sync_job_id: str
+    sync_job_id: str = Field(min_length=1)
     workflow_id: str | None = None
     branch_name: str | None = None
 
@@ -60,19 +68,19 @@ class DbtSyncResponse(AnswerModel):
 class DbtSyncProgress(AnswerModel):
     """How far a sync is; the percentage is rough."""
 
-    stage: str | None = None
-    percent_complete: int | None = None
-    message: str | None = None
+    stage: Loose[str] | None = None
+    percent_complete: Loose[int] | None = None
+    message: Loose[str] | None = None
 
 
 class DbtSyncStatusResponse(AnswerModel):
     """Where a sync is now; `error` only of one that failed."""
 
-    sync_job_id: str | None = None
-    status: str
-    progress: DbtSyncProgress | None = None
-    updated_at: str | None = None
-    error: str | None = None
+    sync_job_id: Loose[str] | None = None
+    status: StatusText = None
+    progress: Loose[DbtSyncProgress] | None = None
+    updated_at: Loose[str] | None = None
+    error: Loose[str] | None = None
 
 
 class DbtSyncGeneratedFile(AnswerModel):
@@ -162,22 +170,22 @@ class DbtSyncRun(AnswerModel):
     """A sync in the history; UNKNOWN means that its outcome was lost, not that it failed."""
 
     sync_job_id: str
-    deployment_id: int | None = None
-    status: str | None = None
-    trigger: str | None = None
-    source: str | None = None
-    branch_name: str | None = None
-    started_at: str | None = None
-    completed_at: str | None = None
-    duration_ms: int | None = None
-    error_message: str | None = None
-    failed_phase: str | None = None
-    git_ref: str | None = None
-    last_stage: str | None = None
-    phases: list[DbtSyncRunPhase] | None = None
-    stats: DbtSyncRunStats | None = None
-    trigger_context: DbtSyncRunTriggerContext | None = None
-    user_id: int | None = None
+    deployment_id: Loose[int] | None = None
+    status: StatusText = None
+    trigger: Loose[str] | None = None
+    source: Loose[str] | None = None
+    branch_name: Loose[str] | None = None
+    started_at: Loose[str] | None = None
+    completed_at: Loose[str] | None = None
+    duration_ms: Loose[int] | None = None
+    error_message: Loose[str] | None = None
+    failed_phase: Loose[str] | None = None
+    git_ref: Loose[str] | None = None
+    last_stage: Loose[str] | None = None
+    phases: Loose[list[DbtSyncRunPhase]] | None = None
+    stats: Loose[DbtSyncRunStats] | None = None
+    trigger_context: Loose[DbtSyncRunTriggerContext] | None = None
+    user_id: Loose[int] | None = None
 
 
 class DbtSyncQuery(PageQuery):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import Any, ClassVar
 
 MAX_SERVICE_TEXT = 500
@@ -50,19 +51,31 @@ class PlatformError(Exception):
         return {"type": type(self).__name__, "message": self.message, "details": self.details}
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Put `***` in the place of the secrets, wherever this error has them. What is too short
-        for a credential is passed over: it would blot out words."""
+        """Put `***` in the place of the secrets, wherever this error has them, whole or cut. What
+        is too short for a credential is passed over: it would blot out words."""
         known = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
 
         def without(value: Any) -> Any:
             for secret in known:
-                value = value.replace(secret, HIDDEN) if isinstance(value, str) else value
+                value = _without(secret, value) if isinstance(value, str) else value
             return value
 
         for name, value in vars(self).items():
             setattr(self, name, without(value))
         self.details = {name: without(value) for name, value in self.details.items()}
         self.args = tuple(map(without, self.args))
+
+
+def _without(secret: str, text: str) -> str:
+    """The text with `***` for every beginning of the secret, however much of it is there."""
+    begin = secret[:SHORTEST_SECRET]
+    parts = text.split(begin)
+    kept = [parts[0]]
+    for part in parts[1:]:
+        pairs = zip(part, secret[SHORTEST_SECRET:], strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        kept.append(part[same:])
+    return HIDDEN.join(kept)
 
 
 class PlatformConfigError(PlatformError):

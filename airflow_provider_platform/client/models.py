@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainSerializer,
@@ -81,6 +82,13 @@ class Timestamp(datetime):
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         return {"type": "string", "format": "date-time"}
+
+
+T = TypeVar("T")
+
+Loose = Annotated[T | Any, Field(union_mode="left_to_right")]
+"""A field of an answer that nothing depends on: another type than the described one is kept as it
+comes, rather than that the whole answer is refused for it."""
 
 
 class AnswerModel(BaseModel):

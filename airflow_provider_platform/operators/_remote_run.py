@@ -71,6 +71,8 @@ class Work:
     client: PlatformClient
     config: PlatformConfig
     submission: Submission
+    named: Ids | None = None
+    """Names a submission that the service has not accepted yet, as far as it is known."""
     ids: Ids | None = None
     reattached: bool = False
 
@@ -81,7 +83,7 @@ class Work:
 
     def forget(self) -> None:
         """Begin again with a submission of this try's own."""
-        self.ids, self.reattached = None, False
+        self.named, self.ids, self.reattached = None, None, False
 
 
 class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
@@ -182,10 +184,11 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
     ) -> Any:
         """Take what the trigger brought. `run` are the ids that the task deferred with; an event
         of another run (trigger ids are reused) is ignored."""
-        ids: Ids = run or event["run"]
+        told = event.get("run") or {}
+        ids: Ids = run or told
         with self._opened(context, ids) as work:
             work.ids, work.reattached = ids, bool(ids.get("reattached"))
-            if event["run"].get(self.event_names) != ids.get(self.event_names):
+            if told.get(self.event_names) != ids.get(self.event_names):
                 self.log.warning("Ignoring the event of another run; this task waits on.")
                 self._defer(work, ids)
             try:
@@ -208,7 +211,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
                 with self._opened(context, record.ids) as work:
                     self.log.error("The trigger did not report in time; stopping the remote run.")
                     self._stop_quietly(work.client, record.ids)
-                    work.submission.close("failed", record.ids)
+                    work.submission.note("failed", record.ids)
         return super().resume_execution(next_method, next_kwargs, context)
 
     def on_kill(self) -> None:
@@ -218,7 +221,8 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         work = self._work
         if work is None or not self.cancel_on_kill:
             return
-        if work.ids is None:
+        ids = work.ids or work.named
+        if ids is None:
             self.log.warning(
                 "The service has not accepted the submission yet, so it cannot be stopped; it may "
                 "still be processed."
@@ -226,14 +230,17 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
             return
         from airflow_provider_platform.client.platform_client import PlatformClient
 
-        quick = work.config.model_copy(update={"request_timeout": 3.0, "max_attempts": 1})
+        quick = work.client.config.model_copy(update={"request_timeout": 3.0, "max_attempts": 1})
         with PlatformClient(quick) as client:
-            self._stop_quietly(client, work.ids)
+            self._stop_quietly(client, ids)
 
     def accepted(self, work: Work, ids: Ids) -> None:
-        """The service has accepted the submission: from now on it can be followed and stopped."""
+        """The service has accepted the submission: from now on it can be followed and stopped. Of
+        a task that was ended meanwhile nobody wants it."""
         work.ids = {**ids, "key": work.submission.key}
-        work.submission.write("running", work.ids)
+        if self._killed:
+            self._stop_quietly(work.client, work.ids)
+        work.submission.note("running", work.ids)
 
     def deadline(self, work: Work, ids: Ids) -> float:
         """When the run must be over (Unix time): `timeout` after its submission, or this try's
@@ -280,7 +287,11 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         try:
             found = self.recover(work, ids)
         except PlatformOutcomeUnknownError:
-            work.submission.close("lost", ids)
+            work.submission.note("lost", ids)
+            raise
+        except _RUN_ENDED as error:
+            if not isinstance(error, ChatRpcError):
+                work.submission.note("failed", ids)
             raise
         if found is None:
             return self._submit(work, ids)
@@ -327,6 +338,8 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         return self._finish(work, ids, outcome)
 
     def _defer(self, work: Work, ids: Ids) -> None:
+        if self._killed:
+            raise PlatformError("The task was ended from outside; it does not wait any longer.")
         deadline = self.deadline(work, ids)
         patience = max(0.0, deadline - work.now) + BACKSTOP_SECONDS
         self.defer(
@@ -354,7 +367,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         except PlatformError as error:
             self._give_up(work, ids, error)
             raise
-        work.submission.close("done", ids)
+        work.submission.note("done", ids)
         return result
 
     def _give_up(
@@ -363,18 +376,19 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         """Leave the record as the next try needs it, and nothing running that nobody follows."""
         from airflow_provider_platform.client.retry import cannot_have_been_processed
 
-        named = ids or {}
+        known = ids or work.named
+        record = known or {}
         if isinstance(error, PlatformOutcomeUnknownError):
-            work.submission.close("lost", named)
+            work.submission.note("lost", record)
         elif isinstance(error, PlatformDeadlineError | PlatformProtocolError):
-            if ids is not None and not stopped:
-                self._stop_quietly(work.client, ids)
-            work.submission.close("failed", named)
+            if known is not None and not stopped:
+                self._stop_quietly(work.client, known)
+            work.submission.note("failed", record)
         elif isinstance(error, _RUN_ENDED) and not (ids and isinstance(error, ChatRpcError)):
-            work.submission.close("failed", named)
+            work.submission.note("failed", record)
         elif ids is None:
             if not error.retryable or cannot_have_been_processed(error):
-                work.submission.close("failed", named)
+                work.submission.note("failed", record)
         elif not error.retryable or self._is_last_try(work):
             self.log.warning("No try follows that could take the run up again; stopping it.")
             self._stop_quietly(work.client, ids)

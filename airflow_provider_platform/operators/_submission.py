@@ -98,10 +98,10 @@ class Submission:
             record = SubmissionRecord(self.key, self.max_tries, phase, ids)
             self._store.set(STORE_KEY, asdict(record))
 
-    def close(self, phase: Phase, ids: dict[str, Any]) -> None:
-        """Write how it ended. A store that refuses (the task was ended from outside) is logged:
-        the end itself stands."""
+    def note(self, phase: Phase, ids: dict[str, Any]) -> None:
+        """Write what came of the call. A store that refuses (the task was ended from outside) or
+        cannot be reached is logged: what has happened stands, and its outcome is still wanted."""
         try:
             self.write(phase, ids)
         except Exception:
-            log.warning("The end of the run (%s) could not be recorded.", phase, exc_info=True)
+            log.warning("The record of the run (%s) could not be written.", phase, exc_info=True)

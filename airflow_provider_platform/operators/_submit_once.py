@@ -83,9 +83,9 @@ class SubmitOnceOperator(PlatformOperator):
         try:
             result = self._result(hook, submission, record.ids if record else {}, step)
         except PlatformOutcomeUnknownError:
-            submission.close("lost", record.ids if record else {})
+            submission.note("lost", record.ids if record else {})
             raise
-        submission.close("done", self.remember(result))
+        submission.note("done", self.remember(result))
         return result
 
     def _result(
@@ -104,7 +104,7 @@ class SubmitOnceOperator(PlatformOperator):
             return self.call(hook)
         except PlatformError as error:
             if not may_have_been_processed(error):
-                submission.close("failed", ids)
+                submission.note("failed", ids)
                 raise
             found = self.find(hook, ids)
             if found is None:

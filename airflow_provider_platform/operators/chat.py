@@ -129,14 +129,17 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
                 "processed cannot be looked up.",
                 call.run.message_id,
             )
-        work.submission.write("intent", self._ids(call, submitted_at))
+        intent = self._ids(call, submitted_at)
+        work.submission.write("intent", intent)
+        work.named = intent if call.run.chat_id else None
         self.log.info("Asking the agent, message %s", call.run.message_id)
 
         def tell(event: Any) -> None:
             from airflow_provider_platform.client.chat_events import Accepted, ThreadNamed
 
             if isinstance(event, ThreadNamed):
-                work.submission.write("intent", self._ids(call, submitted_at))
+                work.named = self._ids(call, submitted_at)
+                work.submission.note("intent", work.named)
             if isinstance(event, Accepted):
                 self.accepted(work, self._ids(call, submitted_at))
             self.log.info("%s", event)
@@ -155,23 +158,17 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
 
     def recover(self, work: Work, ids: Ids) -> Ids | None:
         from airflow_provider_platform.client.chat_program import look_up
-        from airflow_provider_platform.client.errors import PlatformNotFoundError
 
         # A look-up is due however late this try comes.
         deadline = max(self.deadline(work, ids), work.now + LOOK_SECONDS)
         call = self._call(work, ids, deadline=deadline)
         if call.run.chat_id is None:
             return None
-        try:
-            found = work.client.run(
-                look_up(call.run, call.request, call.patience, work.client.clock),
-                log_events(self.log),
-            )
-        except PlatformNotFoundError:
-            if call.run.thread_given:
-                raise
-            ids["chat_id"] = None  # the thread went with the request that made it
-            return None
+        found = work.client.run(
+            look_up(call.run, call.request, call.patience, work.client.clock),
+            log_events(self.log),
+        )
+        ids["chat_id"] = call.run.chat_id
         return self._ids(call, float(ids["submitted_at"])) if found else None
 
     def follow(self, work: Work, ids: Ids) -> ChatResult:

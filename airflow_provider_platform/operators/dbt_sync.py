@@ -125,21 +125,24 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         from airflow_provider_platform.client.dbt_run import start
 
         deployment_id = work.config.resolve_deployment_id(self.deployment_id)
-        known = self._known_syncs(work, deployment_id)
+        submitted_at = work.now
+        deadline = self.deadline(work, {"submitted_at": submitted_at})
+        known = self._known_syncs(work, deployment_id, deadline)
         if self.wait_for_completion is True and known is None:
             raise PlatformInputError(
                 "Nothing was started: this tenant has no operation that tells how a dbt sync goes, "
                 "so wait_for_completion=True cannot be kept. Use 'if_supported' or False.",
                 field="wait_for_completion",
             )
-        submitted_at = work.now
         intent: Ids = {
             "deployment_id": deployment_id,
             "known": known,
             "submitted_at": submitted_at,
         }
         work.submission.write("intent", intent)
-        started = work.client.run(start(deployment_id, self._body(), known=known))
+        started = work.client.run(
+            start(deployment_id, self._body(), known=known, deadline=deadline)
+        )
         run: Ids = {
             "deployment_id": deployment_id,
             "sync_job_id": started.sync_job_id,
@@ -240,11 +243,11 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
 
         return DbtSyncOutcome(ids["sync_job_id"], ids["branch_name"], None)
 
-    def _known_syncs(self, work: Work, deployment_id: int) -> list[str] | None:
+    def _known_syncs(self, work: Work, deployment_id: int, deadline: float) -> list[str] | None:
         """The ids in the history, None where the tenant has none: it cannot tell then."""
         from airflow_provider_platform.client.dbt_run import read_history
 
-        history = work.client.run(read_history(deployment_id))
+        history = work.client.run(read_history(deployment_id, deadline=deadline))
         return None if history is None else [run.sync_job_id for run in history]
 
     def _wait_program(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
+from uuid import uuid4
 
 import httpx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _TRIES = 40
 _PAUSE = 0.25
@@ -26,9 +30,11 @@ class AirflowApi:
         self._http.close()
 
     def start_run(self, dag_id: str, conf: dict[str, Any]) -> str:
-        """Trigger the DAG; returns the run's id."""
-        body = {"logical_date": None, "conf": conf}
-        run_id: str = self._ask("POST", f"dags/{dag_id}/dagRuns", body)["dag_run_id"]
+        """Trigger the DAG, once; returns the run's id."""
+        run_id = f"test__{uuid4()}"
+        body = {"logical_date": None, "conf": conf, "dag_run_id": run_id}
+        path = f"dags/{dag_id}/dagRuns"
+        self._ask("POST", path, body, unless=lambda: self._exists(f"{path}/{run_id}"))
         return run_id
 
     def unpause(self, dag_id: str) -> None:
@@ -52,7 +58,15 @@ class AirflowApi:
         self._ask("PATCH", path, {"new_state": state})
 
     def clear(self, dag_id: str, run_id: str, task_id: str, map_index: int) -> None:
-        """Clear one task instance, whatever its state."""
+        """Clear one task instance, whatever its state, once: a second clear is another try."""
+        base = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
+        path = base if map_index < 0 else f"{base}/{map_index}"
+        before = self.task(path)["id"]
+
+        def is_cleared() -> bool:
+            now = self.task(path)
+            return now["id"] != before or now["state"] == "restarting"
+
         task: Any = task_id if map_index < 0 else [task_id, map_index]
         body = {
             "dry_run": False,
@@ -61,7 +75,7 @@ class AirflowApi:
             "only_failed": False,
             "reset_dag_runs": True,
         }
-        self._ask("POST", f"dags/{dag_id}/clearTaskInstances", body)
+        self._ask("POST", f"dags/{dag_id}/clearTaskInstances", body, unless=is_cleared)
 
     def xcoms(self, dag_id: str, run_id: str, task_id: str, map_index: int) -> dict[str, Any]:
         """The XComs of a task instance by key."""
@@ -118,12 +132,25 @@ class AirflowApi:
     def _dict(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         return dict(self._ask(method, path, body))
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+    def _exists(self, path: str) -> bool:
+        return self._http.get(path).status_code == 200
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        unless: Callable[[], bool] = lambda: False,
+    ) -> Any:
+        """Ask again after 5xx, unless what was asked for has been done all the same."""
         for left in reversed(range(_TRIES)):
             answer = self._http.request(method, path, json=body)
             if answer.status_code < 500 or not left:
                 break
             time.sleep(_PAUSE)
+            if unless():
+                return None
         if answer.status_code >= 400:
             raise RuntimeError(f"{method} {path}: {answer.status_code} {answer.text[:1000]}")
         return answer.json() if answer.content else None

@@ -95,7 +95,7 @@ def test_a_chat_has_one_answer(
     result = carry_through(ask, number, when, error)
     state = control.state()
     # Sent, and the thread's name not written down: the one window.
-    asked = 2 if (number, when) == (2, "before") else 1
+    asked = 2 if (error, number, when) == (Crash, 2, "before") else 1
     assert len(state.messages) == len(state.runs) == asked
     assert {message.message_id for message in state.messages} == {result["message_id"]}
     assert result["answer"].startswith("Revenue by country")

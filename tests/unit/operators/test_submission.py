@@ -98,6 +98,8 @@ def test_an_intent_that_cannot_be_written_stops_the_submission() -> None:
         Submission(context(RefusingStore()), "k").write("intent", {})
 
 
-def test_an_end_that_cannot_be_written_is_logged_only(caplog: pytest.LogCaptureFixture) -> None:
-    Submission(context(RefusingStore()), "k").close("done", {})
-    assert "could not be recorded" in caplog.text
+def test_what_came_of_it_is_logged_only_where_it_cannot_be_written(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    Submission(context(RefusingStore()), "k").note("done", {})
+    assert "could not be written" in caplog.text
