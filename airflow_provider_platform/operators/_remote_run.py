@@ -329,6 +329,8 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
     def _wait(self, work: Work, ids: Ids | None) -> Any:
         if ids is None:
             raise RuntimeError("nothing was submitted that could be waited for")
+        if self._killed:
+            raise PlatformError("The task was ended from outside; it does not wait any longer.")
         if self.deferrable:
             self._defer(work, ids)
         try:
@@ -338,8 +340,6 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         return self._finish(work, ids, outcome)
 
     def _defer(self, work: Work, ids: Ids) -> None:
-        if self._killed:
-            raise PlatformError("The task was ended from outside; it does not wait any longer.")
         deadline = self.deadline(work, ids)
         patience = max(0.0, deadline - work.now) + BACKSTOP_SECONDS
         self.defer(

@@ -47,6 +47,32 @@ def given_thread(**options: Any) -> ChatRun:
     return new_run(**{"thread_given": True, "chat_id": CHAT_ID, **options})
 
 
+SERVERS_ECHO = echo("made-by-the-service")
+
+
+def test_our_words_under_another_id_are_our_message_in_a_thread_of_our_own() -> None:
+    run = new_run()
+    told = [cutoff(), SERVERS_ECHO, final(ANSWER), state()]
+    assert hear(run, *told) is Verdict.OVER
+    assert run.result().answer == ANSWER
+    read_later = new_run(chat_id=CHAT_ID)
+    replayed = [SERVERS_ECHO, final(ANSWER), cutoff(), state()]
+    assert hear(read_later, *replayed, submits=False) is Verdict.OVER
+    assert read_later.result().answer == ANSWER
+
+
+def test_in_a_given_thread_nobody_can_tell() -> None:
+    run = given_thread()
+    told = [cutoff(), SERVERS_ECHO, final(ANSWER), state()]
+    assert hear(run, *told) is Verdict.UNCLEAR
+    assert not run.accepted
+
+
+def test_a_message_of_another_client_is_not_ours_whatever_its_words() -> None:
+    run = given_thread()
+    assert hear(run, cutoff(), echo(EARLIER_ID), final(ANSWER), state()) is Verdict.ABSENT
+
+
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize(
     "records",

@@ -429,3 +429,33 @@ def test_acceptance_is_told_when_the_thread_is_known() -> None:
     hear(run, echo(), final(ANSWER), cutoff(), state(), events=events)
     accepted = Accepted(CHAT_ID, MESSAGE_ID)
     assert events == [StageChanged("final"), accepted]
+
+
+def test_a_character_that_was_split_between_two_deltas_is_whole() -> None:
+    run = new_run()
+    half_first, half_last = b'"\\ud83d"', b'"\\ude00"'
+
+    def delta(content: bytes, sort: int) -> bytes:
+        return (
+            b'{"id":"f","role":"assistant","graphPath":["final"],"isDelta":true,"sort":%d,'
+            b'"isInProcess":false,"content":%s}\n' % (sort, content)
+        )
+
+    hear(run, cutoff(), echo(), delta(half_first, 2), delta(half_last, 3), state())
+    assert run.result().answer == "\U0001f600"
+
+
+def test_a_chat_id_that_would_forge_log_lines_is_not_taken() -> None:
+    run = new_run()
+    run.learn_chat_id("a\n[error] b")
+    assert run.chat_id is None
+    assert "\n" not in str(new_run(chat_id="a\nb"))
+
+
+def test_a_result_of_a_later_release_is_read() -> None:
+    run = new_run()
+    hear(run, cutoff(), echo(), *Turn().records()[1:], state())
+    result = run.result()
+    plain = result.to_event()
+    later = {**plain, "new": 1, "queries": [{**query, "new": 2} for query in plain["queries"]]}
+    assert ChatResult.from_event(later) == result

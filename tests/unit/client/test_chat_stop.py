@@ -15,6 +15,7 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.program import ReloadCredentials, SendChat
 from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
 from tests.unit.client.chat_calls import EARLIER, accepted_call
 from tests.unit.client.played_service import NOON, Fault, PlayedService, drive
@@ -164,6 +165,24 @@ def test_refusals_are_passed_on() -> None:
     with pytest.raises(ChatRpcError, match="Unauthorized"):
         stop(refused, given_thread())
     assert missing.aborts == refused.aborts == []
+
+
+def test_a_refused_abort_is_sent_again_with_other_credentials() -> None:
+    def refuse_once(program: Any) -> list[Any]:
+        effects = [program.send(None), program.throw(ChatRpcError("Unauthorized"))]
+        effects.append(program.send(True))
+        with pytest.raises(StopIteration):
+            program.send(None)
+        return effects
+
+    first, reload, second = refuse_once(abort(CHAT_ID, None))
+    assert reload == ReloadCredentials()
+    assert first == second == SendChat("/abort", {"chatId": CHAT_ID})
+    refused = abort(CHAT_ID, None)
+    refused.send(None)
+    refused.throw(ChatRpcError("Unauthorized"))
+    with pytest.raises(ChatRpcError):
+        refused.send(False)
 
 
 def test_a_run_that_others_follow_is_over_and_not_stopped() -> None:

@@ -72,6 +72,10 @@ class TestWait:
         stages = [(7.0, status) for status in statuses]
         assert waiting(under_way(*stages, (0.0, "COMPLETED"))) is not None
 
+    def test_an_end_during_the_last_pause_is_seen(self) -> None:
+        tenant = under_way((29.0, "RUNNING"), (0.0, "COMPLETED"))
+        assert waiting(tenant, seconds=30.0, interval=60.0).result is not None
+
     @pytest.mark.parametrize("stuck", ["PARSING", "RUNNING", "NOBODY_KNOWS"])
     def test_a_cancellation_shows_in_the_history(self, stuck: str) -> None:
         tenant = under_way((0.0, stuck), cancelled_after=100.0)

@@ -83,6 +83,35 @@ def test_a_start_without_an_id_breaks_the_contract() -> None:
         START_DBT_SYNC(deployment_id=7).read({"branchName": "x"})
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"status": None},
+        {"status": 5},
+        {"status": {}},
+        {"progress": "half"},
+        {"progress": {"percentComplete": 33.3}},
+        {"error": {"message": "x"}},
+        {"updatedAt": 5},
+    ],
+    ids=str,
+)
+def test_a_status_with_odd_fields_passes(odd: dict[str, Any]) -> None:
+    answer = GET_DBT_SYNC_STATUS(deployment_id=1, sync_job_id="s").read({"status": "A", **odd})
+    assert not isinstance(answer.status, dict)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"userId": "u-1"}, {"durationMs": 1.5}, {"phases": {}}, {"stats": {"models": "x"}}],
+    ids=str,
+)
+def test_a_run_of_the_history_with_odd_fields_passes(odd: dict[str, Any]) -> None:
+    row = {"syncJobId": "s", "status": "RUNNING", **odd}
+    (run,) = LIST_DBT_SYNCS(deployment_id=1).read({"items": [row]}).rows
+    assert run.to_json() == row
+
+
 def test_a_status_that_nobody_knows_passes() -> None:
     status = GET_DBT_SYNC_STATUS(deployment_id=7, sync_job_id="j").read(
         {

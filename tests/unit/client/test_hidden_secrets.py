@@ -52,6 +52,21 @@ def test_in_the_error_of_a_management_call(
     check_hidden(config, caught.value)
 
 
+@pytest.mark.parametrize("length", [8, 20, 200])
+def test_where_the_limit_on_quoted_text_has_cut_it(length: int) -> None:
+    secret = "secret-" + "0123456789abcdef" * 20
+    error = PlatformError(f"the service said: {secret[:length]}…", said=secret[:length])
+    error.hide([secret])
+    assert str(error) == "the service said: ***…"
+    assert error.details == {"said": "***"}
+
+
+def test_what_only_begins_alike_stays(config: PlatformConfig) -> None:
+    error = PlatformError("secrets and secret- and secret-0123x")
+    error.hide(["secret-0123456789"])
+    assert str(error) == "secrets and secret- and ***x"
+
+
 def test_in_the_error_of_a_chat_run(platform_sandbox: Sandbox, config: PlatformConfig) -> None:
     said = f"the token {platform_sandbox.chat_api_key} is refused"
     platform_sandbox.control.fault("jsonrpc", message=said, api="chat", count=None)

@@ -55,7 +55,7 @@ def test_the_last_try_says_why_the_lost_start_could_not_be_looked_up(
     platform_sandbox.control.fault("status", **failing)
     platform_sandbox.control.fault("drop", method="POST", path="/dbt-sync$")
     tries = TaskTries(max_tries=1)
-    with pytest.raises(PlatformTransportError, match="could not be looked up .* 500"):
+    with pytest.raises(PlatformTransportError, match=r"could not be looked up .* 500"):
         sync().execute(tries.context())
     with pytest.raises(PlatformServerError):
         sync().execute(tries.context())
