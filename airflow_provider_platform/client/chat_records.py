@@ -12,6 +12,7 @@ from typing import Any
 
 from airflow_provider_platform.client import chat_tools
 from airflow_provider_platform.client.chat import Query
+from airflow_provider_platform.client.json_text import whole_characters
 
 FINAL = "final"
 
@@ -33,7 +34,7 @@ class AssistantRecord:
     @property
     def content(self) -> str:
         """The text so far."""
-        return _whole_text("".join(self.pieces))
+        return str(whole_characters("".join(self.pieces)))
 
     @property
     def is_final(self) -> bool:
@@ -172,14 +173,6 @@ def is_delta(record: dict[str, Any]) -> bool:
     return record.get("isDelta") is True and not isinstance(record.get("toolCall"), dict)
 
 
-def _whole_text(text: str) -> str:
-    """The text with characters put together again that came as two surrogates, perhaps in two
-    deltas; half a character becomes a replacement mark."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 def _number(value: Any) -> float | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
@@ -229,7 +222,7 @@ def read_messages(messages: Any) -> ThreadMessages | None:
         elif kind.startswith("ToolMessage") or _calls_tools(fields):
             answer = ""
         elif kind.startswith("AIMessage"):
-            said = _whole_text(_text(fields.get("content")))
+            said = whole_characters(_text(fields.get("content")))
             answer = said if said.strip() else answer
     return ThreadMessages(tuple(humans), answer)
 

@@ -445,6 +445,27 @@ def test_a_character_that_was_split_between_two_deltas_is_whole() -> None:
     assert run.result().answer == "\U0001f600"
 
 
+def test_half_characters_of_queries_and_usage_are_replaced() -> None:
+    run = new_run()
+    half = "x\ud83d"
+    rows = {"data": [{"name": half}], "schema": [{"name": half, "type": "String"}]}
+    asked = tool("SqlApi", {"queryTitle": half, "sqlQuery": half}, rows)
+    told = {"id": "__usage__", "role": "assistant", "usage": {half: half}}
+    hear(
+        run,
+        cutoff(),
+        echo(),
+        json.dumps(asked).encode() + b"\n",
+        final(ANSWER),
+        state(),
+        json.dumps(told).encode() + b"\n",
+    )
+    plain = run.result().to_event()
+    json.dumps(plain, ensure_ascii=False).encode()
+    assert plain["queries"][0]["title"] == "x\ufffd"
+    assert plain["usage"] == {"x\ufffd": "x\ufffd"}
+
+
 def test_a_chat_id_that_would_forge_log_lines_is_not_taken() -> None:
     run = new_run()
     run.learn_chat_id("a\n[error] b")

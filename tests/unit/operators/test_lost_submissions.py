@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client import retry
 from airflow_provider_platform.client.errors import (
-    ChatError,
+    ChatAbortedError,
     PlatformDeadlineError,
     PlatformError,
     PlatformProtocolError,
@@ -26,6 +26,7 @@ from tests.unit.operators.task_context import StateStore, TaskTries
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from airflow_provider_platform.operators._remote_run import Work
     from airflow_provider_platform.sandbox.control import SandboxControl
     from airflow_provider_platform.sandbox.server import Sandbox
 
@@ -224,19 +225,24 @@ def test_a_sync_that_is_started_after_the_kill_is_cancelled_then(
     control.wait_until(lambda state: [one.status for one in state.syncs] == ["CANCELLED"])
 
 
-@pytest.mark.parametrize("end", ["abort", "error"])
+class HasEnded(PlatformChatOperator):
+    """Its lost run turns out to have ended while it is looked up."""
+
+    def recover(self, work: Work, ids: dict[str, Any]) -> dict[str, Any] | None:
+        raise ChatAbortedError("the run was stopped from outside")
+
+
 def test_a_lost_run_that_has_ended_meanwhile_is_asked_anew_by_the_next_retry(
-    control: SandboxControl, end: str
+    control: SandboxControl,
 ) -> None:
-    control.fault(end, after=0)
     tries = TaskTries()
-    with pytest.raises(ChatError):
-        chat().execute(tries.context())
+    chat().execute(tries.context())
     tries.store[STORE_KEY]["phase"] = "intent"
-    with pytest.raises(ChatError):
-        chat().execute(tries.context())
+    with pytest.raises(ChatAbortedError):
+        HasEnded(task_id="ask", prompt="revenue by country").execute(tries.context())
     assert tries.store[STORE_KEY]["phase"] == "failed"
     assert chat().execute(tries.context())["answer"]
+    assert len(control.state().runs) == 2
 
 
 def test_a_stop_reads_a_rotated_key_again(
