@@ -374,8 +374,6 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         self, work: Work, ids: Ids | None, error: PlatformError, *, stopped: bool = False
     ) -> None:
         """Leave the record as the next try needs it, and nothing running that nobody follows."""
-        from airflow_provider_platform.client.retry import cannot_have_been_processed
-
         known = ids or work.named
         record = known or {}
         if isinstance(error, PlatformOutcomeUnknownError):
@@ -384,14 +382,11 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
             if known is not None and not stopped:
                 self._stop_quietly(work.client, known)
             work.submission.note("failed", record)
-        elif isinstance(error, _RUN_ENDED) and not (ids and isinstance(error, ChatRpcError)):
+        elif _leaves_nothing_running(ids, error):
             work.submission.note("failed", record)
-        elif ids is None:
-            if not error.retryable or cannot_have_been_processed(error):
-                work.submission.note("failed", record)
-        elif not error.retryable or self._is_last_try(work):
+        elif known is not None and (not error.retryable or self._is_last_try(work)):
             self.log.warning("No try follows that could take the run up again; stopping it.")
-            self._stop_quietly(work.client, ids)
+            self._stop_quietly(work.client, known)
 
     def _is_last_try(self, work: Work) -> bool:
         ti = work.context.get("ti")
@@ -409,6 +404,16 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
                 "%s",
                 "The remote run was stopped." if stopped else "There was nothing of ours to stop.",
             )
+
+
+def _leaves_nothing_running(ids: Ids | None, error: PlatformError) -> bool:
+    """Whether nothing of a submission goes on, by the error that it met; `ids` of an accepted
+    one."""
+    from airflow_provider_platform.client.retry import cannot_have_been_processed
+
+    if isinstance(error, _RUN_ENDED):
+        return ids is None or not isinstance(error, ChatRpcError)
+    return ids is None and (not error.retryable or cannot_have_been_processed(error))
 
 
 def _error_of(event: dict[str, Any]) -> PlatformError:

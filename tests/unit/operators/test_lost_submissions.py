@@ -18,6 +18,7 @@ from airflow_provider_platform.client.errors import (
     PlatformRateLimitError,
     PlatformTransportError,
 )
+from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission import STORE_KEY
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
@@ -123,6 +124,15 @@ def test_a_look_up_that_fails_leaves_the_prompt_to_be_looked_up(
     state = control.state()
     assert len(state.messages) == len(state.runs) == before + 1
     assert result["message_id"] == state.runs[-1].message_id
+
+
+def test_the_last_try_stops_what_it_could_not_look_up(control: SandboxControl) -> None:
+    control.set(pace=1)
+    control.fault("cut", after=1)
+    control.fault("drop", **LOOK, path="/stream-chat-state$", count=None)
+    with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
+        chat().execute(TaskTries(max_tries=0).context())
+    assert [run.status for run in control.state().runs] == ["aborted"]
 
 
 @pytest.mark.parametrize("outage", OUTAGES.values(), ids=OUTAGES)
@@ -262,3 +272,10 @@ def test_a_refused_start_is_not_repeated_beyond_the_timeout(control: SandboxCont
     with pytest.raises(PlatformRateLimitError):
         sync(timeout=5).execute(TaskTries().context())
     assert control.state().syncs == []
+
+
+def test_the_hook_stops_a_run_that_was_named_and_not_accepted(control: SandboxControl) -> None:
+    control.hold("after_cutoff")
+    with pytest.raises(PlatformDeadlineError):
+        PlatformHook().chat("revenue by country", timeout=1)
+    assert [run.status for run in control.state().runs] == ["aborted"]
