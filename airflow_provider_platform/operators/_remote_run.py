@@ -5,8 +5,8 @@
       follow or defer  on the worker, or in the triggerer until `execute_complete`
     finish             write `done`, return the result
 
-Each step's failure is judged in one place (`_give_up`): whether the remote run has ended, goes on
-or must be stopped, and what the next try may rely on. A subclass says how its kind of run is
+Each step's failure is judged in one place (`_ending`): whether the remote run has ended, goes on or
+must be stopped, and what the next try may rely on. A subclass says how its kind of run is
 submitted, followed, stopped and read; it holds no rule about tries.
 """
 
@@ -20,15 +20,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
-    ChatError,
-    ChatRpcError,
-    DashboardExportFailedError,
     DbtSyncCancelledError,
-    DbtSyncFailedError,
-    PlatformDeadlineError,
     PlatformError,
     PlatformOutcomeUnknownError,
-    PlatformProtocolError,
     from_payload,
 )
 from airflow_provider_platform.operators import _arguments as arguments
@@ -38,6 +32,7 @@ from airflow_provider_platform.operators._base import (
     airflow_errors,
     default_deferrable,
 )
+from airflow_provider_platform.operators._ending import judge, run_has_ended
 from airflow_provider_platform.operators._submission import (
     Step,
     Submission,
@@ -59,8 +54,6 @@ Ids = dict[str, Any]
 """What names a run at the service, as plain JSON; `submitted_at` is in Unix time."""
 
 LOOK_SECONDS = 15.0
-
-_RUN_ENDED = (DbtSyncFailedError, DbtSyncCancelledError, DashboardExportFailedError, ChatError)
 
 
 @dataclass
@@ -286,11 +279,10 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         self.log.warning("An earlier try was lost while it submitted; looking it up.")
         try:
             found = self.recover(work, ids)
-        except PlatformOutcomeUnknownError:
-            work.submission.note("lost", ids)
-            raise
-        except _RUN_ENDED as error:
-            if not isinstance(error, ChatRpcError):
+        except PlatformError as error:
+            if isinstance(error, PlatformOutcomeUnknownError):
+                work.submission.note("lost", ids)
+            elif run_has_ended(error):
                 work.submission.note("failed", ids)
             raise
         if found is None:
@@ -375,18 +367,12 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
     ) -> None:
         """Leave the record as the next try needs it, and nothing running that nobody follows."""
         known = ids or work.named
-        record = known or {}
-        if isinstance(error, PlatformOutcomeUnknownError):
-            work.submission.note("lost", record)
-        elif isinstance(error, PlatformDeadlineError | PlatformProtocolError):
-            if known is not None and not stopped:
-                self._stop_quietly(work.client, known)
-            work.submission.note("failed", record)
-        elif _leaves_nothing_running(ids, error):
-            work.submission.note("failed", record)
-        elif known is not None and (not error.retryable or self._is_last_try(work)):
-            self.log.warning("No try follows that could take the run up again; stopping it.")
+        ending = judge(error, accepted=ids is not None, last_try=self._is_last_try(work))
+        if ending.stop and known is not None and not stopped:
+            self.log.warning("No try will take the run up again; stopping it.")
             self._stop_quietly(work.client, known)
+        if ending.phase is not None:
+            work.submission.note(ending.phase, known or {})
 
     def _is_last_try(self, work: Work) -> bool:
         ti = work.context.get("ti")
@@ -404,16 +390,6 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
                 "%s",
                 "The remote run was stopped." if stopped else "There was nothing of ours to stop.",
             )
-
-
-def _leaves_nothing_running(ids: Ids | None, error: PlatformError) -> bool:
-    """Whether nothing of a submission goes on, by the error that it met; `ids` of an accepted
-    one."""
-    from airflow_provider_platform.client.retry import cannot_have_been_processed
-
-    if isinstance(error, _RUN_ENDED):
-        return ids is None or not isinstance(error, ChatRpcError)
-    return ids is None and (not error.retryable or cannot_have_been_processed(error))
 
 
 def _error_of(event: dict[str, Any]) -> PlatformError:

@@ -1,0 +1,58 @@
+"""How a try ends that met an error: what its record says then, and whether its run is stopped.
+
+The next try relies on the record, and what no try will follow must not go on running.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_platform.client.errors import (
+    ChatError,
+    ChatRpcError,
+    DashboardExportFailedError,
+    DbtSyncCancelledError,
+    DbtSyncFailedError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformOutcomeUnknownError,
+    PlatformProtocolError,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.operators._submission import Phase
+
+
+@dataclass(frozen=True)
+class Ending:
+    """`phase` is None where the record stays as it is, for a retry to go on from."""
+
+    phase: Phase | None
+    stop: bool
+
+
+def judge(error: PlatformError, *, accepted: bool, last_try: bool) -> Ending:
+    """The ending that an error makes of a try; `accepted` says whether the service had accepted
+    its submission."""
+    if isinstance(error, PlatformOutcomeUnknownError):
+        return Ending("lost", stop=False)
+    if isinstance(error, PlatformDeadlineError | PlatformProtocolError):
+        return Ending("failed", stop=True)
+    if run_has_ended(error) or (not accepted and _was_not_taken(error)):
+        return Ending("failed", stop=False)
+    return Ending(None, stop=last_try or not error.retryable)
+
+
+def run_has_ended(error: PlatformError) -> bool:
+    """Whether an error is the service's word that the run is over. A refused credential (JSON-RPC)
+    says nothing of the run."""
+    ends = DbtSyncFailedError | DbtSyncCancelledError | DashboardExportFailedError | ChatError
+    return isinstance(error, ends) and not isinstance(error, ChatRpcError)
+
+
+def _was_not_taken(error: PlatformError) -> bool:
+    """Whether an error says that a submission was refused or did not reach the service."""
+    from airflow_provider_platform.client.retry import cannot_have_been_processed
+
+    return not error.retryable or cannot_have_been_processed(error)
