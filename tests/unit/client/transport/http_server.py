@@ -8,6 +8,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ssl
 
 WAIT = 30.0
 """Seconds after which a server that waits for its client gives up."""
@@ -86,17 +90,18 @@ class Server:
     port: int
     answers: list[Answer] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
+    tls: ssl.SSLContext | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
 
 
 @contextmanager
-def serving(*answers: Answer) -> Iterator[Server]:
+def serving(*answers: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
     """A server on a free loopback port; each connection serves one request."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = Server(listener.getsockname()[1], list(answers))
+        server = Server(listener.getsockname()[1], list(answers), tls=tls)
         threads: list[threading.Thread] = []
         accepting = threading.Thread(target=_accept, args=(listener, server, threads))
         accepting.start()
@@ -121,6 +126,12 @@ def _accept(listener: socket.socket, server: Server, threads: list[threading.Thr
 
 
 def _serve(connection: socket.socket, server: Server) -> None:
+    if server.tls is not None:
+        try:
+            connection = server.tls.wrap_socket(connection, server_side=True)
+        except OSError:
+            connection.close()
+            return  # the client does not trust us
     with connection:
         request = _read(connection)
         if request is None:
