@@ -45,15 +45,20 @@ class TaskRun:
         state: str | None = self.now()["state"]
         return state
 
-    def wait(self, *states: str, try_number: int | None = None) -> dict[str, Any]:
-        """Wait for one of the states, in this try if one is given. Raises AssertionError at once,
-        with what the task logged, when it has ended otherwise or is in a later try."""
+    def wait(
+        self, *states: str, try_number: int | None = None, or_later: bool = False
+    ) -> dict[str, Any]:
+        """Wait for one of the states, in this try (or a later one) if one is given. Raises
+        AssertionError at once, with what the task logged, when it has ended otherwise or is past
+        that try."""
 
         def there(task: dict[str, Any]) -> bool:
             number = task["try_number"]
-            if try_number is not None and number != try_number:
-                assert number < try_number, f"try {number}, not {try_number}\n{self.logs()}"
-                return False
+            if try_number is not None:
+                past = number > try_number and not or_later
+                assert not past, f"try {number}, not {try_number}\n{self.logs()}"
+                if number < try_number:
+                    return False
             if task["state"] in states:
                 return True
             assert task["state"] not in _ENDED, f"{task['state']}, not {states}\n{self.logs()}"
@@ -105,8 +110,13 @@ class TaskRun:
         self.until(there, f"the record {wanted}")
 
     def wait_trigger(self, try_number: int = 1) -> None:
-        """Wait until the triggerer runs the trigger of a deferred try."""
-        self.until(lambda _: self.starts_of_trigger(try_number) > 0, "the start of its trigger")
+        """Wait until the triggerer runs the trigger of a deferred try, this or a later one."""
+
+        def there(task: dict[str, Any]) -> bool:
+            tries = range(try_number, task["try_number"] + 1)
+            return any(self.starts_of_trigger(number) > 0 for number in tries)
+
+        self.until(there, "the start of its trigger")
 
     def starts_of_trigger(self, try_number: int) -> int:
         """How often a triggerer has begun to run the trigger of this try."""
