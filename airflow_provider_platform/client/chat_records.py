@@ -6,8 +6,8 @@ when the run is over, is decided in `chat_connection` and `chat_run`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_platform.client import chat_tools
@@ -56,21 +56,15 @@ class AssistantRecord:
 class RecordFold:
     """The assistant records of one run, by id, in the order in which they first came."""
 
-    def __init__(self, max_rows: int, records: Iterable[AssistantRecord] = ()) -> None:
+    def __init__(self, max_rows: int) -> None:
         self._max_rows = max_rows
-        self._records = {
-            record.id: replace(record, pieces=list(record.pieces)) for record in records
-        }
-        self._told = max((record.told for record in self), default=0)
-        self._told_before = self._told
+        self._records: dict[str, AssistantRecord] = {}
+        self._told = 0
+        self._told_before = 0
 
     def restart(self) -> RecordFold:
         """An empty fold with the same limits."""
         return RecordFold(self._max_rows)
-
-    def copy(self) -> RecordFold:
-        """The same records, which what is added here does not change."""
-        return RecordFold(self._max_rows, self)
 
     def connect(self) -> None:
         """Another connection begins to tell."""

@@ -73,7 +73,6 @@ class ChatRun:
         self.failed_with: Any = None
         self._fold = RecordFold(max_rows)
         self._known_before: RecordFold | None = None
-        self._kept: tuple[RecordFold, dict[str, Any] | None] = (self._fold, None)
         self._best_size = 0
         self._grew = False
         self._in_part = False
@@ -88,7 +87,6 @@ class ChatRun:
         self._known_before = None
         self._grew = False
         self._fold.connect()
-        self._kept = (self._fold.copy(), self.usage)
         self._connection = ChatConnection(
             self,
             submits=submits,
@@ -177,9 +175,6 @@ class ChatRun:
             self._fold = known
         elif connection.echo:
             self._in_part = False
-        elif self._told_of_a_later_turn(connection):
-            self._fold, self.usage = self._kept
-            self._in_part = True
         self._in_part = self._in_part or connection.in_part
         self._messages = connection.messages or self._messages
         self.failed_with = connection.error
@@ -327,14 +322,6 @@ class ChatRun:
         if connection.end is None or self._still_streaming(connection):
             return known.size > self._fold.size
         return known.has_answer and not self._fold.has_answer
-
-    def _told_of_a_later_turn(self, connection: ChatConnection) -> bool:
-        """Whether a connection without echo told a later turn's records: its messages hold ours,
-        and then another one."""
-        messages = connection.messages
-        if connection.echo or messages is None or self._is_our_prompt(messages):
-            return False
-        return any(self.may_be_ours(*human) for human in messages.humans)
 
     def _is_our_prompt(self, messages: ThreadMessages) -> bool:
         return bool(messages.humans) and self.may_be_ours(*messages.humans[-1])

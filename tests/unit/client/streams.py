@@ -20,7 +20,6 @@ Record = dict[str, Any]
 CHAT_ID = "a1b2c3d4-08d7-40b9-8b1c-e7e3a698647e"
 MESSAGE_ID = "1732512345678-message"
 EARLIER_ID = "1732512000000-message"
-LATER_ID = "1732512900000-message"
 PROMPT = "Show me revenue trends"
 ANSWER = "Revenue grew – by 12 % 📈,\u2028mostly in “Zürich”."
 USAGE = {"inputTokens": 900, "outputTokens": 100, "totalTokens": 1000}

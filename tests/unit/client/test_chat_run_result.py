@@ -17,15 +17,12 @@ from airflow_provider_platform.client.chat_events import (
     ThreadNamed,
     ToolCallEnded,
 )
-from airflow_provider_platform.client.chat_records import RecordFold
 from airflow_provider_platform.client.chat_run import Verdict, check_tools
 from airflow_provider_platform.client.errors import ChatNoAnswerError, ChatToolError
 from tests.unit.client.streams import (
     ANSWER,
     CHAT_ID,
     EARLIER_ID,
-    LATE,
-    LATER_ID,
     MESSAGE_ID,
     PROMPT,
     Record,
@@ -39,7 +36,6 @@ from tests.unit.client.streams import (
     serialized,
     state,
     tool,
-    usage,
 )
 
 
@@ -396,43 +392,6 @@ def test_an_earlier_turn_never_leaks() -> None:
         with pytest.raises(ChatNoAnswerError, match="last said: Hm"):
             run.result()
         assert run._fold.queries() == []
-
-
-@pytest.mark.parametrize("known", [1, -1, None])
-@pytest.mark.parametrize("name", ["new-", ""])
-@pytest.mark.parametrize("answered", [True, False])
-def test_a_later_turn_told_without_our_echo_never_leaks(
-    known: int | None, name: str, answered: bool
-) -> None:
-    """What a connection tells without any echo is ours, unless its messages say that somebody
-    asked since: then the thread is worth a reading."""
-    ours = Turn()
-    later = Turn(prompt="New?", message_id=LATER_ID, answer="A later answer.", name=name)
-    sent = ours.records()[:known]
-    told = later.records()[1:] if answered else later.records()[1:-1]
-    everything = state([*ours.messages(), *later.messages(answered=answered)])
-
-    run = new_run(thread_given=True, chat_id=CHAT_ID)
-    assert hear(run, cutoff(), *sent) is Verdict.BROKEN
-    queries = run._fold.queries()
-    assert hear(run, cutoff(), *told, everything, usage(), submits=False) is Verdict.OVER
-    assert run._fold.queries() == queries
-    assert run.usage is None
-    assert run.told_in_part
-    if known is not None:
-        with pytest.raises(ChatNoAnswerError):
-            run.result()
-        hear(run, *ours.records(), cutoff(), everything, submits=False)
-    assert run.result().to_json() == LATE
-
-
-def test_a_copy_of_the_records_is_left_alone() -> None:
-    fold = RecordFold(max_rows=10)
-    fold.add(final("So", isInProcess=True), known_up_to=None)
-    kept = fold.copy()
-    fold.add(final(" it is.", isDelta=True), known_up_to=None)
-    assert [record.content for record in fold] == ["So it is."]
-    assert [(record.content, record.in_process) for record in kept] == [("So", True)]
 
 
 def test_events_tell_what_a_log_wants() -> None:
