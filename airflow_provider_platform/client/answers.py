@@ -50,7 +50,7 @@ def read_answer(
             raise _wrong_address(str(operation), "HTML")
         return cast("T", body)
     if not body.strip():
-        return operation.read(None)
+        return _read_nothing(operation, status)
     value = _json(str(operation), headers, body)
     if isinstance(value, dict) and value.get("error") and not set(value) - _ERROR_KEYS:
         raise PlatformProtocolError(
@@ -58,6 +58,16 @@ def read_answer(
             f"{service_message(body) or 'no text'}."
         )
     return operation.read(value)
+
+
+def _read_nothing(operation: Operation[T], status: int) -> T:
+    """The answer without a body; where there should be one, it was cut before it began."""
+    try:
+        return operation.read(None)
+    except PlatformProtocolError:
+        if status == 204:
+            raise
+        raise PlatformTransportError(f"{operation}: the answer is empty.") from None
 
 
 _ERROR_KEYS = {"error", "message", "code", "jsonrpc", "id", "requestId", "statusCode"}

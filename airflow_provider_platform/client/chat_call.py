@@ -92,9 +92,9 @@ class ChatCall:
 
     @property
     def may_run_on(self) -> bool:
-        """Whether the run, as far as is known, would go on at the service if left alone."""
-        ours = self.run.accepted or not self.run.thread_given
-        return ours and self.run.chat_id is not None
+        """Whether the run, as far as is known, may go on at the service if left alone. (A stop in
+        a given thread looks first.)"""
+        return self.run.chat_id is not None
 
     def ask_to_end(self, clock: Clock) -> Program[None]:
         """Send the question and stay until the run is over. Raises PlatformError."""

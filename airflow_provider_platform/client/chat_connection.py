@@ -179,7 +179,9 @@ class ChatConnection:
     def _take_user(self, record: dict[str, Any]) -> None:
         self.user_records += 1
         self.last_user_id = str(record.get("id") or "")
-        if self._is_echo_under_another_id(record):
+        if self.last_user_id == self.run.message_id:
+            self.run.echo_id = self.last_user_id
+        elif self._is_echo_under_another_id(record):
             self.last_user_id = self.run.message_id
         self.ours = self.last_user_id == self.run.message_id
         if self.ours:
@@ -189,11 +191,17 @@ class ChatConnection:
             self.run.take_echo()
 
     def _is_echo_under_another_id(self, record: dict[str, Any]) -> bool:
-        """In a thread of our own our words are our message; in a given one nobody can tell."""
+        """In a thread of our own our words are our message, and so is the first message that
+        answers our prompt; in a given one nobody can tell."""
+        answers_our_prompt = self.submits and self.cutoff and self.user_records == 1
+        if answers_our_prompt and not self.run.thread_given and self.run.echo_id is None:
+            self.run.echo_id = self.last_user_id
+        if self.run.echo_id is not None and self.last_user_id == self.run.echo_id:
+            return True
         text = record.get("content")
         if not isinstance(text, str) or not self.run.may_be_ours(str(self.last_user_id), text):
             return False
-        self.may_hold_ours = self.run.thread_given and self.last_user_id != self.run.message_id
+        self.may_hold_ours = self.run.thread_given
         return not self.run.thread_given
 
     def _take_assistant(self, record_id: str, record: dict[str, Any]) -> None:

@@ -44,6 +44,10 @@ class RunNews:
             self._events.append(ThreadNamed(chat_id, message_id))
         self._told_thread = True
 
+    def forget_thread(self) -> None:
+        """The thread is gone; the next one that is named is news."""
+        self._told_thread = False
+
     def note_record(self, record: AssistantRecord) -> None:
         """A record of the run has come, or more of it."""
         stage = record.graph_path[0] if record.graph_path else None

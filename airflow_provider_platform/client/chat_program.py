@@ -8,6 +8,7 @@ can start a run. What a connection has told is judged by `ChatRun`; here stands 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
     PlatformDeadlineError,
     PlatformError,
+    PlatformInterruptedError,
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
     PlatformTransportError,
@@ -51,15 +53,21 @@ USAGE_WAIT = 5.0
 """Seconds that the stream is read on after its end, for the usage record."""
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Patience:
-    """How long and how often: seconds, and `deadline` in Unix time."""
+    """How long and how often: seconds, and `deadline` in Unix time. `given_up` tells whether the
+    caller wants no more requests to be made."""
 
     deadline: float
     poll_interval: float = 5.0
     idle_timeout: float = 120.0
     max_attempts: int = 5
     if_thread_busy: Literal["wait", "fail"] = "wait"
+    given_up: Callable[[], bool] = _never
 
 
 def ask(
@@ -75,7 +83,7 @@ def ask(
     absent = 0
     reloaded = False
     while True:
-        _check_deadline(run, patience, clock)
+        _check_patience(run, patience, clock)
         failure: PlatformError | None = None
         try:
             verdict = yield from _converse(
@@ -95,7 +103,9 @@ def ask(
         if verdict is Verdict.REFUSED and not reloaded:
             reloaded = True
             if (yield ReloadCredentials()):
-                continue
+                if run.was_refused_at_once:
+                    continue
+                verdict = Verdict.BROKEN  # the prompt may have been processed before
         if verdict is Verdict.BUSY and not run.accepted:
             if patience.if_thread_busy == "fail":
                 raise _busy(run)
@@ -108,7 +118,7 @@ def ask(
             raise _unseen(run, failure)
         if failure is not None:
             yield from _pause(pause_after(failure, 1), patience, clock)
-        if run.accepted or (yield from look_up(run, request, patience, clock)):
+        if run.accepted or (yield from _look_up_lost(run, request, patience, clock)):
             return (yield from follow(run, request, patience, clock)) if whole else False
         absent += 1
         if absent >= patience.max_attempts:
@@ -130,7 +140,7 @@ def follow(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock)
     resumed = False
     reloaded = False
     while True:
-        _check_deadline(run, patience, clock)
+        _check_patience(run, patience, clock)
         verdict, failure = yield from _look(run, request, patience, clock, whole=True)
         if verdict is Verdict.REFUSED:
             if not reloaded and (yield ReloadCredentials()):
@@ -192,7 +202,7 @@ def look_up(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock
     futile = 0
     reloaded = False
     while True:
-        _check_deadline(run, patience, clock)
+        _check_patience(run, patience, clock)
         try:
             verdict, failure = yield from _look(run, request, patience, clock, whole=False)
         except PlatformNotFoundError:
@@ -220,12 +230,21 @@ def look_up(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock
         if futile >= FUTILE_RECONNECTS:
             # Not the failure itself: it may say that a request was not processed, which is true of
             # the look and not of the prompt.
-            raise PlatformTransportError(
-                f"{run}: the answer to the prompt was lost, and the thread could not be read"
-                f"{_because(failure)}. A retry looks the message up."
-            ) from failure
+            raise _unread(run, failure) from failure
         pause = pause_after(failure, futile) if futile else patience.poll_interval
         yield from _pause(pause, patience, clock)
+
+
+def _look_up_lost(
+    run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock
+) -> Program[bool]:
+    """`look_up`, for the try that sent the prompt: what refuses the look says nothing of that."""
+    try:
+        return (yield from look_up(run, request, patience, clock))
+    except PlatformError as error:
+        if error.retryable or isinstance(error, PlatformOutcomeUnknownError):
+            raise
+        raise _unread(run, error) from error
 
 
 _FINAL_VERDICTS = (Verdict.ABORTED, Verdict.FAILED, Verdict.REFUSED)
@@ -360,7 +379,10 @@ def _pause(seconds: float, patience: Patience, clock: Clock) -> Program[None]:
     yield Sleep(max(0.0, min(seconds, patience.deadline - clock())))
 
 
-def _check_deadline(run: ChatRun, patience: Patience, clock: Clock) -> None:
+def _check_patience(run: ChatRun, patience: Patience, clock: Clock) -> None:
+    """Raise PlatformInterruptedError or PlatformDeadlineError where no more is to be asked."""
+    if patience.given_up():
+        raise PlatformInterruptedError(f"{run}: the task was ended from outside.")
     if clock() < patience.deadline:
         return
     state = "did not end" if run.accepted else "was not accepted"
@@ -384,6 +406,13 @@ def _unseen(run: ChatRun, error: PlatformError | None = None) -> PlatformTranspo
     return PlatformTransportError(
         f"{run}: the connection was lost before the service named the thread, so the message may "
         f"be running unseen{_because(error)}. A retry sends it again under the same message id."
+    )
+
+
+def _unread(run: ChatRun, error: PlatformError | None) -> PlatformTransportError:
+    return PlatformTransportError(
+        f"{run}: the answer to the prompt was lost, and the thread could not be read"
+        f"{_because(error)}. A retry looks the message up."
     )
 
 

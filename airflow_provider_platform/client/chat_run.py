@@ -69,6 +69,8 @@ class ChatRun:
         self.chat_id = chat_id
         self.thread_given = thread_given
         self.accepted = accepted
+        self.echo_id: str | None = None
+        """The id under which the service tells of our message, once that is known."""
         self.usage: dict[str, Any] | None = None
         self.failed_with: Any = None
         self._fold = RecordFold(max_rows)
@@ -108,6 +110,11 @@ class ChatRun:
     def heard_something(self) -> bool:
         """Whether the last piece held more than blank lines."""
         return self._reader.active
+
+    @property
+    def was_refused_at_once(self) -> bool:
+        """Whether the last connection told one thing only, if any: that the request is refused."""
+        return self._open_connection.records <= 1
 
     @property
     def told_end(self) -> bool:
@@ -191,6 +198,8 @@ class ChatRun:
     def forget_thread(self) -> None:
         """The thread that the service made for our message is gone, and the message with it."""
         self.chat_id = None
+        self.echo_id = None
+        self._news.forget_thread()
 
     def take_echo(self) -> None:
         """Our message came back: the run is told from its beginning."""
@@ -206,9 +215,9 @@ class ChatRun:
             self._news.note_record(folded)
 
     def may_be_ours(self, message_id: str, text: str) -> bool:
-        """Whether a message of the thread has our words, and no client's id that is not ours."""
-        if is_message_id(message_id) and message_id != self.message_id:
-            return False
+        """Whether a message of the thread has our id, or our words and no client's id."""
+        if is_message_id(message_id):
+            return message_id == self.message_id
         return input_digest(text) == self.digest
 
     def result(self, *, fail_on_tool_error: ToolErrorRule = "all") -> ChatResult:

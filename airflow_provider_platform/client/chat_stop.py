@@ -73,6 +73,7 @@ def _is_latest(run: ChatRun, request: ChatRequest, clock: Clock, seconds: float)
     """Whether the thread's latest user record is this run's message; a read that breaks before
     that is told is repeated."""
     until = clock() + seconds
+    reloaded = False
     while True:
         failure: PlatformError | None = None
         reader = ChatRun(
@@ -83,6 +84,10 @@ def _is_latest(run: ChatRun, request: ChatRequest, clock: Clock, seconds: float)
         except PlatformError as error:
             if is_busy(error):
                 return False
+            refused = isinstance(error, ChatRpcError | PlatformAuthenticationError)
+            if refused and not reloaded and (yield ReloadCredentials()):
+                reloaded = True
+                continue
             if not is_transient(error):
                 raise
             failure, latest = error, None

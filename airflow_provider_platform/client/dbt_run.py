@@ -104,7 +104,7 @@ def start(
     deadline: float | None = None,
 ) -> Program[DbtSyncResponse]:
     """Start one sync. `known` are the ids in the history before, None where there is no history;
-    a refused start is not repeated beyond the deadline (Unix time).
+    neither a refused start nor a look-up is repeated beyond the deadline (Unix time).
 
     A lost answer is looked up in the history. Raises PlatformOutcomeUnknownError where that
     cannot tell whether the sync was started.
@@ -117,7 +117,7 @@ def start(
             raise
         cause = error
     try:
-        found = yield from find_started(deployment_id, body, known=known)
+        found = yield from find_started(deployment_id, body, known=known, deadline=deadline)
     except PlatformOutcomeUnknownError:
         raise
     except PlatformError as error:
@@ -134,22 +134,30 @@ def start(
 
 
 def find_started(
-    deployment_id: int, body: StartDbtSyncInput, *, known: Collection[str] | None
+    deployment_id: int,
+    body: StartDbtSyncInput,
+    *,
+    known: Collection[str] | None,
+    deadline: float | None = None,
 ) -> Program[DbtSyncResponse | None]:
-    """The sync that a lost start has begun, None where it began none.
+    """The sync that a lost start has begun, None where it began none. A history that fails is not
+    read again beyond the deadline (Unix time).
 
     Raises PlatformOutcomeUnknownError where there is no history, or where it shows several new
     syncs that could be this one.
     """
     for look in range(2):
-        history = (yield from read_history(deployment_id)) if known is not None else None
+        history = None
+        if known is not None:
+            history = yield from read_history(deployment_id, deadline=deadline)
         if history is None or known is None:
             raise PlatformOutcomeUnknownError(
                 f"dbt sync of deployment {deployment_id}: the answer to the start was lost, and "
                 "this tenant has no history to look it up in. A sync may be running. Check the "
                 "deployment's branches, then clear the task to start a sync."
             )
-        new = [run for run in history if run.sync_job_id not in known and _matches(run, body)]
+        new = [run for run in history if run.sync_job_id not in {"", *known}]
+        new = [run for run in new if _matches(run, body)]
         if len(new) > 1:
             ids = ", ".join(run.sync_job_id for run in new)
             raise PlatformOutcomeUnknownError(

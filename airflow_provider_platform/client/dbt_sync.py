@@ -61,8 +61,8 @@ class DbtSyncResponse(AnswerModel):
     """A sync that has been started, and the platform's branch that it writes to."""
 
     sync_job_id: str = Field(min_length=1)
-    workflow_id: str | None = None
-    branch_name: str | None = None
+    workflow_id: Loose[str] | None = None
+    branch_name: Loose[str] | None = None
 
 
 class DbtSyncProgress(AnswerModel):

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import takewhile
 from typing import Any, ClassVar
 
 MAX_SERVICE_TEXT = 500
+CUT = "…"
+"""Stands where a text of the service was cut."""
 HIDDEN = "***"
 SHORTEST_SECRET = 8
 _GROUP_MARK = re.compile(r"[:#](?=:(?:end)?group::|#\[(?:end)?group\])", re.IGNORECASE)
@@ -33,7 +34,7 @@ def quote_service(text: object) -> str:
     cut = str(text).strip()[: MAX_SERVICE_TEXT + 1]
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
     line = _GROUP_MARK.sub(r"\g<0>\\", line)
-    return line if len(line) <= MAX_SERVICE_TEXT else line[: MAX_SERVICE_TEXT - 1] + "…"
+    return line if len(line) <= MAX_SERVICE_TEXT else line[: MAX_SERVICE_TEXT - 1] + CUT
 
 
 class PlatformError(Exception):
@@ -51,8 +52,9 @@ class PlatformError(Exception):
         return {"type": type(self).__name__, "message": self.message, "details": self.details}
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Put `***` in the place of the secrets, wherever this error has them, whole or cut. What
-        is too short for a credential is passed over: it would blot out words."""
+        """Put `***` in the place of the secrets, wherever this error has them whole, and where a
+        text was cut in one of them. What is too short for a credential is passed over: it would
+        blot out words."""
         known = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
 
         def without(value: Any) -> Any:
@@ -67,15 +69,16 @@ class PlatformError(Exception):
 
 
 def _without(secret: str, text: str) -> str:
-    """The text with `***` for every beginning of the secret, however much of it is there."""
-    begin = secret[:SHORTEST_SECRET]
-    parts = text.split(begin)
-    kept = [parts[0]]
-    for part in parts[1:]:
-        pairs = zip(part, secret[SHORTEST_SECRET:], strict=False)
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        kept.append(part[same:])
-    return HIDDEN.join(kept)
+    """The text with `***` for the secret, and for its beginning where the text was cut."""
+    parts = text.replace(secret, HIDDEN).split(CUT)
+    return CUT.join(_without_end(secret, part) for part in parts)
+
+
+def _without_end(secret: str, text: str) -> str:
+    for length in range(len(secret) - 1, SHORTEST_SECRET - 1, -1):
+        if text.endswith(secret[:length]):
+            return text[:-length] + HIDDEN
+    return text
 
 
 class PlatformConfigError(PlatformError):
@@ -195,6 +198,12 @@ class PlatformCredentialAnswerError(PlatformError):
 
 class PlatformDeadlineError(PlatformError):
     """The remote run did not end in time."""
+
+    retryable = True
+
+
+class PlatformInterruptedError(PlatformError):
+    """The task was ended from outside, so the work is not gone on with."""
 
     retryable = True
 

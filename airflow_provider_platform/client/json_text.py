@@ -17,6 +17,8 @@ from typing import Any
 MAX_DEPTH = 100
 
 _HALF = re.compile("[\ud800-\udfff]")
+_WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
+_CUT_NUMBER = re.compile(r"[.eE][+-]?")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -31,12 +33,14 @@ def read_json(text: str | bytes) -> Any:
         try:
             text = text.removeprefix(_BYTE_ORDER_MARK).decode()
         except UnicodeDecodeError as error:
-            raise ValueError(f"is not UTF-8 at byte {error.start}") from None
+            cut = error.reason == "unexpected end of data"
+            raise (CutJsonError if cut else ValueError)(
+                f"is not UTF-8 at byte {error.start}"
+            ) from None
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        ends = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
-        kind = CutJsonError if ends and text.strip() else ValueError
+        kind = CutJsonError if _is_beginning(text, error) else ValueError
         raise kind(f"is not JSON at character {error.pos} ({error.msg})") from None
     except ValueError:
         raise ValueError("holds a number with too many digits") from None
@@ -58,6 +62,21 @@ def whole_characters(value: Any) -> Any:
     if isinstance(value, dict):
         return {whole_characters(name): whole_characters(item) for name, item in value.items()}
     return value
+
+
+def _is_beginning(text: str, error: json.JSONDecodeError) -> bool:
+    """Whether the text is JSON as far as it goes: the error stands where it ends, or at the start
+    of a word, number, escape or string that it breaks off in."""
+    rest = text[error.pos :].strip()
+    if not text.lstrip().startswith(("{", "[", '"')):
+        return False
+    return (
+        not rest
+        or error.msg.startswith("Unterminated string")
+        or (error.msg.startswith("Invalid \\uXXXX escape") and '"' not in rest)
+        or any(word.startswith(rest) for word in _WORDS)
+        or _CUT_NUMBER.fullmatch(rest) is not None
+    )
 
 
 def _is_deep(value: Any) -> bool:

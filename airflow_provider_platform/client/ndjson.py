@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.client.errors import PlatformProtocolError, quote_service
+from airflow_provider_platform.client.errors import CUT, PlatformProtocolError, quote_service
 from airflow_provider_platform.client.json_text import read_json
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
@@ -68,7 +68,7 @@ def parse_line(line: bytes, number: int) -> Any:
     try:
         return read_json(line)
     except ValueError as error:
-        start = quote_service(line[:80].decode("utf-8", "replace"))
+        start = quote_service(line[:80].decode("utf-8", "replace") + CUT * (len(line) > 80))
         raise PlatformProtocolError(
             f"Line {number} of the stream {error}; it begins with {start!r}."
         ) from None

@@ -32,19 +32,20 @@ class Ending:
     stop: bool
 
 
-def judge(error: PlatformError, *, accepted: bool, last_try: bool) -> Ending:
-    """The ending that an error makes of a try; `accepted` says whether the service had accepted
-    its submission."""
+def judge(error: PlatformError, *, submitted: bool, named: bool, last_try: bool) -> Ending:
+    """The ending that an error makes of a try. `submitted` says that the submission is known to
+    have gone out before the request that met the error, `named` that it can be looked up or
+    stopped."""
     if isinstance(error, PlatformOutcomeUnknownError):
         return Ending("lost", stop=False)
     if isinstance(error, PlatformDeadlineError | PlatformProtocolError):
-        return Ending("failed", stop=True)
-    if run_has_ended(error) or (not accepted and _was_not_taken(error)):
+        return Ending("failed", stop=True) if named else Ending(None, stop=False)
+    if _run_has_ended(error) or (not submitted and _was_not_taken(error)):
         return Ending("failed", stop=False)
     return Ending(None, stop=last_try or not error.retryable)
 
 
-def run_has_ended(error: PlatformError) -> bool:
+def _run_has_ended(error: PlatformError) -> bool:
     """Whether an error is the service's word that the run is over. A refused credential (JSON-RPC)
     says nothing of the run."""
     ends = DbtSyncFailedError | DbtSyncCancelledError | DashboardExportFailedError | ChatError

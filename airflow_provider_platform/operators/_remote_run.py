@@ -22,7 +22,7 @@ from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     DbtSyncCancelledError,
     PlatformError,
-    PlatformOutcomeUnknownError,
+    PlatformInterruptedError,
     from_payload,
 )
 from airflow_provider_platform.operators import _arguments as arguments
@@ -32,7 +32,7 @@ from airflow_provider_platform.operators._base import (
     airflow_errors,
     default_deferrable,
 )
-from airflow_provider_platform.operators._ending import judge, run_has_ended
+from airflow_provider_platform.operators._ending import judge
 from airflow_provider_platform.operators._submission import (
     Step,
     Submission,
@@ -41,7 +41,7 @@ from airflow_provider_platform.operators._submission import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from airflow_provider_platform._airflow import BaseTrigger, Context
     from airflow_provider_platform.client.config import PlatformConfig
@@ -56,6 +56,10 @@ Ids = dict[str, Any]
 LOOK_SECONDS = 15.0
 
 
+def _nothing() -> None:
+    return None
+
+
 @dataclass
 class Work:
     """One opening of the connection by one try."""
@@ -64,10 +68,16 @@ class Work:
     client: PlatformClient
     config: PlatformConfig
     submission: Submission
-    named: Ids | None = None
-    """Names a submission that the service has not accepted yet, as far as it is known."""
+    naming: Callable[[], Ids | None] = _nothing
+    """Names a submission that the service has not accepted yet, as far as it can by now."""
     ids: Ids | None = None
+    """Names the run that the service has accepted."""
     reattached: bool = False
+
+    @property
+    def known(self) -> Ids | None:
+        """What names the submission or the run by now."""
+        return self.ids or self.naming()
 
     @property
     def now(self) -> float:
@@ -76,7 +86,7 @@ class Work:
 
     def forget(self) -> None:
         """Begin again with a submission of this try's own."""
-        self.named, self.ids, self.reattached = None, None, False
+        self.naming, self.ids, self.reattached = _nothing, None, False
 
 
 class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
@@ -129,13 +139,13 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
     def submit(self, work: Work, *, ids: Ids | None, whole: bool) -> OutcomeT | None:
         """Start the run, with the ids of a lost submission where there was one.
 
-        Writes `intent` before and `running` (through `accepted`) after. Returns what came of it
-        where the run is already over, else None; with `whole` it may stay until the end.
+        Tells it before (`announce`) and after (`accepted`). Returns what came of it where the run
+        is already over, else None; with `whole` it may stay until the end.
         """
 
     @abstractmethod
-    def recover(self, work: Work, ids: Ids) -> Ids | None:
-        """The ids of a submission whose outcome was lost, None where it was not processed.
+    def recover(self, work: Work, ids: Ids) -> tuple[bool, Ids]:
+        """Whether a submission whose outcome was lost has been processed, and its ids by now.
         Raises PlatformOutcomeUnknownError where nobody can tell."""
 
     @abstractmethod
@@ -214,7 +224,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         work = self._work
         if work is None or not self.cancel_on_kill:
             return
-        ids = work.ids or work.named
+        ids = work.known
         if ids is None:
             self.log.warning(
                 "The service has not accepted the submission yet, so it cannot be stopped; it may "
@@ -226,6 +236,12 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         quick = work.client.config.model_copy(update={"request_timeout": 3.0, "max_attempts": 1})
         with PlatformClient(quick) as client:
             self._stop_quietly(client, ids)
+
+    def announce(self, work: Work, ids: Ids) -> None:
+        """Write down what is about to be submitted. Raises PlatformInterruptedError where the task
+        was ended meanwhile: nobody wants the submission then."""
+        self._refuse_when_killed()
+        work.submission.write("intent", ids)
 
     def accepted(self, work: Work, ids: Ids) -> None:
         """The service has accepted the submission: from now on it can be followed and stopped. Of
@@ -278,17 +294,14 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
     def _recover(self, work: Work, ids: Ids) -> Any:
         self.log.warning("An earlier try was lost while it submitted; looking it up.")
         try:
-            found = self.recover(work, ids)
+            processed, ids = self.recover(work, ids)
         except PlatformError as error:
-            if isinstance(error, PlatformOutcomeUnknownError):
-                work.submission.note("lost", ids)
-            elif run_has_ended(error):
-                work.submission.note("failed", ids)
+            self._give_up(work, error, submitted=True)
             raise
-        if found is None:
+        if not processed:
             return self._submit(work, ids)
-        self.accepted(work, found)
-        return self._reattach(work, {**found, "key": work.submission.key})
+        self.accepted(work, ids)
+        return self._reattach(work, {**ids, "key": work.submission.key})
 
     def _reattach(self, work: Work, ids: Ids) -> Any:
         """Take up a run that an earlier try has started; past its deadline, look at it once."""
@@ -311,7 +324,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         try:
             outcome = self.submit(work, ids=ids, whole=not self.deferrable)
         except PlatformError as error:
-            self._give_up(work, work.ids, error)
+            self._give_up(work, error, submitted=work.ids is not None)
             raise
         accepted: Ids = work.ids or {}
         if outcome is not None:
@@ -321,8 +334,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
     def _wait(self, work: Work, ids: Ids | None) -> Any:
         if ids is None:
             raise RuntimeError("nothing was submitted that could be waited for")
-        if self._killed:
-            raise PlatformError("The task was ended from outside; it does not wait any longer.")
+        self._refuse_when_killed()
         if self.deferrable:
             self._defer(work, ids)
         try:
@@ -350,29 +362,43 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         if aborted and work.reattached and not self._killed:
             self.log.info("The run that was taken up has been stopped; submitting anew.")
             return self._submit(work, None)
-        self._give_up(work, ids, error, stopped=stopped)
+        work.ids = ids
+        self._give_up(work, error, submitted=True, stopped=stopped)
         raise error
 
     def _finish(self, work: Work, ids: Ids, outcome: OutcomeT) -> Any:
         try:
             result = self.finish(work, ids, outcome)
         except PlatformError as error:
-            self._give_up(work, ids, error)
+            work.ids = ids
+            self._give_up(work, error, submitted=True)
             raise
         work.submission.note("done", ids)
         return result
 
     def _give_up(
-        self, work: Work, ids: Ids | None, error: PlatformError, *, stopped: bool = False
+        self, work: Work, error: PlatformError, *, submitted: bool, stopped: bool = False
     ) -> None:
         """Leave the record as the next try needs it, and nothing running that nobody follows."""
-        known = ids or work.named
-        ending = judge(error, accepted=ids is not None, last_try=self._is_last_try(work))
+        known = work.known
+        ending = judge(
+            error,
+            submitted=submitted,
+            named=known is not None,
+            last_try=self._is_last_try(work),
+        )
         if ending.stop and known is not None and not stopped:
             self.log.warning("No try will take the run up again; stopping it.")
             self._stop_quietly(work.client, known)
         if ending.phase is not None:
             work.submission.note(ending.phase, known or {})
+        elif known is not None and not self._killed:
+            # Again, in case that the store could not be reached before.
+            work.submission.note("running" if work.ids else "intent", known)
+
+    def _refuse_when_killed(self) -> None:
+        if self._killed:
+            raise PlatformInterruptedError("The task was ended from outside: it goes no further.")
 
     def _is_last_try(self, work: Work) -> bool:
         ti = work.context.get("ti")

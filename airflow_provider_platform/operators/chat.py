@@ -129,17 +129,15 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
                 "processed cannot be looked up.",
                 call.run.message_id,
             )
-        intent = self._ids(call, submitted_at)
-        work.submission.write("intent", intent)
-        work.named = intent if call.run.chat_id else None
+        self.announce(work, self._ids(call, submitted_at))
+        work.naming = lambda: self._ids(call, submitted_at) if call.run.chat_id else None
         self.log.info("Asking the agent, message %s", call.run.message_id)
 
         def tell(event: Any) -> None:
             from airflow_provider_platform.client.chat_events import Accepted, ThreadNamed
 
             if isinstance(event, ThreadNamed):
-                work.named = self._ids(call, submitted_at)
-                work.submission.note("intent", work.named)
+                work.submission.note("intent", self._ids(call, submitted_at))
             if isinstance(event, Accepted):
                 self.accepted(work, self._ids(call, submitted_at))
             self.log.info("%s", event)
@@ -152,24 +150,25 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         try:
             over = work.client.run(program, tell)
         finally:
-            if call.run.accepted and work.ids is None:
+            if call.run.can_be_followed and work.ids is None:
                 self.accepted(work, self._ids(call, submitted_at))
         return call.run.result(fail_on_tool_error="never") if whole or over else None
 
-    def recover(self, work: Work, ids: Ids) -> Ids | None:
+    def recover(self, work: Work, ids: Ids) -> tuple[bool, Ids]:
         from airflow_provider_platform.client.chat_program import look_up
 
         # A look-up is due however late this try comes.
         deadline = max(self.deadline(work, ids), work.now + LOOK_SECONDS)
+        submitted_at = float(ids["submitted_at"])
         call = self._call(work, ids, deadline=deadline)
         if call.run.chat_id is None:
-            return None
+            return False, ids
+        work.naming = lambda: self._ids(call, submitted_at) if call.run.chat_id else None
         found = work.client.run(
             look_up(call.run, call.request, call.patience, work.client.clock),
             log_events(self.log),
         )
-        ids["chat_id"] = call.run.chat_id
-        return self._ids(call, float(ids["submitted_at"])) if found else None
+        return found, self._ids(call, submitted_at)
 
     def follow(self, work: Work, ids: Ids) -> ChatResult:
         call = self._call(work, ids)
@@ -281,6 +280,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
             idle_timeout=client.config.stream_idle_timeout,
             max_attempts=client.config.max_attempts,
             if_thread_busy=self.if_thread_busy,
+            given_up=lambda: self._killed,
         )
 
     def _call_for(self, client: PlatformClient, ids: Ids, *, deadline: float) -> ChatCall:

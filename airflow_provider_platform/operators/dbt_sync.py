@@ -139,7 +139,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
             "known": known,
             "submitted_at": submitted_at,
         }
-        work.submission.write("intent", intent)
+        self.announce(work, intent)
         started = work.client.run(
             start(deployment_id, self._body(), known=known, deadline=deadline)
         )
@@ -167,15 +167,20 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
             )
         return self._started(run)
 
-    def recover(self, work: Work, ids: Ids) -> Ids | None:
+    def recover(self, work: Work, ids: Ids) -> tuple[bool, Ids]:
         from airflow_provider_platform.client.dbt_run import find_started
 
         found = work.client.run(
-            find_started(ids["deployment_id"], self._body(), known=ids.get("known"))
+            find_started(
+                ids["deployment_id"],
+                self._body(),
+                known=ids.get("known"),
+                deadline=work.now + LOOK_SECONDS,
+            )
         )
         if found is None:
-            return None
-        return {
+            return False, ids
+        return True, {
             "deployment_id": ids["deployment_id"],
             "sync_job_id": found.sync_job_id,
             "workflow_id": found.workflow_id,

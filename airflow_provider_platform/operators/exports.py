@@ -137,7 +137,7 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         storage_path("output_path", self.output_path)
         submitted_at = work.now
         run: Ids = {"deployment_id": deployment_id, "submitted_at": submitted_at}
-        work.submission.write("intent", run)
+        self.announce(work, run)
         started = work.client.run(
             START_DASHBOARD_EXPORT(deployment_id=deployment_id, body=self._body())
         )
@@ -145,9 +145,9 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         self.log.info("Started dashboard export %s", started.job_id)
         return None
 
-    def recover(self, work: Work, ids: Ids) -> Ids | None:
+    def recover(self, work: Work, ids: Ids) -> tuple[bool, Ids]:
         """Nobody can tell; a second export changes nothing."""
-        return None
+        return False, ids
 
     def follow(self, work: Work, ids: Ids) -> ExportOutcome:
         from airflow_provider_platform.client.export_run import ExportOutcome, wait

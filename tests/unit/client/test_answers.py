@@ -21,6 +21,7 @@ from airflow_provider_platform.client.errors import (
     PlatformApiError,
     PlatformError,
     PlatformProtocolError,
+    PlatformTransportError,
     error_for_status,
 )
 from airflow_provider_platform.client.models import AnswerModel
@@ -84,7 +85,12 @@ def test_plain_json_keeps_only_what_json_has() -> None:
     assert read(200, b'{"a": [NaN, 1e999]}', operation=ANY) == {"a": [None, None]}
 
 
-@pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b"", b'{"id": "many"}'])
+def test_an_answer_that_is_empty_and_should_not_be() -> None:
+    assert isinstance(failure(200, b" "), PlatformTransportError)
+    assert isinstance(failure(204, b""), PlatformProtocolError)
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b'{"id": "many"}'])
 def test_an_answer_of_another_shape(body: bytes) -> None:
     error = failure(200, body)
     assert isinstance(error, PlatformProtocolError)

@@ -40,6 +40,7 @@ RETRYABLE = {
     "DbtSyncCancelledError",
     "DbtSyncFailedError",
     "PlatformDeadlineError",
+    "PlatformInterruptedError",
     "PlatformProtocolError",
     "PlatformRateLimitError",
     "PlatformServerError",

@@ -14,7 +14,9 @@ from airflow_provider_platform.client.errors import (
     ChatRpcError,
     PlatformAuthenticationError,
     PlatformError,
+    PlatformProtocolError,
 )
+from airflow_provider_platform.client.ndjson import parse_line
 from airflow_provider_platform.client.oauth import LIST_USER_OAUTH_TOKENS
 from airflow_provider_platform.client.platform_client import PlatformClient
 
@@ -61,10 +63,19 @@ def test_where_the_limit_on_quoted_text_has_cut_it(length: int) -> None:
     assert error.details == {"said": "***"}
 
 
-def test_what_only_begins_alike_stays(config: PlatformConfig) -> None:
-    error = PlatformError("secrets and secret- and secret-0123x")
-    error.hide(["secret-0123456789"])
-    assert str(error) == "secrets and secret- and ***x"
+def test_what_only_begins_alike_stays() -> None:
+    error = PlatformError("platform-wide error of platform-7, see platf")
+    error.hide(["platform-7f3a9c"])
+    assert str(error) == "platform-wide error of platform-7, see platf"
+
+
+def test_in_the_beginning_of_a_line_that_is_no_json() -> None:
+    secret = "secret-" + "0123456789abcdef" * 20
+    with pytest.raises(PlatformProtocolError) as caught:
+        parse_line(b"refused: " + secret.encode(), 1)
+    caught.value.hide([secret])
+    assert "secret-0" not in str(caught.value)
+    assert "'refused: ***…'" in str(caught.value)
 
 
 def test_in_the_error_of_a_chat_run(platform_sandbox: Sandbox, config: PlatformConfig) -> None:

@@ -59,18 +59,20 @@ def test_halves_of_characters(text: str, whole: str) -> None:
     assert whole_characters({text: [text, 1, None]}) == {whole: [whole, 1, None]}
 
 
-@given(JSON.filter(lambda value: isinstance(value, list | dict | str)), st.data())
-def test_the_beginning_of_a_text_is_told_from_another_text(value: Any, data: Any) -> None:
-    text = json.dumps(value)
-    cut = text[: data.draw(st.integers(1, len(text) - 1))]
-    with pytest.raises(ValueError, match="is not JSON") as caught:
-        read_json(cut)
-    # In the middle of a word (`tru`) or an escape nobody can tell.
-    if cut[-1] in "{[,:" or cut.endswith('"'):
-        assert isinstance(caught.value, CutJsonError)
+@given(JSON.filter(lambda value: isinstance(value, list | dict | str)), st.booleans(), st.data())
+def test_the_beginning_of_a_text_is_told_from_another_text(
+    value: Any, escaped: bool, data: Any
+) -> None:
+    """Wherever it was cut: inside a word, a number, an escape or a character too."""
+    text = json.dumps(value, ensure_ascii=escaped).encode("utf-8", "replace")
+    with pytest.raises(CutJsonError, match=r"is not (JSON|UTF-8)"):
+        read_json(text[: data.draw(st.integers(1, len(text) - 1))])
 
 
-@pytest.mark.parametrize("text", ["", "<html>", "plain words", '{"a": 1}{', "{broken}"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "<html>", "plain words", "t", '{"a": 1}{', "{broken}", '{"a": tru}', '["\\u12x"]', "[1.]"],
+)
 def test_other_texts_are_not_cut(text: str) -> None:
     with pytest.raises(ValueError, match="is not JSON") as caught:
         read_json(text)

@@ -14,13 +14,14 @@ from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformDeadlineError,
     PlatformError,
+    PlatformInterruptedError,
     PlatformOutcomeUnknownError,
     PlatformProtocolError,
     PlatformTransportError,
     PlatformTriggerError,
     from_payload,
 )
-from airflow_provider_platform.operators._ending import Ending, judge, run_has_ended
+from airflow_provider_platform.operators._ending import Ending, judge
 
 LEFT = Ending(None, stop=False)
 STOPPED = Ending(None, stop=True)
@@ -28,13 +29,12 @@ FAILED = Ending("failed", stop=False)
 
 
 @pytest.mark.parametrize("last_try", [False, True])
-@pytest.mark.parametrize("accepted", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("submitted", [False, True])
 @pytest.mark.parametrize(
     ("error", "ending"),
     [
         (PlatformOutcomeUnknownError("x"), Ending("lost", stop=False)),
-        (PlatformDeadlineError("x"), Ending("failed", stop=True)),
-        (PlatformProtocolError("x"), Ending("failed", stop=True)),
         (ChatAbortedError("x"), FAILED),
         (ChatNoAnswerError("x"), FAILED),
         (DbtSyncFailedError("x"), FAILED),
@@ -44,36 +44,54 @@ FAILED = Ending("failed", stop=False)
     ids=lambda value: type(value).__name__ if isinstance(value, PlatformError) else "",
 )
 def test_what_the_error_alone_decides(
-    error: PlatformError, ending: Ending, accepted: bool, last_try: bool
+    error: PlatformError, ending: Ending, submitted: bool, named: bool, last_try: bool
 ) -> None:
-    assert judge(error, accepted=accepted, last_try=last_try) == ending
+    assert judge(error, submitted=submitted, named=named, last_try=last_try) == ending
 
 
 @pytest.mark.parametrize(
-    "error", [PlatformTransportError("x", processed=None), PlatformTriggerError("x")], ids=repr
+    "error", [PlatformDeadlineError("x"), PlatformProtocolError("x")], ids=repr
 )
-@pytest.mark.parametrize("accepted", [False, True])
-def test_what_a_retry_can_go_on_from_is_left_to_it(error: PlatformError, accepted: bool) -> None:
-    assert judge(error, accepted=accepted, last_try=False) == LEFT
-    assert judge(error, accepted=accepted, last_try=True) == STOPPED
+@pytest.mark.parametrize("submitted", [False, True])
+def test_a_run_that_is_given_up_is_stopped_where_it_has_a_name(
+    error: PlatformError, submitted: bool
+) -> None:
+    """Without one it may be running unseen, and the next try has to know its message id."""
+    stopped = Ending("failed", stop=True)
+    assert judge(error, submitted=submitted, named=True, last_try=False) == stopped
+    assert judge(error, submitted=submitted, named=False, last_try=False) == LEFT
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PlatformTransportError("x", processed=None),
+        PlatformTriggerError("x"),
+        PlatformInterruptedError("x"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("submitted", [False, True])
+def test_what_a_retry_can_go_on_from_is_left_to_it(error: PlatformError, submitted: bool) -> None:
+    assert judge(error, submitted=submitted, named=True, last_try=False) == LEFT
+    assert judge(error, submitted=submitted, named=True, last_try=True) == STOPPED
 
 
 @pytest.mark.parametrize("error", [ChatRpcError("x"), PlatformAddressError("x")], ids=repr)
 @pytest.mark.parametrize("last_try", [False, True])
-def test_a_refusal_says_nothing_of_a_run_that_was_accepted(
+def test_a_refusal_says_nothing_of_what_was_submitted_before(
     error: PlatformError, last_try: bool
 ) -> None:
-    assert judge(error, accepted=False, last_try=last_try) == FAILED
-    assert judge(error, accepted=True, last_try=last_try) == STOPPED
-    assert not run_has_ended(error)
+    assert judge(error, submitted=False, named=True, last_try=last_try) == FAILED
+    assert judge(error, submitted=True, named=True, last_try=last_try) == STOPPED
 
 
 def test_a_submission_that_did_not_arrive_is_made_again() -> None:
     error = PlatformTransportError("no connection", processed=False)
-    assert judge(error, accepted=False, last_try=False) == FAILED
-    assert judge(error, accepted=True, last_try=False) == LEFT
+    assert judge(error, submitted=False, named=True, last_try=False) == FAILED
+    assert judge(error, submitted=True, named=True, last_try=False) == LEFT
 
 
 def test_an_error_of_the_trigger_is_judged_as_on_the_worker() -> None:
     told = from_payload(DbtSyncFailedError("x").to_payload())
-    assert judge(told, accepted=True, last_try=False) == FAILED
+    assert judge(told, submitted=True, named=True, last_try=False) == FAILED
