@@ -49,6 +49,7 @@ class PlayedTenant:
     now: float = NOON
     started_at: list[float] = field(default_factory=list)
     calls: list[tuple[float, str]] = field(default_factory=list)
+    deadlines: list[float | None] = field(default_factory=list)
     told: list[Any] = field(default_factory=list)
 
     def clock(self) -> float:
@@ -62,6 +63,7 @@ class PlayedTenant:
                 outcome: Any = None
                 try:
                     if isinstance(effect, Call):
+                        self.deadlines.append(effect.deadline)
                         outcome = self._answer(effect.operation)
                     elif isinstance(effect, Sleep):
                         assert effect.seconds >= 0

@@ -13,13 +13,14 @@ from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
     PlatformBadRequestError,
     PlatformError,
+    PlatformInterruptedError,
     PlatformNotFoundError,
     PlatformPermissionError,
     PlatformProtocolError,
 )
 from tests.unit.client.chat_calls import EARLIER, accepted_call, new_call
-from tests.unit.client.played_service import Fault, PlayedService
-from tests.unit.client.streams import Record, Turn, aborted
+from tests.unit.client.played_service import NOON, Fault, PlayedService
+from tests.unit.client.streams import EXPECTED, Record, Turn, aborted, cutoff
 
 RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unauthorized"}}
 
@@ -97,6 +98,33 @@ def test_credentials_are_read_again_once() -> None:
         with pytest.raises(PlatformAuthenticationError):
             call.ask() if asking else call.follow()
         assert len(twice.bodies) == 2
+
+
+@pytest.mark.parametrize("told", [1, 2, 3])
+@pytest.mark.parametrize("thread", [False, True])
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_refusal_after_other_records_has_the_prompt_looked_up_instead_of_sent_again(
+    told: int, thread: bool, whole: bool
+) -> None:
+    turn = Turn()
+    first = [*turn.stream()[:told], RPC]
+    after = [*turn.records(), cutoff(), *turn.end()]
+    service = PlayedService(scripted=[first, after, after], reloads=[True])
+    call = new_call(service, thread=thread)
+    assert call.ask(whole=whole) is whole
+    assert call.run.accepted
+    assert len(service.prompts) == 1
+    if whole:
+        assert call.result() == EXPECTED
+
+
+def test_a_caller_that_gave_up_sends_no_prompt() -> None:
+    service = PlayedService(earlier=(EARLIER,), busy_until=NOON + 60)
+    call = new_call(service, thread=True, given_up=lambda: service.now > NOON + 12)
+    with pytest.raises(PlatformInterruptedError):
+        call.ask()
+    assert service.now < NOON + 30
+    assert service.starts == []
 
 
 @pytest.mark.parametrize("asking", [True, False])

@@ -61,6 +61,32 @@ def test_our_words_under_another_id_are_our_message_in_a_thread_of_our_own() -> 
     assert read_later.result().answer == ANSWER
 
 
+@pytest.mark.parametrize("told_as", [echo(EARLIER_ID), echo("made-by-the-service", "Rewritten")])
+def test_the_first_message_that_answers_our_prompt_is_ours_in_a_thread_of_our_own(
+    told_as: Record,
+) -> None:
+    """Nobody else can have written there; its id tells it again in a replay."""
+    run = new_run()
+    assert hear(run, cutoff(), told_as) is Verdict.BROKEN
+    assert run.accepted
+    replayed = [told_as, final(ANSWER), *EARLIER[1:], cutoff(), state()]
+    assert hear(run, told_as, final(ANSWER), cutoff(), state(), submits=False) is Verdict.OVER
+    assert run.result().answer == ANSWER
+    told_of_another = [*replayed[:2], echo("1732519999999-message", "Else?"), final("No.", sort=99)]
+    assert hear(run, *told_of_another, cutoff(), state(), submits=False) is Verdict.OVER
+    assert run.result().answer == ANSWER
+
+
+def test_our_own_id_goes_before_the_first_message() -> None:
+    run = new_run()
+    other = [echo(EARLIER_ID, "Old?"), final("Old.", record_id="old")]
+    assert hear(run, cutoff(), *other, echo(), final(ANSWER, sort=9), state()) is Verdict.OVER
+    assert run.result().answer == ANSWER
+    told = [echo(), final(ANSWER, sort=9), *other]
+    assert hear(run, *told, cutoff(), state(), submits=False) is Verdict.OVER
+    assert run.result().answer == ANSWER
+
+
 def test_in_a_given_thread_nobody_can_tell() -> None:
     run = given_thread()
     told = [cutoff(), SERVERS_ECHO, final(ANSWER), state()]

@@ -333,6 +333,14 @@ def test_the_messages_of_the_state_stand_in_for_the_answer() -> None:
     assert answer(padded, serialized("AIMessage", "So.")) == "So."
 
 
+@pytest.mark.parametrize("given", [False, True])
+def test_our_id_makes_a_message_ours_whatever_its_words(given: bool) -> None:
+    run = new_run(thread_given=given, chat_id=CHAT_ID if given else None)
+    told = [serialized("HumanMessage", "Rewritten", MESSAGE_ID), serialized("AIMessage", "So.")]
+    assert hear(run, cutoff(), echo(), state(told)) is Verdict.OVER
+    assert run.result().answer == "So."
+
+
 CALLING = serialized("AIMessage", "I look it up.", tool_calls=[{"name": "SqlApi"}])
 OLD = [serialized("HumanMessage", "Old?"), serialized("AIMessage", "An old answer.")]
 

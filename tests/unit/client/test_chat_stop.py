@@ -50,6 +50,27 @@ def given_thread() -> ChatRun:
     return new_run(chat_id=CHAT_ID, thread_given=True, accepted=True)
 
 
+@pytest.mark.parametrize("refusal", ["401", "JSON-RPC"])
+def test_a_rotated_key_is_read_again_to_look_at_a_given_thread(refusal: str) -> None:
+    service = PlayedService(reloads=[True])
+    call = accepted_call(service, thread=True)
+    if refusal == "401":
+        service.faults.append(Fault("refuse", status=401))
+    else:
+        service.scripted.append([RPC])
+    assert stop(service, call.run) is True
+    assert len(service.bodies) == 2
+    assert service.aborts == [{"chatId": CHAT_ID}]
+
+
+def test_a_key_that_stays_refused_stops_nothing() -> None:
+    service = PlayedService(scripted=[[RPC], [RPC]], reloads=[True, True])
+    call = accepted_call(service, thread=True)
+    with pytest.raises(ChatRpcError):
+        stop(service, call.run)
+    assert service.aborts == []
+
+
 def test_a_thread_of_our_own_is_stopped_without_a_look() -> None:
     service = PlayedService()
     call = accepted_call(service)

@@ -249,6 +249,20 @@ class TestStart:
             self.started(tenant, known)
         assert len(tenant.started_at) == 1
 
+    def test_neither_the_start_nor_the_look_up_goes_on_beyond_the_deadline(self) -> None:
+        tenant = PlayedTenant(lost=True, faults={"startDbtSync": [NO_ANSWER]})
+        tenant.run(start(1, BODY, known=[], deadline=NOON + 2))
+        assert tenant.deadlines == [NOON + 2, NOON + 2]
+
+    @pytest.mark.parametrize("branch", [{}, [], True, 7], ids=repr)
+    def test_odd_fields_of_the_one_that_is_found_pass(self, branch: Any) -> None:
+        odd = {"syncJobId": "new", "branchName": branch, "workflowId": branch}
+        nameless = {"syncJobId": "", "status": "RUNNING"}
+        tenant = PlayedTenant(others=[nameless, odd])
+        found = tenant.run(find_started(1, StartDbtSyncInput.build(), known=[]))
+        assert found is not None
+        assert found.sync_job_id == "new"
+
     def test_several_that_could_be_it_are_named(self) -> None:
         other = {"syncJobId": "other", "status": "RUNNING", "branchName": "b"}
         tenant = PlayedTenant(lost=True, others=[other], faults={"startDbtSync": [NO_ANSWER]})

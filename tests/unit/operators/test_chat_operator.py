@@ -14,21 +14,12 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
 )
 from airflow_provider_platform.operators._submission import STORE_KEY
-from airflow_provider_platform.operators.chat import PlatformChatOperator
+from tests.unit.operators.remote_tasks import chat
 from tests.unit.operators.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control import SandboxControl
     from airflow_provider_platform.sandbox.server import Sandbox
-
-PROMPT = "revenue by country"
-
-
-def chat(**arguments: Any) -> PlatformChatOperator:
-    return PlatformChatOperator(
-        task_id="ask",
-        **{"prompt": PROMPT, "poll_interval": 0.05, "deferrable": False, **arguments},
-    )
 
 
 def deferred(tries: TaskTries, **arguments: Any) -> Any:
@@ -38,11 +29,6 @@ def deferred(tries: TaskTries, **arguments: Any) -> Any:
 
 def statuses(control: SandboxControl) -> list[str]:
     return [run.status for run in control.state().runs]
-
-
-@pytest.fixture
-def control(platform_sandbox: Sandbox) -> SandboxControl:
-    return platform_sandbox.control
 
 
 def test_the_record_goes_through_its_phases(control: SandboxControl) -> None:

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from airflow_provider_platform.operators.chat import PlatformChatOperator
-from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.notifications import PlatformCreateNotificationOperator
+from tests.unit.operators.remote_tasks import chat, sync
 from tests.unit.operators.task_context import StateStore, TaskTries
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control import SandboxControl
-    from airflow_provider_platform.sandbox.server import Sandbox
 
 When = Literal["before", "after"]
 TIMES = pytest.mark.parametrize("when", ["before", "after"])
@@ -58,10 +56,10 @@ def error(request: pytest.FixtureRequest) -> type[BaseException]:
     return found
 
 
-@pytest.fixture
-def control(platform_sandbox: Sandbox) -> SandboxControl:
-    platform_sandbox.control.set(pace=0.02)
-    return platform_sandbox.control
+@pytest.fixture(autouse=True)
+def slow_enough(control: SandboxControl) -> None:
+    """So that each piece of an answer comes by itself."""
+    control.set(pace=0.02)
 
 
 def carry_through(make: Any, number: int, when: When, error: type[BaseException]) -> Any:
@@ -76,23 +74,13 @@ def carry_through(make: Any, number: int, when: When, error: type[BaseException]
     return result
 
 
-def ask(chat_id: str | None = None) -> PlatformChatOperator:
-    return PlatformChatOperator(
-        task_id="ask",
-        prompt="revenue by country",
-        chat_id=chat_id,
-        poll_interval=0.05,
-        deferrable=False,
-    )
-
-
 @TIMES
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_a_chat_has_one_answer(
     control: SandboxControl, number: int, when: When, error: type[BaseException]
 ) -> None:
     """Writes: the intent, the thread's name, the acceptance, the end."""
-    result = carry_through(ask, number, when, error)
+    result = carry_through(chat, number, when, error)
     state = control.state()
     # Sent, and the thread's name not written down: the one window.
     asked = 2 if (error, number, when) == (Crash, 2, "before") else 1
@@ -107,8 +95,8 @@ def test_a_chat_in_a_given_thread_is_asked_once(
     control: SandboxControl, number: int, when: When, error: type[BaseException]
 ) -> None:
     """Writes: the intent with the thread's name, the acceptance, the end."""
-    chat_id = ask().execute(TaskTries().context())["chat_id"]
-    result = carry_through(lambda: ask(chat_id), number, when, error)
+    chat_id = chat().execute(TaskTries().context())["chat_id"]
+    result = carry_through(lambda: chat(chat_id=chat_id), number, when, error)
     state = control.state()
     assert [message.outcome for message in state.messages] == ["started", "started"]
     assert result["message_id"] == state.runs[-1].message_id
@@ -120,7 +108,7 @@ def test_a_dbt_sync_is_started_once(
     control: SandboxControl, number: int, when: When, error: type[BaseException]
 ) -> None:
     result = carry_through(
-        lambda: PlatformDbtSyncOperator(task_id="sync", poll_interval=0.05, deferrable=False),
+        sync,
         number,
         when,
         error,

@@ -9,17 +9,11 @@ import pytest
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import PlatformServerError
 from airflow_provider_platform.operators._submission import STORE_KEY
-from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from tests.unit.operators.remote_tasks import sync
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
-
-
-def sync(**arguments: Any) -> PlatformDbtSyncOperator:
-    return PlatformDbtSyncOperator(
-        task_id="sync", **{"poll_interval": 0.05, "deferrable": False, **arguments}
-    )
 
 
 @pytest.mark.parametrize("answer", [{"status": 429}, {"status": 503, "retry_after": 0}], ids=str)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +12,6 @@ from airflow_provider_platform.client import retry
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     PlatformDeadlineError,
-    PlatformError,
     PlatformProtocolError,
     PlatformRateLimitError,
     PlatformTransportError,
@@ -21,15 +19,13 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission import STORE_KEY
 from airflow_provider_platform.operators.chat import PlatformChatOperator
-from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from tests.unit.client.transport.http_server import Exchange, answer, serving
+from tests.unit.operators.remote_tasks import HISTORY, LOOK, PROMPT, chat, sync
 from tests.unit.operators.task_context import StateStore, TaskTries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from airflow_provider_platform.operators._remote_run import Work
     from airflow_provider_platform.sandbox.control import SandboxControl
-    from airflow_provider_platform.sandbox.server import Sandbox
 
 OUTAGES: dict[str, dict[str, Any]] = {
     "429": {"kind": "status", "status": 429},
@@ -37,8 +33,13 @@ OUTAGES: dict[str, dict[str, Any]] = {
     "500": {"kind": "status", "status": 500},
     "no answer": {"kind": "drop"},
 }
-LOOK = {"api": "chat", "has_input": False}
-HISTORY = {"method": "GET", "path": "/dbt-sync$"}
+REFUSALS: dict[str, dict[str, Any]] = {
+    "400": {"kind": "status", "status": 400},
+    "403": {"kind": "status", "status": 403},
+    "HTML": {"kind": "html"},
+    "JSON-RPC": {"kind": "jsonrpc"},
+}
+"""What no repetition of the same request mends."""
 
 
 @pytest.fixture(autouse=True)
@@ -47,67 +48,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
 
 
-@pytest.fixture
-def control(platform_sandbox: Sandbox) -> SandboxControl:
-    return platform_sandbox.control
-
-
-class NamingStore(StateStore):
-    """Says when the thread of the run is written down."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.named = threading.Event()
-
-    def set(self, key: str, value: Any) -> None:
-        super().set(key, value)
-        if value["ids"].get("chat_id") is not None:
-            self.named.set()
-
-
-def chat(**arguments: Any) -> PlatformChatOperator:
-    return PlatformChatOperator(
-        task_id="ask",
-        **{
-            "prompt": "revenue by country",
-            "poll_interval": 0.05,
-            "deferrable": False,
-            **arguments,
-        },
-    )
-
-
-def sync(**arguments: Any) -> PlatformDbtSyncOperator:
-    return PlatformDbtSyncOperator(
-        task_id="sync", **{"poll_interval": 0.05, "deferrable": False, **arguments}
-    )
-
-
-@pytest.fixture
-def task(control: SandboxControl) -> Iterator[Any]:
-    """`task(operator)`: its first try, in another thread; the sandbox holds nothing at the end."""
-    threads: list[threading.Thread] = []
-
-    def start(operator: Any, tries: TaskTries) -> threading.Thread:
-        def run() -> None:
-            try:
-                operator.execute(tries.context())
-            except (PlatformError, AirflowFailException) as error:
-                operator.log.info("The try ended: %s", error)
-
-        threads.append(threading.Thread(target=run))
-        threads[-1].start()
-        return threads[-1]
-
-    yield start
-    control.release()
-    for thread in threads:
-        thread.join(30)
-        assert not thread.is_alive()
-
-
 @pytest.mark.parametrize("given", [False, True])
-@pytest.mark.parametrize("outage", OUTAGES.values(), ids=OUTAGES)
+@pytest.mark.parametrize(
+    "outage", [*OUTAGES.values(), *REFUSALS.values()], ids=[*OUTAGES, *REFUSALS]
+)
 def test_a_look_up_that_fails_leaves_the_prompt_to_be_looked_up(
     control: SandboxControl, outage: dict[str, Any], given: bool
 ) -> None:
@@ -126,13 +70,61 @@ def test_a_look_up_that_fails_leaves_the_prompt_to_be_looked_up(
     assert result["message_id"] == state.runs[-1].message_id
 
 
-def test_the_last_try_stops_what_it_could_not_look_up(control: SandboxControl) -> None:
-    control.set(pace=1)
+@pytest.mark.parametrize("retries", [0, 1])
+def test_the_last_try_stops_what_it_could_not_look_up(
+    control: SandboxControl, retries: int
+) -> None:
+    control.hold("after_cutoff")
     control.fault("cut", after=1)
-    control.fault("drop", **LOOK, path="/stream-chat-state$", count=None)
+    control.fault("drop", **LOOK, count=None)
+    tries = TaskTries(max_tries=retries)
+    for left in range(retries, -1, -1):
+        with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
+            chat().execute(tries.context())
+        assert (control.state().runs[0].status == "aborted") is (left == 0)
+
+
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+def test_a_retry_whose_look_up_is_refused_stops_the_run(
+    control: SandboxControl, refusal: dict[str, Any]
+) -> None:
+    control.hold("after_cutoff")
+    control.fault("cut", after=1)
+    control.fault(**refusal, **LOOK, count=None)
+    tries = TaskTries()
     with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
-        chat().execute(TaskTries(max_tries=0).context())
+        chat().execute(tries.context())
+    with pytest.raises(AirflowFailException):
+        chat().execute(tries.context())
     assert [run.status for run in control.state().runs] == ["aborted"]
+
+
+def test_a_retry_that_meets_a_broken_stream_has_the_next_one_ask_anew(
+    control: SandboxControl,
+) -> None:
+    control.fault("cut", after=1)
+    control.fault("drop", **LOOK, count=5)
+    tries = TaskTries()
+    with pytest.raises(PlatformTransportError):
+        chat().execute(tries.context())
+    control.fault("broken_json", **LOOK)
+    with pytest.raises(PlatformProtocolError):
+        chat().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "failed"
+    first = tries.store[STORE_KEY]["ids"]["message_id"]
+    assert chat().execute(tries.context())["message_id"] != first
+
+
+def test_a_stream_that_breaks_before_the_thread_has_a_name_leaves_the_message_id(
+    control: SandboxControl,
+) -> None:
+    control.fault("broken_json", has_input=True)
+    tries = TaskTries()
+    with pytest.raises(PlatformProtocolError):
+        chat().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "intent"
+    sent = tries.store[STORE_KEY]["ids"]["message_id"]
+    assert chat().execute(tries.context())["message_id"] == sent
 
 
 @pytest.mark.parametrize("outage", OUTAGES.values(), ids=OUTAGES)
@@ -160,6 +152,93 @@ def test_a_thread_that_is_gone_is_asked_for_no_more(control: SandboxControl) -> 
     assert result["chat_id"] == second.chat_id != first.chat_id
 
 
+def test_the_thread_that_follows_one_that_is_gone_is_written_down(
+    control: SandboxControl,
+) -> None:
+    control.fault("cut", after=1, has_input=True, count=2)
+    control.fault("status", **LOOK, status=404)
+    control.fault("drop", **LOOK, nth=2, count=5)
+    tries = TaskTries()
+    with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
+        chat().execute(tries.context())
+    second = control.state().messages[1]
+    assert tries.store[STORE_KEY]["ids"]["chat_id"] == second.chat_id
+    assert chat().execute(tries.context())["chat_id"] == second.chat_id
+    assert len(control.state().messages) == 2
+
+
+def test_a_retry_asks_in_another_thread_where_the_first_is_gone(control: SandboxControl) -> None:
+    control.fault("cut", after=1)
+    control.fault("drop", **LOOK, count=5)
+    tries = TaskTries()
+    with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
+        chat().execute(tries.context())
+    control.fault("status", **LOOK, status=404)
+    result = chat().execute(tries.context())
+    first, second = control.state().messages
+    assert first.message_id == second.message_id == result["message_id"]
+    assert result["chat_id"] == second.chat_id != first.chat_id
+
+
+class UnreachableAtFirst(StateStore):
+    """Cannot be reached for the second and the third write."""
+
+    writes = 0
+
+    def set(self, key: str, value: Any) -> None:
+        self.writes += 1
+        if self.writes in (2, 3):
+            raise ConnectionError("Airflow's API server does not answer")
+        super().set(key, value)
+
+
+def test_what_could_not_be_written_down_is_written_at_the_end(control: SandboxControl) -> None:
+    control.set(pace=0.05)
+    control.fault("cut", after=3, has_input=True)
+    control.fault("drop", **LOOK, count=5)
+    tries = TaskTries()
+    tries.store = UnreachableAtFirst()
+    with pytest.raises(PlatformTransportError):
+        chat().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    assert chat().execute(tries.context())["answer"]
+    assert len(control.state().messages) == len(control.state().runs) == 1
+
+
+def test_a_message_that_is_accepted_in_no_known_thread_is_sent_again_under_its_id(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def told(message_id: str) -> bytes:
+        mark = {"id": "__cutoff__", "role": "assistant", "state": {"isStreaming": True}}
+        own = {"id": message_id, "role": "user", "sort": 1, "content": PROMPT}
+        return b"".join(json.dumps(record).encode() + b"\n" for record in (mark, own))
+
+    def cut(exchange: Exchange) -> None:
+        answer(body=told(json.loads(exchange.request.body)["messageId"]), length=10**6)(exchange)
+
+    with serving(cut, cut) as server:
+        monkeypatch.setenv(
+            "AIRFLOW_CONN_PLATFORM_DEFAULT",
+            json.dumps(
+                {
+                    "conn_type": "platform",
+                    "extra": {
+                        "chat_url": f"{server.url}/chat",
+                        "chat_api_key": "key-key-key",
+                        "session_settings": {"externalId": "tests"},
+                    },
+                }
+            ),
+        )
+        tries = TaskTries()
+        for _ in range(2):
+            with pytest.raises(PlatformTransportError, match="running unseen"):
+                chat().execute(tries.context())
+            assert tries.store[STORE_KEY]["phase"] == "intent"
+        first, second = (json.loads(request.body) for request in server.requests)
+    assert first == second
+
+
 def test_a_run_that_was_named_and_not_accepted_is_stopped_at_the_deadline(
     control: SandboxControl,
 ) -> None:
@@ -181,64 +260,10 @@ def test_a_run_whose_stream_breaks_the_contract_is_stopped_when_it_is_named(
     assert [run.status for run in control.state().runs] == ["aborted"]
 
 
-def test_a_kill_stops_a_run_that_was_named_and_not_accepted(
-    control: SandboxControl, task: Any
-) -> None:
-    control.hold("after_cutoff")
-    operator, tries = chat(), TaskTries()
-    tries.store = store = NamingStore()
-    task(operator, tries)
-    control.wait_held("after_cutoff")
-    assert store.named.wait(30)
-    operator.on_kill()
-    control.wait_until(lambda state: state.runs[0].status == "aborted")
-
-
-def test_a_chat_that_is_accepted_after_the_kill_is_stopped_then(
-    control: SandboxControl, task: Any
-) -> None:
-    control.hold("before_call", has_input=True)
-    control.hold("mid_stream")
-    operator = chat()
-    task(operator, TaskTries())
-    control.wait_held("before_call")
-    operator.on_kill()
-    control.release("before_call")
-    control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
-
-
-def test_a_deferrable_task_does_not_defer_after_the_kill(
-    control: SandboxControl, task: Any
-) -> None:
-    control.hold("before_call", has_input=True)
-    control.hold("mid_stream")
-    operator = chat(deferrable=True)
-    ended = task(operator, TaskTries())
-    control.wait_held("before_call")
-    operator.on_kill()
-    control.release("before_call")
-    control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
-    ended.join(30)
-    assert not ended.is_alive()
-
-
-def test_a_sync_that_is_started_after_the_kill_is_cancelled_then(
-    control: SandboxControl, task: Any
-) -> None:
-    control.set(dbt_pace=60)
-    control.hold("before_answer", method="POST", path="/dbt-sync$")
-    operator = sync()
-    task(operator, TaskTries())
-    control.wait_held("before_answer")
-    operator.on_kill()
-    control.release("before_answer")
-    control.wait_until(lambda state: [one.status for one in state.syncs] == ["CANCELLED"])
-
-
 class HasEnded(PlatformChatOperator):
     """Its lost run turns out to have ended while it is looked up."""
 
-    def recover(self, work: Work, ids: dict[str, Any]) -> dict[str, Any] | None:
+    def recover(self, work: Work, ids: dict[str, Any]) -> tuple[bool, dict[str, Any]]:
         raise ChatAbortedError("the run was stopped from outside")
 
 
@@ -249,22 +274,24 @@ def test_a_lost_run_that_has_ended_meanwhile_is_asked_anew_by_the_next_retry(
     chat().execute(tries.context())
     tries.store[STORE_KEY]["phase"] = "intent"
     with pytest.raises(ChatAbortedError):
-        HasEnded(task_id="ask", prompt="revenue by country").execute(tries.context())
+        HasEnded(task_id="ask", prompt=PROMPT).execute(tries.context())
     assert tries.store[STORE_KEY]["phase"] == "failed"
     assert chat().execute(tries.context())["answer"]
     assert len(control.state().runs) == 2
 
 
+@pytest.mark.parametrize("given", [False, True])
 def test_a_stop_reads_a_rotated_key_again(
-    control: SandboxControl, monkeypatch: pytest.MonkeyPatch, task: Any
+    control: SandboxControl, monkeypatch: pytest.MonkeyPatch, task: Any, given: bool
 ) -> None:
+    chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
     control.hold("mid_stream")
-    ended = task(chat(timeout=2), TaskTries())
+    ended = task(chat(timeout=2, chat_id=chat_id), TaskTries())
     control.wait_held("mid_stream")
     control.rotate_chat_key()
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(control.connection()))
-    ended.join(30)
-    assert [run.status for run in control.state().runs] == ["aborted"]
+    ended.end()
+    assert control.state().runs[-1].status == "aborted"
 
 
 def test_a_refused_start_is_not_repeated_beyond_the_timeout(control: SandboxControl) -> None:
@@ -274,8 +301,13 @@ def test_a_refused_start_is_not_repeated_beyond_the_timeout(control: SandboxCont
     assert control.state().syncs == []
 
 
-def test_the_hook_stops_a_run_that_was_named_and_not_accepted(control: SandboxControl) -> None:
-    control.hold("after_cutoff")
+@pytest.mark.parametrize("given", [False, True])
+def test_the_hook_stops_a_run_that_was_named_and_not_accepted(
+    control: SandboxControl, given: bool
+) -> None:
+    chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
+    control.set(pace=1)
+    control.fault("silence", after=1, has_input=True)
     with pytest.raises(PlatformDeadlineError):
-        PlatformHook().chat("revenue by country", timeout=1)
-    assert [run.status for run in control.state().runs] == ["aborted"]
+        PlatformHook().chat(PROMPT, chat_id=chat_id, timeout=1)
+    assert control.state().runs[-1].status == "aborted"

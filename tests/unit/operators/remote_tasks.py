@@ -1,0 +1,54 @@
+"""Tasks that start something at the sandbox: operators with short pauses, and their tries."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+
+if TYPE_CHECKING:
+    from tests.unit.operators.task_context import TaskTries
+
+PROMPT = "revenue by country"
+LOOK = {"api": "chat", "has_input": False, "path": "/stream-chat-state$"}
+"""A request that follows a chat run or reads its thread."""
+HISTORY = {"method": "GET", "path": "/dbt-sync$"}
+
+
+def chat(**arguments: Any) -> PlatformChatOperator:
+    return PlatformChatOperator(
+        task_id="ask",
+        **{"prompt": PROMPT, "poll_interval": 0.05, "deferrable": False, **arguments},
+    )
+
+
+def sync(**arguments: Any) -> PlatformDbtSyncOperator:
+    return PlatformDbtSyncOperator(
+        task_id="sync", **{"poll_interval": 0.05, "deferrable": False, **arguments}
+    )
+
+
+class Try(threading.Thread):
+    """A try of a task, in a thread of its own; `error` is what it ended with."""
+
+    def __init__(self, operator: Any, tries: TaskTries) -> None:
+        super().__init__()
+        self._operator = operator
+        self._context = tries.context()
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._operator.execute(self._context)
+        except (PlatformError, AirflowFailException) as error:
+            self.error = error
+
+    def end(self) -> BaseException | None:
+        """Wait for the end; what it ended with."""
+        self.join(30)
+        assert not self.is_alive()
+        return self.error

@@ -1,0 +1,134 @@
+"""A task that is ended from outside, before and after the service has taken its submission."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.client.errors import (
+    PlatformError,
+    PlatformInterruptedError,
+    PlatformTransportError,
+)
+from tests.unit.operators.remote_tasks import HISTORY, LOOK, chat, sync
+from tests.unit.operators.task_context import StateStore, TaskTries
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.control import SandboxControl
+
+
+class NamingStore(StateStore):
+    """Says when the thread of the run is written down."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.named = threading.Event()
+
+    def set(self, key: str, value: Any) -> None:
+        super().set(key, value)
+        if value["ids"].get("chat_id") is not None:
+            self.named.set()
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_kill_stops_a_run_that_was_named_and_not_accepted(
+    control: SandboxControl, task: Any, given: bool
+) -> None:
+    chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
+    control.set(pace=1)
+    silence = control.fault("silence", after=1, has_input=True)
+    operator, tries = chat(chat_id=chat_id), TaskTries()
+    tries.store = store = NamingStore()
+    task(operator, tries)
+    control.wait_until(lambda state: len(state.runs) > given and state.runs[-1].records > 0)
+    assert store.named.wait(30)
+    operator.on_kill()
+    control.wait_until(lambda state: state.runs[-1].status == "aborted")
+    control.release_fault(silence)
+
+
+def test_a_kill_stops_a_run_that_a_retry_looks_up(control: SandboxControl, task: Any) -> None:
+    control.hold("after_cutoff")
+    control.fault("cut", after=1)
+    control.fault("drop", **LOOK, count=5)
+    tries = TaskTries()
+    with pytest.raises(PlatformTransportError):
+        chat().execute(tries.context())
+    control.hold("before_call", **LOOK)
+    operator = chat()
+    ended = task(operator, tries)
+    control.wait_held("before_call")
+    operator.on_kill()
+    assert [run.status for run in control.state().runs] == ["aborted"]
+    control.release()
+    assert isinstance(ended.end(), PlatformError)
+    assert len(control.state().messages) == 1
+
+
+def test_a_chat_that_is_accepted_after_the_kill_is_stopped_then(
+    control: SandboxControl, task: Any
+) -> None:
+    control.hold("before_call", has_input=True)
+    control.hold("mid_stream")
+    operator = chat()
+    task(operator, TaskTries())
+    control.wait_held("before_call")
+    operator.on_kill()
+    control.release("before_call")
+    control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
+
+
+def test_a_deferrable_task_does_not_defer_after_the_kill(
+    control: SandboxControl, task: Any
+) -> None:
+    control.hold("before_call", has_input=True)
+    control.hold("mid_stream")
+    operator = chat(deferrable=True)
+    ended = task(operator, TaskTries())
+    control.wait_held("before_call")
+    operator.on_kill()
+    control.release("before_call")
+    control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
+    error = ended.end()
+    assert isinstance(error, PlatformInterruptedError)
+    assert error.retryable
+
+
+def test_nothing_is_started_after_the_kill(control: SandboxControl, task: Any) -> None:
+    control.hold("before_answer", **HISTORY)
+    operator = sync()
+    ended = task(operator, TaskTries())
+    control.wait_held("before_answer")
+    operator.on_kill()
+    control.release()
+    assert isinstance(ended.end(), PlatformInterruptedError)
+    assert control.state().syncs == []
+
+
+def test_a_busy_thread_is_not_asked_after_the_kill(control: SandboxControl, task: Any) -> None:
+    control.hold("mid_stream")
+    first = task(chat(), TaskTries())
+    (held,) = control.wait_held("mid_stream")
+    operator = chat(prompt="and by product?", chat_id=held.chat_id)
+    second = task(operator, TaskTries())
+    control.wait_until(lambda state: len(state.messages) > 1 or len(state.requests) > 3)
+    operator.on_kill()
+    assert isinstance(second.end(), PlatformInterruptedError)
+    control.release()
+    assert first.end() is None
+    assert len(control.state().runs) == 1
+
+
+def test_a_sync_that_is_started_after_the_kill_is_cancelled_then(
+    control: SandboxControl, task: Any
+) -> None:
+    control.set(dbt_pace=60)
+    control.hold("before_answer", method="POST", path="/dbt-sync$")
+    operator = sync()
+    task(operator, TaskTries())
+    control.wait_held("before_answer")
+    operator.on_kill()
+    control.release("before_answer")
+    control.wait_until(lambda state: [one.status for one in state.syncs] == ["CANCELLED"])
