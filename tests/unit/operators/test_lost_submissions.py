@@ -152,6 +152,18 @@ def test_a_thread_that_is_gone_is_asked_for_no_more(control: SandboxControl) -> 
     assert result["chat_id"] == second.chat_id != first.chat_id
 
 
+class WrittenThreads(StateStore):
+    """Remembers the thread of every write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: list[str | None] = []
+
+    def set(self, key: str, value: Any) -> None:
+        super().set(key, value)
+        self.threads.append(value["ids"].get("chat_id"))
+
+
 def test_the_thread_that_follows_one_that_is_gone_is_written_down(
     control: SandboxControl,
 ) -> None:
@@ -159,11 +171,13 @@ def test_the_thread_that_follows_one_that_is_gone_is_written_down(
     control.fault("status", **LOOK, status=404)
     control.fault("drop", **LOOK, nth=2, count=5)
     tries = TaskTries()
+    tries.store = written = WrittenThreads()
     with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
         chat().execute(tries.context())
-    second = control.state().messages[1]
-    assert tries.store[STORE_KEY]["ids"]["chat_id"] == second.chat_id
-    assert chat().execute(tries.context())["chat_id"] == second.chat_id
+    first, second = (message.chat_id for message in control.state().messages)
+    # When they were named, and the second at the end of the try.
+    assert written.threads == [None, first, second, second]
+    assert chat().execute(tries.context())["chat_id"] == second
     assert len(control.state().messages) == 2
 
 
