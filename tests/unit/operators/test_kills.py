@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,23 @@ def test_a_kill_stops_a_run_that_a_retry_looks_up(control: SandboxControl, task:
     control.release()
     assert isinstance(ended.end(), PlatformError)
     assert len(control.state().messages) == 1
+
+
+def test_a_kill_stops_with_the_key_that_was_read_last(
+    control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    control.hold("mid_stream")
+    control.fault("cut", after=12, has_input=True)
+    operator = chat()
+    task(operator, TaskTries())
+    control.wait_held("mid_stream")
+    control.rotate_chat_key()
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(control.connection()))
+    control.set(pace=1)
+    control.release()
+    control.wait_until(lambda state: len(state.subscriptions) == 2)
+    operator.on_kill()
+    assert [run.status for run in control.state().runs] == ["aborted"]
 
 
 def test_a_chat_that_is_accepted_after_the_kill_is_stopped_then(

@@ -14,6 +14,7 @@ from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformProtocolError,
     PlatformRateLimitError,
+    PlatformServerError,
     PlatformTransportError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
@@ -313,6 +314,18 @@ def test_a_refused_start_is_not_repeated_beyond_the_timeout(control: SandboxCont
     with pytest.raises(PlatformRateLimitError):
         sync(timeout=5).execute(TaskTries().context())
     assert control.state().syncs == []
+
+
+def test_a_history_that_asks_for_a_long_pause_is_left_to_the_next_try(
+    control: SandboxControl,
+) -> None:
+    control.fault("lost_response", method="POST", path="/dbt-sync$")
+    control.fault("status", **HISTORY, nth=2, count=None, status=503, retry_after=100)
+    tries = TaskTries()
+    for error in (PlatformTransportError, PlatformServerError):
+        with pytest.raises(error):
+            sync(timeout=5).execute(tries.context())
+        assert tries.store[STORE_KEY]["phase"] == "intent"
 
 
 @pytest.mark.parametrize("given", [False, True])
