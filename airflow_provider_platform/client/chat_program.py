@@ -12,25 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from airflow_provider_platform.client.answers import rpc_message
+from airflow_provider_platform.client import chat_failures
 from airflow_provider_platform.client.chat import ChatRequest, is_busy
 from airflow_provider_platform.client.chat_events import Waiting
 from airflow_provider_platform.client.chat_run import ChatRun, Verdict
 from airflow_provider_platform.client.errors import (
-    ChatAbortedError,
-    ChatBusyError,
-    ChatNoAnswerError,
-    ChatRpcError,
-    ChatStreamError,
     ChatSuspendedError,
     PlatformAuthenticationError,
-    PlatformDeadlineError,
     PlatformError,
-    PlatformInterruptedError,
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
     PlatformTransportError,
-    quote_service,
 )
 from airflow_provider_platform.client.program import (
     Clock,
@@ -79,7 +71,7 @@ def ask(
     Notifies of Waiting and of the run's events. Raises PlatformError; ChatBusyError by
     `if_thread_busy`, and PlatformTransportError where the message may be running unseen.
     """
-    failures = 0
+    refusals = 0
     absent = 0
     reloaded = False
     while True:
@@ -93,10 +85,10 @@ def ask(
             failure = error
             verdict = yield from _after_refusal(run, error)
             if verdict is None:
-                failures += 1
-                if failures >= patience.max_attempts:
+                refusals += 1
+                if refusals >= patience.max_attempts:
                     raise
-                yield from _pause(pause_after(error, failures), patience, clock)
+                yield from _pause(pause_after(error, refusals), patience, clock)
                 continue
         if verdict is None:
             return False
@@ -108,24 +100,21 @@ def ask(
                 verdict = Verdict.BROKEN  # the prompt may have been processed before
         if verdict is Verdict.BUSY and not run.accepted:
             if patience.if_thread_busy == "fail":
-                raise _busy(run)
+                raise chat_failures.busy(run)
             yield Notify(Waiting(patience.poll_interval))
             yield from _pause(patience.poll_interval, patience, clock)
             continue
         if verdict in _FINAL_VERDICTS or (run.accepted and verdict is Verdict.OVER):
             return _settled(run, verdict)
         if run.chat_id is None:
-            raise _unseen(run, failure)
+            raise chat_failures.unseen(run, failure)
         if failure is not None:
             yield from _pause(pause_after(failure, 1), patience, clock)
         if run.accepted or (yield from _look_up_lost(run, request, patience, clock)):
             return (yield from follow(run, request, patience, clock)) if whole else False
         absent += 1
         if absent >= patience.max_attempts:
-            raise failure or ChatNoAnswerError(
-                f"{run}: the service took the message {absent} times and its thread does not hold "
-                "it. Nothing is running."
-            )
+            raise failure or chat_failures.absent(run, absent)
         yield from _pause(pause_after(failure, absent), patience, clock)
 
 
@@ -146,7 +135,7 @@ def follow(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock)
             if not reloaded and (yield ReloadCredentials()):
                 reloaded = True
                 continue
-            raise failure or _ending(run, verdict)
+            raise failure or chat_failures.ending(run, verdict)
         reloaded = False
         heard = failure is None and (run.grew or run.goes_on)
         stalled = 0 if failure is None and run.grew else stalled + 1
@@ -159,10 +148,7 @@ def follow(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock)
         elif verdict is Verdict.BROKEN:
             futile = 0 if heard else futile + 1
             if futile >= FUTILE_RECONNECTS:
-                raise failure or PlatformTransportError(
-                    f"{run}: {futile} connections in a row ended without anything new. The run "
-                    "may go on at the service; a retry takes it up again."
-                )
+                raise failure or chat_failures.futile(run, futile)
             yield from _pause(pause_after(failure, stalled), patience, clock)
         else:
             if verdict is Verdict.OVER and run.told_in_part:
@@ -217,20 +203,14 @@ def look_up(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock
             if (yield ReloadCredentials()):
                 continue
         if verdict in _FINAL_VERDICTS:
-            raise failure or _ending(run, verdict)
+            raise failure or chat_failures.ending(run, verdict)
         if verdict in (Verdict.ABSENT, Verdict.SUSPENDED):
             return False
         if verdict is Verdict.UNCLEAR:
-            raise PlatformOutcomeUnknownError(
-                f"{run}: the answer to the prompt was lost, and the thread does not tell whether "
-                "it holds this message or only an earlier one with the same words. Look at the "
-                "thread; clear the task to ask anew."
-            )
+            raise chat_failures.undecided(run)
         futile = futile + 1 if verdict is Verdict.BROKEN else 0
         if futile >= FUTILE_RECONNECTS:
-            # Not the failure itself: it may say that a request was not processed, which is true of
-            # the look and not of the prompt.
-            raise _unread(run, failure) from failure
+            raise chat_failures.unread(run, failure) from failure
         pause = pause_after(failure, futile) if futile else patience.poll_interval
         yield from _pause(pause, patience, clock)
 
@@ -244,7 +224,7 @@ def _look_up_lost(
     except PlatformError as error:
         if error.retryable or isinstance(error, PlatformOutcomeUnknownError):
             raise
-        raise _unread(run, error) from error
+        raise chat_failures.unread(run, error) from error
 
 
 _FINAL_VERDICTS = (Verdict.ABORTED, Verdict.FAILED, Verdict.REFUSED)
@@ -342,7 +322,7 @@ def _after_refusal(run: ChatRun, error: PlatformError) -> Program[Verdict | None
     if not is_transient(error):
         raise error
     if run.chat_id is None:
-        raise _unseen(run, error) from error
+        raise chat_failures.unseen(run, error) from error
     return Verdict.BROKEN
 
 
@@ -350,23 +330,7 @@ def _settled(run: ChatRun, verdict: Verdict | None) -> bool:
     """True for a run that is over; raises the error that ended it otherwise."""
     if verdict is Verdict.OVER:
         return True
-    raise _ending(run, verdict)
-
-
-def _ending(run: ChatRun, verdict: Verdict | None) -> PlatformError:
-    """The error that a run ended with."""
-    if verdict is Verdict.ABORTED:
-        return ChatAbortedError(f"{run}: the run was stopped from outside before it had an answer.")
-    if verdict is Verdict.REFUSED:
-        return ChatRpcError(rpc_message(str(run), run.failed_with))
-    if verdict is Verdict.SUSPENDED:
-        return ChatSuspendedError(
-            f"{run}: the run is suspended and does not resume. It can be resumed within 24 hours."
-        )
-    if verdict in (Verdict.ABSENT, Verdict.UNCLEAR):
-        return ChatNoAnswerError(f"{run}: the thread does not hold this message.")
-    said = quote_service(run.failed_with or "no text").removesuffix(".")
-    return ChatStreamError(f"{run}: the run failed at the service: {said}.")
+    raise chat_failures.ending(run, verdict)
 
 
 def _prompt_body(run: ChatRun, request: ChatRequest) -> dict[str, Any]:
@@ -382,39 +346,13 @@ def _pause(seconds: float, patience: Patience, clock: Clock) -> Program[None]:
 def _check_patience(run: ChatRun, patience: Patience, clock: Clock) -> None:
     """Raise PlatformInterruptedError or PlatformDeadlineError where no more is to be asked."""
     if patience.given_up():
-        raise PlatformInterruptedError(f"{run}: the task was ended from outside.")
+        raise chat_failures.given_up(run)
     if clock() < patience.deadline:
         return
-    state = "did not end" if run.accepted else "was not accepted"
-    raise PlatformDeadlineError(f"{run}: the run {state} before its deadline.")
+    raise chat_failures.too_late(run)
 
 
 def _thread(run: ChatRun) -> str:
     if run.chat_id is None:
         raise RuntimeError("a run without a thread cannot be followed")
     return run.chat_id
-
-
-def _busy(run: ChatRun) -> ChatBusyError:
-    return ChatBusyError(
-        f"{run}: another message of this thread is being answered, so this one was not processed. "
-        "Ask later, or let the task wait with if_thread_busy='wait'."
-    )
-
-
-def _unseen(run: ChatRun, error: PlatformError | None = None) -> PlatformTransportError:
-    return PlatformTransportError(
-        f"{run}: the connection was lost before the service named the thread, so the message may "
-        f"be running unseen{_because(error)}. A retry sends it again under the same message id."
-    )
-
-
-def _unread(run: ChatRun, error: PlatformError | None) -> PlatformTransportError:
-    return PlatformTransportError(
-        f"{run}: the answer to the prompt was lost, and the thread could not be read"
-        f"{_because(error)}. A retry looks the message up."
-    )
-
-
-def _because(error: PlatformError | None) -> str:
-    return f" ({error.message})" if error else ""

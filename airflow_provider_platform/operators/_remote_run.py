@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -39,9 +38,10 @@ from airflow_provider_platform.operators._submission import (
     decide,
     read_record,
 )
+from airflow_provider_platform.operators._work import Ids, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from airflow_provider_platform._airflow import BaseTrigger, Context
     from airflow_provider_platform.client.config import PlatformConfig
@@ -50,43 +50,7 @@ if TYPE_CHECKING:
 OutcomeT = TypeVar("OutcomeT")
 """What a run that is over has given."""
 
-Ids = dict[str, Any]
-"""What names a run at the service, as plain JSON; `submitted_at` is in Unix time."""
-
 LOOK_SECONDS = 15.0
-
-
-def _nothing() -> None:
-    return None
-
-
-@dataclass
-class Work:
-    """One opening of the connection by one try."""
-
-    context: Context
-    client: PlatformClient
-    config: PlatformConfig
-    submission: Submission
-    naming: Callable[[], Ids | None] = _nothing
-    """Names a submission that the service has not accepted yet, as far as it can by now."""
-    ids: Ids | None = None
-    """Names the run that the service has accepted."""
-    reattached: bool = False
-
-    @property
-    def known(self) -> Ids | None:
-        """What names the submission or the run by now."""
-        return self.ids or self.naming()
-
-    @property
-    def now(self) -> float:
-        """Unix time."""
-        return self.client.clock()
-
-    def forget(self) -> None:
-        """Begin again with a submission of this try's own."""
-        self.naming, self.ids, self.reattached = _nothing, None, False
 
 
 class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):

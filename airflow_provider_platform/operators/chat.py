@@ -8,12 +8,7 @@ from airflow_provider_platform.client.errors import quote_service
 from airflow_provider_platform.client.event_log import log_events
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import web_address
-from airflow_provider_platform.operators._remote_run import (
-    LOOK_SECONDS,
-    Ids,
-    RemoteRunOperator,
-    Work,
-)
+from airflow_provider_platform.operators._remote_run import LOOK_SECONDS, RemoteRunOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.chat_program import Patience
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.platform_client import PlatformClient
+    from airflow_provider_platform.operators._work import Ids, Work
 
 CHAT_TIMEOUT = 1800.0
 

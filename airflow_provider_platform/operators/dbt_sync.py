@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.event_log import log_events
 from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._remote_run import (
-    LOOK_SECONDS,
-    Ids,
-    RemoteRunOperator,
-    Work,
-)
+from airflow_provider_platform.operators._remote_run import LOOK_SECONDS, RemoteRunOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.platform_client import PlatformClient
     from airflow_provider_platform.client.program import Program
     from airflow_provider_platform.operators._base import Rule
+    from airflow_provider_platform.operators._work import Ids, Work
 
 DBT_SYNC_TIMEOUT = 3600.0
 

@@ -13,7 +13,7 @@ from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._files import output_path as check_output_path
 from airflow_provider_platform.operators._files import storage_path, write_file
 from airflow_provider_platform.operators._notification_schedule import dashboard_settings
-from airflow_provider_platform.operators._remote_run import Ids, RemoteRunOperator, Work
+from airflow_provider_platform.operators._remote_run import RemoteRunOperator
 
 if TYPE_CHECKING:
     import os
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.exports import StartDashboardExportInput
     from airflow_provider_platform.client.platform_client import PlatformClient
     from airflow_provider_platform.operators._base import Rule
+    from airflow_provider_platform.operators._work import Ids, Work
 
 EXPORT_TIMEOUT = 300.0
 CONTENT_TYPES = {"png": "image/png", "pdf": "application/pdf"}

@@ -25,7 +25,7 @@ from tests.unit.operators.remote_tasks import HISTORY, LOOK, PROMPT, chat, sync
 from tests.unit.operators.task_context import StateStore, TaskTries
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.operators._remote_run import Work
+    from airflow_provider_platform.operators._work import Work
     from airflow_provider_platform.sandbox.control import SandboxControl
 
 OUTAGES: dict[str, dict[str, Any]] = {
