@@ -320,7 +320,7 @@ def test_a_history_that_asks_for_a_long_pause_is_left_to_the_next_try(
     control: SandboxControl,
 ) -> None:
     control.fault("lost_response", method="POST", path="/dbt-sync$")
-    control.fault("status", **HISTORY, nth=2, count=None, status=503, retry_after=100)
+    control.fault("status", **HISTORY, nth=2, count=2, status=503, retry_after=60)
     tries = TaskTries()
     for error in (PlatformTransportError, PlatformServerError):
         with pytest.raises(error):
