@@ -178,31 +178,31 @@ class ChatConnection:
 
     def _take_user(self, record: dict[str, Any]) -> None:
         self.user_records += 1
-        self.last_user_id = str(record.get("id") or "")
-        if self.last_user_id == self.run.message_id:
-            self.run.echo_id = self.last_user_id
-        elif self._is_echo_under_another_id(record):
-            self.last_user_id = self.run.message_id
-        self.ours = self.last_user_id == self.run.message_id
+        told_id = str(record.get("id") or "")
+        if told_id == self.run.message_id or self._answers_our_prompt:
+            self.run.learn_echo_id(told_id)
+        self.ours = told_id == self.run.echo_id
+        if not self.ours and self._has_our_words(told_id, record):
+            # In a given thread somebody else may have said the same.
+            self.ours = not self.run.thread_given
+            self.may_hold_ours = self.run.thread_given
+        self.last_user_id = self.run.message_id if self.ours else told_id
         if self.ours:
             self.echo = True
             self.suspended = False
             self.known_up_to = None
             self.run.take_echo()
 
-    def _is_echo_under_another_id(self, record: dict[str, Any]) -> bool:
-        """In a thread of our own our words are our message, and so is the first message that
-        answers our prompt; in a given one nobody can tell."""
-        answers_our_prompt = self.submits and self.cutoff and self.user_records == 1
-        if answers_our_prompt and not self.run.thread_given and self.run.echo_id is None:
-            self.run.echo_id = self.last_user_id
-        if self.run.echo_id is not None and self.last_user_id == self.run.echo_id:
-            return True
+    @property
+    def _answers_our_prompt(self) -> bool:
+        """Whether the message being told is the first that answers our prompt in a thread that
+        nobody else writes to: ours, then, whatever the service made of its id."""
+        first = self.cutoff and self.user_records == 1
+        return self.submits and first and not self.run.thread_given
+
+    def _has_our_words(self, told_id: str, record: dict[str, Any]) -> bool:
         text = record.get("content")
-        if not isinstance(text, str) or not self.run.may_be_ours(str(self.last_user_id), text):
-            return False
-        self.may_hold_ours = self.run.thread_given
-        return not self.run.thread_given
+        return isinstance(text, str) and self.run.may_be_ours(told_id, text)
 
     def _take_assistant(self, record_id: str, record: dict[str, Any]) -> None:
         if not self.ours or self.end is not None:

@@ -31,7 +31,7 @@ class Accepted:
 
     def __str__(self) -> str:
         chat = quote_service(self.chat_id)
-        return f"The agent accepted the prompt: chat {chat}, {self.message_id}"
+        return f"The agent accepted the prompt: chat {chat}, message {self.message_id}"
 
 
 @dataclass(frozen=True)

@@ -201,6 +201,11 @@ class ChatRun:
         self.echo_id = None
         self._news.forget_thread()
 
+    def learn_echo_id(self, told_id: str) -> None:
+        """The id under which the service tells of our message: our own, if it ever does so."""
+        if self.echo_id is None or told_id == self.message_id:
+            self.echo_id = told_id
+
     def take_echo(self) -> None:
         """Our message came back: the run is told from its beginning."""
         self.accepted = True

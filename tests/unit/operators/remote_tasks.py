@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.errors import PlatformError, PlatformTransportError
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
-    from tests.unit.operators.task_context import TaskTries
+    from airflow_provider_platform.sandbox.control import SandboxControl
 
 PROMPT = "revenue by country"
 LOOK = {"api": "chat", "has_input": False, "path": "/stream-chat-state$"}
@@ -30,6 +33,16 @@ def sync(**arguments: Any) -> PlatformDbtSyncOperator:
     return PlatformDbtSyncOperator(
         task_id="sync", **{"poll_interval": 0.05, "deferrable": False, **arguments}
     )
+
+
+def lost_prompt(control: SandboxControl) -> TaskTries:
+    """The tries of a chat whose first one knows the thread, and could not look its prompt up."""
+    control.fault("cut", after=1)
+    control.fault("drop", **LOOK, count=5)
+    tries = TaskTries()
+    with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
+        chat().execute(tries.context())
+    return tries
 
 
 class Try(threading.Thread):

@@ -11,9 +11,8 @@ import pytest
 from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformInterruptedError,
-    PlatformTransportError,
 )
-from tests.unit.operators.remote_tasks import HISTORY, LOOK, chat, sync
+from tests.unit.operators.remote_tasks import HISTORY, LOOK, chat, lost_prompt, sync
 from tests.unit.operators.task_context import StateStore, TaskTries
 
 if TYPE_CHECKING:
@@ -52,11 +51,7 @@ def test_a_kill_stops_a_run_that_was_named_and_not_accepted(
 
 def test_a_kill_stops_a_run_that_a_retry_looks_up(control: SandboxControl, task: Any) -> None:
     control.hold("after_cutoff")
-    control.fault("cut", after=1)
-    control.fault("drop", **LOOK, count=5)
-    tries = TaskTries()
-    with pytest.raises(PlatformTransportError):
-        chat().execute(tries.context())
+    tries = lost_prompt(control)
     control.hold("before_call", **LOOK)
     operator = chat()
     ended = task(operator, tries)

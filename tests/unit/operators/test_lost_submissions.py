@@ -21,7 +21,7 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission import STORE_KEY
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from tests.unit.client.transport.http_server import Exchange, answer, serving
-from tests.unit.operators.remote_tasks import HISTORY, LOOK, PROMPT, chat, sync
+from tests.unit.operators.remote_tasks import HISTORY, LOOK, PROMPT, chat, lost_prompt, sync
 from tests.unit.operators.task_context import StateStore, TaskTries
 
 if TYPE_CHECKING:
@@ -103,11 +103,7 @@ def test_a_retry_whose_look_up_is_refused_stops_the_run(
 def test_a_retry_that_meets_a_broken_stream_has_the_next_one_ask_anew(
     control: SandboxControl,
 ) -> None:
-    control.fault("cut", after=1)
-    control.fault("drop", **LOOK, count=5)
-    tries = TaskTries()
-    with pytest.raises(PlatformTransportError):
-        chat().execute(tries.context())
+    tries = lost_prompt(control)
     control.fault("broken_json", **LOOK)
     with pytest.raises(PlatformProtocolError):
         chat().execute(tries.context())
@@ -183,11 +179,7 @@ def test_the_thread_that_follows_one_that_is_gone_is_written_down(
 
 
 def test_a_retry_asks_in_another_thread_where_the_first_is_gone(control: SandboxControl) -> None:
-    control.fault("cut", after=1)
-    control.fault("drop", **LOOK, count=5)
-    tries = TaskTries()
-    with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
-        chat().execute(tries.context())
+    tries = lost_prompt(control)
     control.fault("status", **LOOK, status=404)
     result = chat().execute(tries.context())
     first, second = control.state().messages
