@@ -6,10 +6,11 @@ different prefixes.
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+import json
+from typing import Any
 
 from airflow_provider_platform.client.chat import Query
-from airflow_provider_platform.client.errors import quote_service
+from airflow_provider_platform.client.errors import MAX_SERVICE_TEXT, quote_service
 from airflow_provider_platform.client.json_text import read_json
 
 UNFINISHED = "The call had no result when the run ended."
@@ -48,7 +49,7 @@ def error_of(tool_call: dict[str, Any]) -> str | None:
         if not error:
             return None
         return str(error.get("message") or error) if isinstance(error, dict) else str(error)
-    return "The result is not a JSON object." if is_query(tool_call) else None
+    return _words_of(tool_call["result"]) if is_query(tool_call) else None
 
 
 def complete(known: dict[str, Any] | None, told: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +64,11 @@ def trim_rows(tool_call: dict[str, Any], max_rows: int) -> dict[str, Any]:
         return tool_call
     told = _json_text(tool_call["result"])
     if not isinstance(told, dict):
-        return {**tool_call, "result": ""}
+        failed = is_query(tool_call)
+        return {
+            **tool_call,
+            "result": {"error": _words_of(tool_call["result"])} if failed else "",
+        }
     result = {name: told[name] for name in _KEPT if name in told}
     rows = result.get("data")
     if isinstance(rows, list):
@@ -82,8 +87,7 @@ def read_query(tool_call: dict[str, Any]) -> Query:
     def text(name: str) -> str:
         return str(got.get(name) or given.get(name) or "")
 
-    data = got.get("data")
-    rows = [row if isinstance(row, list) else [row] for row in data] if _is_list(data) else []
+    columns, rows = _table(_columns(got.get("schema")), got.get("data"))
     total = _total(got.get("totalRows"), len(rows))
     error = error_of(tool_call) if has_result(tool_call) else UNFINISHED
     chart = _json_text(got.get("vegaSpec") or given.get("vegaSpec"))
@@ -91,7 +95,7 @@ def read_query(tool_call: dict[str, Any]) -> Query:
         title=text("queryTitle"),
         description=text("description"),
         sql=text("sqlQuery"),
-        columns=_columns(got.get("schema")),
+        columns=columns,
         rows=rows,
         total_rows=total,
         truncated=total > len(rows),
@@ -121,6 +125,56 @@ def _columns(schema: Any) -> list[dict[str, str]]:
     return found
 
 
+def _table(
+    columns: list[dict[str, str]], data: Any
+) -> tuple[list[dict[str, str]], list[list[Any]]]:
+    """The columns and the rows, each a list in column order.
+
+    A row may come as an object: its values then stand under the columns of their names, None where
+    it has no such value. A name that no column has becomes a column of its own, after the others,
+    so that no value is lost; without a schema the first row's names come first.
+    """
+    told = data if isinstance(data, list) else []
+    objects = [row for row in told if isinstance(row, dict)]
+    if not objects:
+        return columns, [row if isinstance(row, list) else [row] for row in told]
+    names = [column["name"] for column in columns]
+    added = dict.fromkeys(name for row in objects for name in row)
+    for name in names:
+        added.pop(name, None)
+    names += added
+    rows = [
+        [row.get(name) for name in names]
+        if isinstance(row, dict)
+        else _padded(row if isinstance(row, list) else [row], len(names))
+        for row in told
+    ]
+    return [*columns, *({"name": name, "type": ""} for name in added)], rows
+
+
+def _padded(row: list[Any], width: int) -> list[Any]:
+    return row + [None] * (width - len(row))
+
+
+def _words_of(result: Any) -> str:
+    """What a query's result says that is no object, at most as much as is quoted of it. Frameworks
+    of agents give plain text for a tool that failed: those are the tool's own words."""
+    said, is_json = result, True
+    if isinstance(result, str):
+        try:
+            said = read_json(result)
+        except ValueError:
+            is_json = False
+    words = said if isinstance(said, str) else result
+    text = (words if isinstance(words, str) else json.dumps(words)).strip()
+    cut = text[: MAX_SERVICE_TEXT + 1]
+    if not cut:
+        return "The result is empty."
+    if isinstance(said, str) and (is_json or not cut.startswith(("{", "["))):
+        return cut
+    return f"The result is not a JSON object: {cut}"
+
+
 def _total(told: Any, at_least: int) -> int:
     try:
         return max(int(float(told)), at_least)
@@ -135,7 +189,3 @@ def _json_text(value: Any) -> Any:
         return read_json(value)
     except ValueError:
         return None
-
-
-def _is_list(value: Any) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)

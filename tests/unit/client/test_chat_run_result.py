@@ -197,9 +197,18 @@ def test_how_many_rows_there_are(
         ({"error": "two\nlines"}, "two\\nlines"),
         ({"error": None, "data": []}, None),
         ({"error": ""}, None),
-        ("no JSON", "The result is not a JSON object."),
-        ("[1, 2]", "The result is not a JSON object."),
-        ("", "The result is not a JSON object."),
+        ("no JSON", "no JSON"),
+        ("Error: Bad branch\n Fix it.", "Error: Bad branch\\n Fix it."),
+        ('"Bad branch"', "Bad branch"),
+        ('"{}"', "{}"),
+        ("x" * 600, "x" * 499 + "…"),
+        ("[1, 2]", "The result is not a JSON object: [1, 2]"),
+        ("[1, 2", "The result is not a JSON object: [1, 2"),
+        ("{'error': 1}", "The result is not a JSON object: {'error': 1}"),
+        ("null", "The result is not a JSON object: null"),
+        ("7", "The result is not a JSON object: 7"),
+        ("", "The result is empty."),
+        ('" "', "The result is empty."),
         (None, "The call had no result when the run ended."),
     ],
 )
@@ -207,6 +216,89 @@ def test_errors_of_queries(result: Any, error: str | None) -> None:
     [query] = result_of(tool("SqlApi", {}, result), final("Sorry.")).queries
     assert query.error == error
     assert query.rows == []
+
+
+@pytest.mark.parametrize("result", [[1, 2], True, 7])
+def test_a_result_that_is_no_text_is_quoted_as_json(result: Any) -> None:
+    call = {"name": "SqlApi", "result": result}
+    [query] = result_of({**tool("SqlApi"), "toolCall": call}, final("Sorry.")).queries
+    assert query.error == f"The result is not a JSON object: {json.dumps(result)}"
+
+
+def test_the_words_of_a_failed_query_end_a_run_whose_queries_all_failed() -> None:
+    plain = tool("SqlApi", {"sqlQuery": "SELECT 1"}, "Error: no such branch")
+    with pytest.raises(ChatToolError, match="every query of the run failed: Error: no such branch"):
+        result_of(plain, final("Sorry."), rule="all")
+
+
+def test_plain_words_of_other_tools_are_no_failure() -> None:
+    assert result_of(tool("Meta", {}, "found it"), final("Done."), rule="any").tool_errors == []
+
+
+MONTH, REVENUE = {"name": "month", "type": "String"}, {"name": "revenue", "type": "Double"}
+
+
+def column(name: str) -> dict[str, str]:
+    return {"name": name, "type": ""}
+
+
+@pytest.mark.parametrize(
+    ("data", "has_schema", "columns", "rows"),
+    [
+        ([{"revenue": 1, "month": "a"}], True, [MONTH, REVENUE], [["a", 1]]),
+        ([{"month": "a"}, {"revenue": 2}], True, [MONTH, REVENUE], [["a", None], [None, 2]]),
+        ([{"month": "a", "x": 3}], True, [MONTH, REVENUE, column("x")], [["a", None, 3]]),
+        (
+            [["a", 1], {"x": 3, "revenue": 2}, "b", None],
+            True,
+            [MONTH, REVENUE, column("x")],
+            [["a", 1, None], [None, 2, 3], ["b", None, None], [None, None, None]],
+        ),
+        ([["a", 1, 2], {"month": "b"}], True, [MONTH, REVENUE], [["a", 1, 2], ["b", None]]),
+        (
+            [{"b": 1, "a": 2}, {"c": 3, "a": 4}],
+            False,
+            [column("b"), column("a"), column("c")],
+            [[1, 2, None], [None, 4, 3]],
+        ),
+        ([{}], False, [], [[]]),
+        ([{}, {"a": {"b": [1]}}], False, [column("a")], [[None], [{"b": [1]}]]),
+        (["a", 1, [2]], False, [], [["a"], [1], [2]]),
+    ],
+)
+def test_rows_are_lists_in_column_order(
+    data: list[Any], has_schema: bool, columns: list[Record], rows: list[list[Any]]
+) -> None:
+    told: Record = {**query_result([]), "data": data}
+    if not has_schema:
+        del told["schema"]
+    [query] = result_of(tool("SqlApi", {}, told), final("Done.")).queries
+    assert (query.columns, query.rows) == (columns, rows)
+    assert query.total_rows == len(data)
+
+
+NAMES = st.sampled_from(["month", "revenue", "x", "y"])
+CELLS = st.none() | st.integers(0, 9)
+
+
+@given(
+    st.lists(st.dictionaries(NAMES, CELLS) | st.lists(CELLS, max_size=3) | CELLS, max_size=8),
+    st.booleans(),
+)
+def test_no_value_of_a_row_is_lost(data: list[Any], has_schema: bool) -> None:
+    told: Record = {**query_result([]), "data": data}
+    if not has_schema:
+        del told["schema"]
+    [query] = result_of(tool("SqlApi", {}, told), final("Done.")).queries
+    names = [found["name"] for found in query.columns]
+    assert len(set(names)) == len(names)
+    for row, given_row in zip(query.rows, data, strict=True):
+        if isinstance(given_row, dict):
+            assert dict(zip(names, row, strict=True)) == {**dict.fromkeys(names), **given_row}
+        else:
+            values = given_row if isinstance(given_row, list) else [given_row]
+            assert row[: len(values)] == values
+            assert all(value is None for value in row[len(values) :])
 
 
 def fails(rule: str, *calls: Record) -> bool:

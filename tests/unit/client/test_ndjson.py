@@ -19,7 +19,7 @@ SEPARATORS = "a\u2028b\u2029c\u0085d\x0b\x0c\x1ce"
 VALUES = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers()
+    | st.integers(-(2**63), 2**64 - 1)  # beyond that they become floats
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
