@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         AirflowFailException,
         AirflowSensorTimeout,
         AirflowSkipException,
+        AirflowTaskTimeout,
     )
     from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -33,6 +34,7 @@ _PLACES = {
     "AirflowFailException": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "AirflowSensorTimeout": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "AirflowSkipException": ("airflow.sdk.exceptions", "airflow.exceptions"),
+    "AirflowTaskTimeout": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "BaseHook": ("airflow.sdk", "airflow.hooks.base"),
     "BaseTrigger": ("airflow.triggers.base",),
     "Connection": ("airflow.sdk",),
@@ -50,6 +52,7 @@ __all__ = [
     "AirflowFailException",
     "AirflowSensorTimeout",
     "AirflowSkipException",
+    "AirflowTaskTimeout",
     "BaseHook",
     "BaseOperator",
     "BaseOperatorLink",
@@ -131,15 +134,25 @@ def get_task_xcom(ti_key: Any, key: str) -> Any:
     return XCom.get_value(ti_key=ti_key, key=key)
 
 
-async def get_task_states_on_loop(ti: Any) -> str | None:
-    """The state of a task instance as Airflow knows it now; for a trigger's event loop."""
-    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
-    from asgiref.sync import sync_to_async
+def get_task_states(ti: Any) -> str | None:
+    """The state of a task instance as Airflow has it now, "removed" for one that is gone and None
+    for one that has none (it was cleared and has not begun).
 
-    states = await sync_to_async(RuntimeTaskInstance.get_task_states)(
+    Blocks, also on a request of this process that is under way. Raises what the look-up raises.
+    """
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    states = RuntimeTaskInstance.get_task_states(
         dag_id=ti.dag_id, task_ids=[ti.task_id], run_ids=[ti.run_id], map_index=ti.map_index
     )
     found = states.get(ti.run_id, {})
     name = ti.task_id if ti.map_index < 0 else f"{ti.task_id}_{ti.map_index}"
-    state = found.get(name, found.get(ti.task_id))
+    state = found.get(name, found.get(ti.task_id, "removed"))
     return None if state is None else str(getattr(state, "value", state))
+
+
+async def get_task_states_on_loop(ti: Any) -> str | None:
+    """`get_task_states` for a trigger's event loop."""
+    from asgiref.sync import sync_to_async
+
+    return await sync_to_async(get_task_states)(ti)

@@ -20,7 +20,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.program import Clock, Program
 
-STOP_SECONDS = 3.0
+STOP_SECONDS = 6.0
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,10 @@ class ChatCall:
         """Stay with an accepted run until it is over. Raises PlatformError."""
         yield from resume(self.run, self.request, self.patience, clock)
 
-    def stop(self, clock: Clock) -> Program[bool]:
-        """Stop the run, and no other in its thread (see `chat_stop.stop_run`)."""
-        return (yield from stop_run(self.run, self.request, clock, seconds=STOP_SECONDS))
+    def stop(self, clock: Clock, *, seconds: float = STOP_SECONDS) -> Program[bool]:
+        """Stop the run, and no other in its thread, within so many seconds (see
+        `chat_stop.stop_run`)."""
+        return (yield from stop_run(self.run, self.request, clock, seconds=seconds))
 
 
 def ask_or_stop(call: ChatCall, clock: Clock) -> Program[None]:

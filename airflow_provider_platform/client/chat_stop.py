@@ -30,6 +30,9 @@ from airflow_provider_platform.client.program import (
 from airflow_provider_platform.client.retry import is_transient
 from airflow_provider_platform.client.session_settings import SessionSettings
 
+ABORT_SHARE = 1 / 3
+"""How much of a stop's time is kept for the abort, whatever the read before takes."""
+LEAST_SECONDS = 0.5
 AFTERTHOUGHT = 0.5
 """Seconds in which a thread that seems to be ours may still tell of a later message."""
 BETWEEN_READS = 0.2
@@ -55,7 +58,8 @@ def abort(
 
 
 def stop_run(run: ChatRun, request: ChatRequest, clock: Clock, *, seconds: float) -> Program[bool]:
-    """Stop this run and no other, within about so many seconds for each of two requests.
+    """Stop this run and no other, within so many seconds: a read of the thread, where it was
+    given, and the abort.
 
     Returns False where the thread was given and its latest message is not ours, so that nothing
     was stopped. Raises what `abort` raises, and PlatformTransportError where a given thread could
@@ -63,16 +67,18 @@ def stop_run(run: ChatRun, request: ChatRequest, clock: Clock, *, seconds: float
     """
     if run.chat_id is None:
         return False
-    if run.thread_given and not (yield from _is_latest(run, request, clock, seconds)):
+    until = clock() + seconds
+    read_until = until - seconds * ABORT_SHARE
+    if run.thread_given and not (yield from _is_latest(run, request, clock, read_until)):
         return False
-    yield from abort(run.chat_id, request.session_settings, timeout=seconds)
+    left = max(LEAST_SECONDS, until - clock())
+    yield from abort(run.chat_id, request.session_settings, timeout=left)
     return True
 
 
-def _is_latest(run: ChatRun, request: ChatRequest, clock: Clock, seconds: float) -> Program[bool]:
+def _is_latest(run: ChatRun, request: ChatRequest, clock: Clock, until: float) -> Program[bool]:
     """Whether the thread's latest user record is this run's message; a read that breaks before
-    that is told is repeated."""
-    until = clock() + seconds
+    that is told is repeated until then."""
     reloaded = False
     while True:
         failure: PlatformError | None = None

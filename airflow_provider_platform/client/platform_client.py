@@ -8,6 +8,7 @@ the program itself, so that `Notify` reaches the caller's own thread.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack, aclosing, closing
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -16,9 +17,9 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from anyio.to_thread import run_sync
 
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.errors import PlatformError, PlatformInterruptedError
 from airflow_provider_platform.client.operation import Operation
-from airflow_provider_platform.client.program import Clock, Notify, Program, call
+from airflow_provider_platform.client.program import Clock, Effect, Notify, Program, call
 from airflow_provider_platform.client.session import Session
 from airflow_provider_platform.client.transport import Transport
 
@@ -132,7 +133,7 @@ class PlatformClient(_Client):
     """The client of synchronous code; `with`, or `close` when done.
 
     Its event loop runs in a thread that starts with the first use. A signal handler may raise
-    through `run`: what was under way is cancelled.
+    through `run`: what was under way is cancelled. It may also call `interrupt`.
     """
 
     def __init__(
@@ -147,6 +148,8 @@ class PlatformClient(_Client):
         )
         self._stack = ExitStack()
         self._portal: BlockingPortal | None = None
+        self._under_way: Future[Any] | None = None
+        self._interrupted = False
 
     def run(self, work: Operation[T] | Program[T], on_event: OnEvent = _ignore) -> T:
         """Run an operation or a program to its end; `on_event` hears what it notifies of."""
@@ -168,7 +171,7 @@ class PlatformClient(_Client):
                     if isinstance(effect, Notify):
                         yield effect.event
                     else:
-                        outcome = self._on_loop(session.perform, effect)
+                        outcome = self._perform(session, effect)
                 except PlatformError as error:
                     effect = program.throw(error)
                 else:
@@ -179,6 +182,13 @@ class PlatformClient(_Client):
             program.close()
             self._on_loop(session.aclose)
 
+    def interrupt(self) -> None:
+        """Have every program of this client end: what it does now, and whatever it wants to do
+        next, raises PlatformInterruptedError. For signal handlers and other threads."""
+        self._interrupted = True
+        if self._under_way is not None:
+            self._under_way.cancel()
+
     def close(self) -> None:
         """Close every connection and end the loop's thread."""
         if self._portal is not None:
@@ -186,10 +196,36 @@ class PlatformClient(_Client):
             self._portal = None
             self._stack.close()
 
+    def _perform(self, session: Session, effect: Effect) -> Any:
+        """The outcome of an effect, unless the client is interrupted before it is there."""
+        try:
+            if self._is_interrupted():
+                raise CancelledError
+            self._under_way = future = self._start(session.perform, effect)
+            if self._is_interrupted():  # between the two lines above
+                future.cancel()
+            return self._result(future)
+        except CancelledError:
+            if not self._is_interrupted():
+                raise
+            raise PlatformInterruptedError(
+                "The task was ended from outside: it goes no further."
+            ) from None
+        finally:
+            self._under_way = None
+
+    def _is_interrupted(self) -> bool:
+        return self._interrupted
+
     def _on_loop(self, function: Callable[..., Awaitable[Any]], *args: Any) -> Any:
+        return self._result(self._start(function, *args))
+
+    def _start(self, function: Callable[..., Awaitable[Any]], *args: Any) -> Future[Any]:
         if self._portal is None:
             self._portal = self._stack.enter_context(start_blocking_portal())
-        future = self._portal.start_task_soon(function, *args)
+        return self._portal.start_task_soon(function, *args)
+
+    def _result(self, future: Future[Any]) -> Any:
         try:
             return future.result()
         except BaseException:

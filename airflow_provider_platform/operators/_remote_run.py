@@ -12,11 +12,15 @@ submitted, followed, stopped and read; it holds no rule about tries.
 
 from __future__ import annotations
 
+import sys
+import time
 from abc import abstractmethod
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from airflow_provider_platform._airflow import AirflowTaskTimeout, get_task_states
+from airflow_provider_platform._killed_tasks import UNKNOWN, run_within, stops_run
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     DbtSyncCancelledError,
@@ -41,16 +45,21 @@ from airflow_provider_platform.operators._submission import (
 from airflow_provider_platform.operators._work import Ids, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from airflow_provider_platform._airflow import BaseTrigger, Context
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.platform_client import PlatformClient
+    from airflow_provider_platform.client.program import Clock, Program
 
 OutcomeT = TypeVar("OutcomeT")
 """What a run that is over has given."""
 
 LOOK_SECONDS = 15.0
+KILL_SECONDS = 4.0
+"""What `on_kill` may take in all; Airflow kills the process five seconds after the signal."""
+LOOK_UP_SECONDS = 2.0
+"""What Airflow may take of these to tell the task's state."""
 
 
 class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
@@ -94,6 +103,9 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         self.cancel_on_kill = cancel_on_kill
         self._work: Work | None = None
         self._killed = False
+        self._left_to_retry = False
+        """Of a killed task: whether its run goes on for another try to take up."""
+        self._in_on_kill = False
 
     @abstractmethod
     def key_of(self, config: PlatformConfig) -> str:
@@ -121,8 +133,11 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         """What the run has given, None where it is not over now."""
 
     @abstractmethod
-    def stop(self, client: PlatformClient, ids: Ids) -> bool:
-        """Stop the run; False where there was nothing of ours to stop."""
+    def stop(
+        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None
+    ) -> Program[bool]:
+        """Stop the run, within so many seconds if given; False where there was nothing of ours to
+        stop."""
 
     @abstractmethod
     def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
@@ -182,24 +197,21 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         return super().resume_execution(next_method, next_kwargs, context)
 
     def on_kill(self) -> None:
-        """Stop the remote run of a task that is ended from outside. Runs in a signal handler, so
-        it uses a client of its own and nothing that asks Airflow."""
-        self._killed = True
-        work = self._work
-        if work is None or not self.cancel_on_kill:
-            return
-        ids = work.known
-        if ids is None:
-            self.log.warning(
-                "The service has not accepted the submission yet, so it cannot be stopped; it may "
-                "still be processed."
-            )
-            return
-        from airflow_provider_platform.client.platform_client import PlatformClient
+        """Stop the remote run of a task that is ended from outside, or leave it to the retry.
 
-        quick = work.client.config.model_copy(update={"request_timeout": 3.0, "max_attempts": 1})
-        with PlatformClient(quick) as client:
-            self._stop_quietly(client, ids)
+        Airflow calls this in a signal handler, which may have interrupted anything, also a request
+        to Airflow or a line being logged: what could wait for that is done in other threads, with
+        a client of its own, and not waited for beyond `KILL_SECONDS`.
+        """
+        if self._in_on_kill:
+            return  # the signal came twice
+        self._in_on_kill = True
+        try:
+            self._killed = True
+            if self._work is not None:
+                self._end_attempt(self._work, time.monotonic() + KILL_SECONDS)
+        finally:
+            self._in_on_kill = False
 
     def announce(self, work: Work, ids: Ids) -> None:
         """Write down what is about to be submitted. Raises PlatformInterruptedError where the task
@@ -209,11 +221,13 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
 
     def accepted(self, work: Work, ids: Ids) -> None:
         """The service has accepted the submission: from now on it can be followed and stopped. Of
-        a task that was ended meanwhile nobody wants it."""
+        a task that was killed meanwhile nobody wants it, or only the retry does."""
         work.ids = {**ids, "key": work.submission.key}
-        if self._killed:
+        if self._killed and not self._left_to_retry:
             self._stop_quietly(work.client, work.ids)
         work.submission.note("running", work.ids)
+        if self._left_to_retry:
+            work.client.interrupt()
 
     def deadline(self, work: Work, ids: Ids) -> float:
         """When the run must be over (Unix time): `timeout` after its submission, or this try's
@@ -351,6 +365,8 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
             named=known is not None,
             last_try=self._is_last_try(work),
         )
+        if ending.stop and self._left_to_retry:
+            return  # the record says that it runs, and the retry stops it if need be
         if ending.stop and known is not None and not stopped:
             self.log.warning("No try will take the run up again; stopping it.")
             self._stop_quietly(work.client, known)
@@ -359,6 +375,59 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         elif known is not None and not self._killed:
             # Again, in case that the store could not be reached before.
             work.submission.note("running" if work.ids else "intent", known)
+
+    def _end_attempt(self, work: Work, until: float) -> None:
+        """What a kill means for the run; `until` by the monotonic clock."""
+        self._left_to_retry = not self.cancel_on_kill or not self._stops_when_killed(work)
+        ids = work.known
+        if self._left_to_retry:
+            self.log.warning("The remote run is left to the task's next try, which takes it up.")
+            if work.ids is not None:
+                # Else the try goes on until the service has accepted: who breaks off now does not
+                # learn the name of the run.
+                work.client.interrupt()
+            return
+        if ids is None:
+            self.log.warning(
+                "The service has not accepted the submission yet, so it cannot be stopped; it may "
+                "still be processed."
+            )
+            return
+        with self._stop_logged() as tell:
+            tell(self._stop_in_time(work.client.config, ids, until - time.monotonic()))
+
+    def _stops_when_killed(self, work: Work) -> bool:
+        """Whether the run is to be stopped, by what Airflow says of the task."""
+        if isinstance(sys.exception(), AirflowTaskTimeout):
+            return True  # `execution_timeout`: Airflow has ended this try itself
+        has_record = work.context.get("task_state_store") is not None
+        state: str | None = UNKNOWN
+        if has_record:
+            try:
+                state = run_within(LOOK_UP_SECONDS, lambda: get_task_states(work.context["ti"]))
+            except Exception as error:  # noqa: BLE001 - whatever it was, nobody knows the state
+                self.log.warning(
+                    "Airflow did not tell the state of the task: %s", str(error) or repr(error)
+                )
+            else:
+                self.log.info("Told to end; Airflow has the task as %s.", state)
+        return stops_run(
+            state, killed="worker", last_try=self._is_last_try(work), has_record=has_record
+        )
+
+    def _stop_in_time(self, config: PlatformConfig, ids: Ids, seconds: float) -> bool:
+        """Stop the run on an event loop of its own. Raises PlatformError, TimeoutError."""
+        import asyncio
+
+        from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+
+        quick = config.model_copy(update={"request_timeout": seconds, "max_attempts": 1})
+
+        async def stop() -> bool:
+            async with AsyncPlatformClient(quick) as client:
+                return await client.run(self.stop(quick, client.clock, ids, seconds=seconds))
+
+        return run_within(seconds, lambda: asyncio.run(stop()))
 
     def _refuse_when_killed(self) -> None:
         if self._killed:
@@ -369,17 +438,26 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         return int(getattr(ti, "try_number", 1) or 1) > int(getattr(ti, "max_tries", 0) or 0)
 
     def _stop_quietly(self, client: PlatformClient, ids: Ids) -> None:
-        if not self.cancel_on_kill:
-            return
-        try:
-            stopped = self.stop(client, ids)
-        except PlatformError as error:
-            self.log.warning("The remote run could not be stopped: %s", error)
-        else:
+        if self.cancel_on_kill:
+            with self._stop_logged() as tell:
+                tell(client.run(self.stop(client.config, client.clock, ids, seconds=None)))
+
+    @contextmanager
+    def _stop_logged(self) -> Iterator[Callable[[bool], None]]:
+        """Logs how a stop ended: that it failed, or what the block tells of it."""
+
+        def tell(stopped: bool) -> None:
             self.log.info(
                 "%s",
                 "The remote run was stopped." if stopped else "There was nothing of ours to stop.",
             )
+
+        try:
+            yield tell
+        except TimeoutError:
+            self.log.warning("The remote run could not be stopped: there was no time left.")
+        except PlatformError as error:
+            self.log.warning("The remote run could not be stopped: %s", error)
 
 
 def _error_of(event: dict[str, Any]) -> PlatformError:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.chat_program import Patience
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.platform_client import PlatformClient
+    from airflow_provider_platform.client.program import Clock, Program
     from airflow_provider_platform.operators._work import Ids, Work
 
 CHAT_TIMEOUT = 1800.0
@@ -178,19 +179,21 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
     def look(self, work: Work, ids: Ids) -> ChatResult | None:
         from airflow_provider_platform.client.chat_program import look_at_end
 
-        call = self._known_call(work.client, ids, deadline=work.now + LOOK_SECONDS)
+        call = self._known_call(work.client.config, ids, deadline=work.now + LOOK_SECONDS)
         over = work.client.run(
             look_at_end(call.run, call.request, call.patience, work.client.clock),
             log_events(self.log),
         )
         return call.run.result(fail_on_tool_error="never") if over else None
 
-    def stop(self, client: PlatformClient, ids: Ids) -> bool:
+    def stop(
+        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None
+    ) -> Program[bool]:
         """Stop the run as the user who began it: the settings may have changed since."""
         call = self._known_call(
-            client, ids, deadline=client.clock() + LOOK_SECONDS, settings=ids.get("identity")
+            config, ids, deadline=clock() + LOOK_SECONDS, settings=ids.get("identity")
         )
-        return client.run(call.stop(client.clock))
+        return (yield from (call.stop(clock, seconds=seconds) if seconds else call.stop(clock)))
 
     def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
         from airflow_provider_platform.triggers.chat import PlatformChatTrigger
@@ -227,7 +230,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
             return call.run.result(fail_on_tool_error="never") if over else None
         if event.get("result") is not None:
             return ChatResult.from_event(event["result"])
-        call = self._known_call(work.client, ids, deadline=work.now + float(self.timeout))
+        call = self._known_call(work.client.config, ids, deadline=work.now + float(self.timeout))
         work.client.run(call.follow_to_end(work.client.clock), log_events(self.log))
         result = call.run.result(fail_on_tool_error="never")
         result.usage = result.usage or event.get("usage")
@@ -247,7 +250,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
 
     def _known_call(
         self,
-        client: PlatformClient,
+        config: PlatformConfig,
         ids: Ids,
         *,
         deadline: float,
@@ -257,8 +260,8 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         from airflow_provider_platform.client.chat_call import ChatCall
 
         return ChatCall.known(
-            client.config,
-            self._patience(client, deadline),
+            config,
+            self._patience(config, deadline),
             message_id=ids["message_id"],
             chat_id=ids["chat_id"],
             digest=ids["input_sha256"],
@@ -267,14 +270,14 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
             max_rows=int(self.max_rows),
         )
 
-    def _patience(self, client: PlatformClient, deadline: float) -> Patience:
+    def _patience(self, config: PlatformConfig, deadline: float) -> Patience:
         from airflow_provider_platform.client.chat_program import Patience
 
         return Patience(
             deadline=deadline,
             poll_interval=float(self.poll_interval),
-            idle_timeout=client.config.stream_idle_timeout,
-            max_attempts=client.config.max_attempts,
+            idle_timeout=config.stream_idle_timeout,
+            max_attempts=config.max_attempts,
             if_thread_busy=self.if_thread_busy,
             given_up=lambda: self._killed,
         )
@@ -286,7 +289,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         call = ChatCall.prepare(
             client.config,
             self.prompt,
-            self._patience(client, deadline),
+            self._patience(client.config, deadline),
             message_id=ids.get("message_id"),
             chat_id=ids.get("chat_id") or self.chat_id,
             session_settings=self.session_settings,

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.dbt_run import DbtSyncOutcome
     from airflow_provider_platform.client.dbt_sync import StartDbtSyncInput
-    from airflow_provider_platform.client.platform_client import PlatformClient
-    from airflow_provider_platform.client.program import Program
+    from airflow_provider_platform.client.program import Clock, Program
     from airflow_provider_platform.operators._base import Rule
     from airflow_provider_platform.operators._work import Ids, Work
 
@@ -201,14 +200,16 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
             return self._started(ids)
         return work.client.run(self._wait_program(work, ids, look_once=True), log_events(self.log))
 
-    def stop(self, client: PlatformClient, ids: Ids) -> bool:
+    def stop(
+        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None
+    ) -> Program[bool]:
         from airflow_provider_platform.client.dbt_sync import CANCEL_DBT_SYNC
+        from airflow_provider_platform.client.program import call
 
         if "sync_job_id" not in ids:
             return False
-        client.run(
-            CANCEL_DBT_SYNC(deployment_id=ids["deployment_id"], sync_job_id=ids["sync_job_id"])
-        )
+        cancel = CANCEL_DBT_SYNC(deployment_id=ids["deployment_id"], sync_job_id=ids["sync_job_id"])
+        yield from call(cancel, deadline=clock() + seconds if seconds else None)
         return True
 
     def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.export_run import ExportOutcome
     from airflow_provider_platform.client.exports import StartDashboardExportInput
-    from airflow_provider_platform.client.platform_client import PlatformClient
+    from airflow_provider_platform.client.program import Clock, Program
     from airflow_provider_platform.operators._base import Rule
     from airflow_provider_platform.operators._work import Ids, Work
 
@@ -173,8 +173,11 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
             return None
         return outcome
 
-    def stop(self, client: PlatformClient, ids: Ids) -> bool:
+    def stop(
+        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None
+    ) -> Program[bool]:
         """The service has no operation for it; it drops the export by itself."""
+        yield from ()
         return False
 
     def deadline(self, work: Work, ids: Ids) -> float:

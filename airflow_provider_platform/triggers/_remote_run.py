@@ -11,6 +11,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent, get_task_states_on_loop
+from airflow_provider_platform._killed_tasks import UNKNOWN, stops_run
 from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformError,
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.client.platform_client import AsyncPlatformClient
 
-ENDED_STATES = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
-"""States of a task that is not going to run again by itself."""
+KILL_SECONDS = 25.0
+"""What `on_kill` may take in all; Airflow means to allow 30 seconds."""
+LOOK_UP_SECONDS = 15.0
+"""What Airflow may take of these to tell the task's state; the first such call takes seconds."""
 
 _STOPS: set[asyncio.Task[None]] = set()
 """Stops under way: the event loop itself keeps no strong reference to a task."""
@@ -105,20 +108,33 @@ class RemoteRunTrigger(BaseTrigger):
         """A trigger is also killed when it moves to another triggerer: then its task is deferred,
         and wants the run. A task that was cleared runs again and stops the old run itself."""
         try:
-            state = await get_task_states_on_loop(self.task_instance)
+            async with asyncio.timeout(KILL_SECONDS):
+                state = await self._state_of_task()
+                given = self.stop_may_hit_next_try
+                if stops_run(state, killed="trigger", given_thread=given):
+                    await self._stop_with_own_client()
+                elif state == "deferred":
+                    self.log.info(
+                        "The task waits elsewhere or again: its remote run is left alone."
+                    )
+                elif state != UNKNOWN:
+                    self.log.info("The task runs again: its next try stops the remote run.")
+        except TimeoutError:
+            self.log.warning("The remote run could not be stopped: there was no time left.")
+
+    async def _state_of_task(self) -> str | None:
+        try:
+            async with asyncio.timeout(LOOK_UP_SECONDS):
+                return await get_task_states_on_loop(self.task_instance)
         except Exception:
             self.log.warning(
                 "Whether the task still waits could not be looked up: its remote run is left "
                 "alone.",
                 exc_info=True,
             )
-            return
-        if state == "deferred":
-            self.log.info("The task waits elsewhere or again: its remote run is left alone.")
-            return
-        if self.stop_may_hit_next_try and state not in ENDED_STATES:
-            self.log.info("The task runs again: its next try stops the remote run.")
-            return
+            return UNKNOWN
+
+    async def _stop_with_own_client(self) -> None:
         try:
             async with PlatformHook(self.platform_conn_id).async_client(again=True) as client:
                 await self._stop_quietly(client)

@@ -15,7 +15,7 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.program import ReloadCredentials, SendChat
+from airflow_provider_platform.client.program import OpenStream, ReloadCredentials, SendChat
 from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
 from tests.unit.client.chat_calls import EARLIER, accepted_call
 from tests.unit.client.played_service import NOON, Fault, PlayedService, drive
@@ -211,3 +211,33 @@ def test_a_run_that_others_follow_is_over_and_not_stopped() -> None:
     told = [*Turn().records(), *later.records(), cutoff(), state()]
     service = PlayedService(scripted=[told])
     assert stop(service, given_thread()) is False
+
+
+class SlowService(PlayedService):
+    """Takes nearly two seconds for the head of each answer."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.timeouts: list[float | None] = []
+
+    def perform(self, effect: Any) -> Any:
+        if isinstance(effect, OpenStream | SendChat):
+            self.timeouts.append(effect.timeout)
+        if isinstance(effect, OpenStream):
+            self.now += 1.9
+        return super().perform(effect)
+
+
+def test_a_slow_read_leaves_time_for_the_abort() -> None:
+    """One budget covers both."""
+    service = SlowService(earlier=(EARLIER,))
+    accepted_call(service)
+    service.timeouts.clear()
+    began = service.now
+    assert stop(service, given_thread()) is True
+    read, abort_timeout = service.timeouts
+    assert read is not None
+    assert abort_timeout is not None
+    assert read <= SECONDS * 2 / 3
+    assert service.now - began + abort_timeout <= SECONDS
+    assert abort_timeout >= SECONDS / 3

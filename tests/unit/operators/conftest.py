@@ -21,6 +21,30 @@ def control(platform_sandbox: Sandbox) -> SandboxControl:
     return platform_sandbox.control
 
 
+class TaskState:
+    """What Airflow answers to those who ask for the state of a task."""
+
+    def __init__(self) -> None:
+        self.state: str | None = "failed"
+        self.asked = 0
+
+    def get_task_states(self, **_: Any) -> dict[str, dict[str, str | None]]:
+        self.asked += 1
+        return {"run": {"task": self.state}}
+
+
+@pytest.fixture
+def task_state(monkeypatch: pytest.MonkeyPatch) -> TaskState:
+    """The state of every task; "failed" until a test sets another."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    found = TaskState()
+    monkeypatch.setattr(
+        RuntimeTaskInstance, "get_task_states", staticmethod(found.get_task_states), raising=False
+    )
+    return found
+
+
 @pytest.fixture
 def task(control: SandboxControl) -> Iterator[Any]:
     """`task(operator, tries)`: its next try, running; the sandbox holds nothing at the end."""

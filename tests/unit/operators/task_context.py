@@ -23,6 +23,7 @@ class TaskInstance:
     """Stands for the task instance of one try."""
 
     start_date = None
+    dag_id, run_id, task_id, map_index = "dag", "run", "task", -1
 
     def __init__(self, try_number: int, max_tries: int) -> None:
         self.try_number = try_number

@@ -166,6 +166,7 @@ def test_without_cancel_on_kill_nothing_is_stopped(control: SandboxControl) -> N
     assert statuses(control) == ["streaming"]
 
 
+@pytest.mark.usefixtures("task_state")
 def test_a_kill_before_acceptance_stops_nothing_and_says_so(
     control: SandboxControl, capfd: pytest.CaptureFixture[str]
 ) -> None:

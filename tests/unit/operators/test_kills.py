@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_platform._airflow import AirflowTaskTimeout
 from airflow_provider_platform.client.errors import (
+    ChatAbortedError,
     PlatformError,
     PlatformInterruptedError,
 )
+from airflow_provider_platform.operators import _remote_run
+from airflow_provider_platform.operators._submission import STORE_KEY
 from tests.unit.operators.remote_tasks import HISTORY, LOOK, chat, lost_prompt, sync
 from tests.unit.operators.task_context import StateStore, TaskTries
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control import SandboxControl
+    from tests.unit.operators.conftest import TaskState
+
+pytestmark = pytest.mark.usefixtures("task_state")
 
 
 class NamingStore(StateStore):
@@ -145,3 +152,260 @@ def test_a_sync_that_is_started_after_the_kill_is_cancelled_then(
     operator.on_kill()
     control.release("before_answer")
     control.wait_until(lambda state: [one.status for one in state.syncs] == ["CANCELLED"])
+
+
+LEFT = ["running", "queued", "scheduled", "up_for_retry", "up_for_reschedule", "deferred", None]
+
+
+def under_way(control: SandboxControl, task: Any, tries: TaskTries, **arguments: Any) -> Any:
+    """A chat that the service has accepted and holds, and its try."""
+    control.hold("mid_stream")
+    operator = chat(**arguments)
+    ended = task(operator, tries)
+    control.wait_held("mid_stream")
+    control.wait_until(lambda _: tries.store.get(STORE_KEY, {}).get("phase") == "running")
+    return operator, ended
+
+
+def test_a_kill_in_the_middle_of_a_run_leaves_it_to_the_retry(
+    control: SandboxControl, task: Any, task_state: TaskState
+) -> None:
+    task_state.state = "running"
+    tries = TaskTries()
+    operator, ended = under_way(control, task, tries)
+    operator.on_kill()
+    error = ended.end()  # at once, although the service holds the stream
+    assert isinstance(error, PlatformInterruptedError)
+    assert error.retryable
+    sent = len(control.state().requests)
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    control.release()
+    assert chat().execute(tries.context())["message_id"] == control.state().runs[0].message_id
+    state = control.state()
+    assert (len(state.messages), state.aborts) == (1, [])
+    assert len(state.requests) > sent
+
+
+@pytest.mark.parametrize("state", LEFT)
+def test_the_run_of_a_task_that_another_try_follows_goes_on(
+    control: SandboxControl, task: Any, task_state: TaskState, state: str | None
+) -> None:
+    task_state.state = state
+    operator, ended = under_way(control, task, TaskTries())
+    operator.on_kill()
+    assert isinstance(ended.end(), PlatformInterruptedError)
+    assert control.state().aborts == []
+
+
+@pytest.mark.parametrize(
+    "state", ["success", "failed", "skipped", "upstream_failed", "removed", "restarting"]
+)
+def test_the_run_of_a_task_that_was_ended_or_cleared_is_stopped(
+    control: SandboxControl, task: Any, task_state: TaskState, state: str
+) -> None:
+    task_state.state = state
+    operator, ended = under_way(control, task, TaskTries())
+    operator.on_kill()
+    assert [run.status for run in control.state().runs] == ["aborted"]
+    assert isinstance(ended.end(), ChatAbortedError)
+
+
+@pytest.mark.parametrize("state", ["running", "a state of a later Airflow"])
+def test_in_the_last_try_the_run_is_stopped(
+    control: SandboxControl, task: Any, task_state: TaskState, state: str
+) -> None:
+    task_state.state = state
+    operator, ended = under_way(control, task, TaskTries(max_tries=0))
+    operator.on_kill()
+    assert [run.status for run in control.state().runs] == ["aborted"]
+    assert isinstance(ended.end(), ChatAbortedError)
+    assert len(control.state().aborts) == 1
+
+
+@pytest.mark.parametrize("state", ["queued", "deferred"])
+def test_a_task_that_was_given_further_tries_after_its_last_one_keeps_its_run(
+    control: SandboxControl, task: Any, task_state: TaskState, state: str
+) -> None:
+    task_state.state = state
+    operator, ended = under_way(control, task, TaskTries(max_tries=0))
+    operator.on_kill()
+    assert isinstance(ended.end(), PlatformInterruptedError)
+    assert control.state().aborts == []
+
+
+def test_a_deferrable_task_that_is_killed_while_it_submits_leaves_its_run_to_the_retry(
+    control: SandboxControl, task: Any, task_state: TaskState
+) -> None:
+    task_state.state = "running"
+    control.hold("before_call", has_input=True)
+    operator, tries = chat(deferrable=True), TaskTries()
+    ended = task(operator, tries)
+    control.wait_held("before_call")
+    operator.on_kill()
+    control.release()
+    assert isinstance(ended.end(), PlatformInterruptedError)
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    chat().execute(tries.context())
+    state = control.state()
+    assert (len(state.messages), state.aborts) == (1, [])
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_chat_that_is_accepted_after_the_kill_is_left_to_the_retry(
+    control: SandboxControl, task: Any, task_state: TaskState, held: bool
+) -> None:
+    """Who broke the submission off at once would not learn what its thread is called."""
+    task_state.state = "running"
+    control.hold("before_call", has_input=True)
+    if held:
+        control.hold("mid_stream")
+    operator, tries = chat(), TaskTries()
+    ended = task(operator, tries)
+    control.wait_held("before_call")
+    operator.on_kill()
+    control.release("before_call")
+    ended.end()
+    control.release()
+    chat().execute(tries.context())
+    state = control.state()
+    assert (len(state.messages), state.aborts) == (1, [])
+
+
+def test_a_sync_that_is_started_after_the_kill_is_left_to_the_retry(
+    control: SandboxControl, task: Any, task_state: TaskState
+) -> None:
+    task_state.state = "running"
+    control.hold("before_answer", method="POST", path="/dbt-sync$")
+    operator, tries = sync(), TaskTries()
+    ended = task(operator, tries)
+    control.wait_held("before_answer")
+    operator.on_kill()
+    control.release("before_answer")
+    assert isinstance(ended.end(), PlatformInterruptedError)
+    sync().execute(tries.context())
+    assert [one.status for one in control.state().syncs] == ["COMPLETED"]
+
+
+def test_a_sync_that_is_waited_for_is_left_to_the_retry_at_once(
+    control: SandboxControl, task: Any, task_state: TaskState
+) -> None:
+    task_state.state = "running"
+    control.set(dbt_pace=60)
+    operator, tries = sync(poll_interval=600), TaskTries()
+    ended = task(operator, tries)
+    control.wait_until(lambda _: tries.store.get(STORE_KEY, {}).get("phase") == "running")
+    operator.on_kill()
+    assert isinstance(ended.end(), PlatformInterruptedError)
+    assert [one.status for one in control.state().syncs] != ["CANCELLED"]
+
+
+def test_without_a_record_nobody_finds_the_run_again_so_it_is_stopped(
+    control: SandboxControl, task: Any, task_state: TaskState
+) -> None:
+    """Before Airflow 3.3."""
+    task_state.state = "running"
+    control.hold("mid_stream")
+    operator = chat()
+    task(operator, TaskTries(store=False))
+    control.wait_held("mid_stream")
+    operator.on_kill()
+    # At once, or as soon as the service has accepted.
+    control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
+    assert task_state.asked == 0
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_where_airflow_does_not_answer_the_run_is_left_while_tries_remain(
+    control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch, last: bool
+) -> None:
+    """As when the signal interrupts a request to Airflow: the look-up waits for its end."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    answered = threading.Event()
+    monkeypatch.setattr(
+        RuntimeTaskInstance, "get_task_states", staticmethod(lambda **_: answered.wait(60))
+    )
+    monkeypatch.setattr(_remote_run, "LOOK_UP_SECONDS", 0.2)
+    operator, ended = under_way(control, task, TaskTries(max_tries=0 if last else 2))
+    operator.on_kill()
+    expected: type[PlatformError] = ChatAbortedError if last else PlatformInterruptedError
+    assert isinstance(ended.end(), expected)
+    assert len(control.state().aborts) == last
+    answered.set()
+
+
+def test_the_execution_timeout_stops_the_run_although_tries_remain(
+    control: SandboxControl, task: Any, task_state: TaskState
+) -> None:
+    """Airflow calls `on_kill` then too, with the task still running."""
+    task_state.state = "running"
+    operator, _ = under_way(control, task, TaskTries())
+    try:
+        raise AirflowTaskTimeout
+    except AirflowTaskTimeout:
+        operator.on_kill()
+    assert [run.status for run in control.state().runs] == ["aborted"]
+
+
+def test_without_cancel_on_kill_a_killed_try_ends_and_its_run_goes_on(
+    control: SandboxControl, task: Any, task_state: TaskState
+) -> None:
+    operator, ended = under_way(control, task, TaskTries(max_tries=0), cancel_on_kill=False)
+    operator.on_kill()
+    assert isinstance(ended.end(), PlatformInterruptedError)
+    assert control.state().aborts == []
+    assert task_state.asked == 0
+
+
+def test_a_signal_that_comes_again_meanwhile_changes_nothing(
+    control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process group gets it once directly and once from the supervisor."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    operator, ended = under_way(control, task, TaskTries())
+    asked = []
+
+    def signalled_again(**_: Any) -> dict[str, dict[str, str]]:
+        asked.append(None)
+        operator.on_kill()
+        return {"run": {"task": "failed"}}
+
+    monkeypatch.setattr(
+        RuntimeTaskInstance, "get_task_states", staticmethod(signalled_again), raising=False
+    )
+    operator.on_kill()
+    assert isinstance(ended.end(), ChatAbortedError)
+    assert (len(asked), len(control.state().aborts)) == (1, 1)
+
+
+def test_a_later_signal_is_asked_about_again(
+    control: SandboxControl, task: Any, task_state: TaskState
+) -> None:
+    """A try that was told to end and waits for its prompt to be accepted is then marked failed."""
+    task_state.state = "running"
+    control.hold("before_call", has_input=True)
+    control.hold("mid_stream")
+    operator = chat()
+    task(operator, TaskTries())
+    control.wait_held("before_call")
+    operator.on_kill()
+    task_state.state = "failed"
+    operator.on_kill()
+    control.release("before_call")
+    control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
+
+
+def test_a_stop_that_takes_too_long_is_given_up(
+    control: SandboxControl,
+    task: Any,
+    task_state: TaskState,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(_remote_run, "KILL_SECONDS", 0.5)
+    operator, _ = under_way(control, task, TaskTries())
+    control.hold("before_call", path="/abort$")
+    operator.on_kill()
+    assert "could not be stopped" in capfd.readouterr().out
+    assert task_state.asked == 1

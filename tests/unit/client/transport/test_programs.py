@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.errors import PlatformError, PlatformTransportError
+from airflow_provider_platform.client.errors import (
+    PlatformError,
+    PlatformInterruptedError,
+    PlatformTransportError,
+)
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.program import Notify, Sleep
 from tests.unit.client.transport.calls import GET, POST, config_for, reading, run_sync
@@ -164,3 +168,34 @@ def test_closing_twice_is_closing() -> None:
         assert client.run(GET) == [1]
         client.close()
         client.close()
+
+
+def test_an_interrupt_from_a_signal_handler_ends_what_is_under_way() -> None:
+    """And lets nothing begin after it, whatever the program makes of it."""
+    seen: list[str] = []
+
+    def program() -> Program[None]:
+        timer.start()
+        with suppress(PlatformInterruptedError):
+            yield Sleep(60)
+        seen.append("interrupted")
+        yield Sleep(60)
+
+    client = PlatformClient(config_for("http://127.0.0.1:9"))
+    before = signal.signal(signal.SIGUSR1, lambda *_: client.interrupt())
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1))
+    try:
+        with client, pytest.raises(PlatformInterruptedError):
+            client.run(program())
+        assert seen == ["interrupted"]
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_an_interrupted_client_sends_nothing_more() -> None:
+    with serving(answer(body=b"[1]")) as server, PlatformClient(config_for(server)) as client:
+        client.interrupt()
+        with pytest.raises(PlatformInterruptedError):
+            client.run(GET)
+        assert server.requests == []

@@ -1,0 +1,131 @@
+"""Which kills stop a remote run, and what a signal handler may wait for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from airflow_provider_platform._airflow import get_task_states
+from airflow_provider_platform._killed_tasks import UNKNOWN, run_within, stops_run
+
+ENDED = ["success", "failed", "skipped", "upstream_failed", "removed"]
+NEXT_TRY = ["scheduled", "queued", "up_for_retry", "up_for_reschedule", "awaiting_input", None]
+GOES_ON = ["running", UNKNOWN, "a state of a later Airflow"]
+EVERY_STATE = [*ENDED, *NEXT_TRY, *GOES_ON, "deferred", "restarting"]
+
+
+def of_worker(state: str | None, **known: Any) -> bool:
+    return stops_run(state, killed="worker", **known)
+
+
+def of_trigger(state: str | None, **known: Any) -> bool:
+    return stops_run(state, killed="trigger", **known)
+
+
+@pytest.mark.parametrize("last_try", [False, True])
+@pytest.mark.parametrize("state", [*ENDED, "restarting"])
+def test_of_a_worker_whose_task_was_ended_or_cleared_it_is_stopped(
+    state: str, last_try: bool
+) -> None:
+    assert of_worker(state, last_try=last_try)
+
+
+@pytest.mark.parametrize("last_try", [False, True])
+@pytest.mark.parametrize("state", [*NEXT_TRY, "deferred"])
+def test_of_a_worker_whose_task_has_another_try_it_is_left(
+    state: str | None, last_try: bool
+) -> None:
+    assert not of_worker(state, last_try=last_try)
+
+
+@pytest.mark.parametrize("state", GOES_ON)
+def test_of_a_worker_that_is_evicted_it_is_left_while_tries_remain(state: str) -> None:
+    assert not of_worker(state, last_try=False)
+    assert of_worker(state, last_try=True)
+
+
+@pytest.mark.parametrize("last_try", [False, True])
+@pytest.mark.parametrize("state", EVERY_STATE)
+def test_of_a_worker_without_a_record_it_is_stopped(state: str | None, last_try: bool) -> None:
+    assert of_worker(state, last_try=last_try, has_record=False)
+
+
+@pytest.mark.parametrize("state", EVERY_STATE)
+def test_of_a_trigger(state: str | None) -> None:
+    """It is killed where the task was ended, cleared, or moved (then it is deferred)."""
+    assert of_trigger(state) is (state not in ("deferred", UNKNOWN))
+    assert of_trigger(state, given_thread=True) is (state in ENDED)
+
+
+class Ti:
+    dag_id, run_id, task_id, map_index = "dag", "run", "task", -1
+
+
+@pytest.mark.parametrize(
+    ("map_index", "told", "state"),
+    [
+        (-1, {"run": {"task": "running"}}, "running"),
+        (3, {"run": {"task_3": "failed"}}, "failed"),
+        (3, {"run": {"task": "failed"}}, "failed"),
+        (-1, {"run": {"task": None}}, None),
+        (-1, {"run": {}}, "removed"),
+        (-1, {}, "removed"),
+    ],
+)
+def test_the_state_that_airflow_tells(
+    monkeypatch: pytest.MonkeyPatch, map_index: int, told: Any, state: str | None
+) -> None:
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    asked: list[Any] = []
+
+    def answer(**what: Any) -> Any:
+        asked.append(what)
+        return told
+
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(answer))
+    ti = Ti()
+    ti.map_index = map_index
+    assert get_task_states(ti) == state
+    assert asked == [
+        {"dag_id": "dag", "task_ids": ["task"], "run_ids": ["run"], "map_index": map_index}
+    ]
+
+
+def test_what_is_run_within_a_time_returns_or_raises() -> None:
+    assert run_within(10, lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        run_within(10, lambda: 1 // 0)
+
+
+def test_what_waits_for_a_lock_of_this_thread_is_given_up() -> None:
+    """As a look-up does that the signal found in the middle of another request to Airflow."""
+    lock = threading.Lock()
+    done = threading.Event()
+
+    def ask() -> None:
+        with lock:
+            done.set()
+
+    with lock, pytest.raises(TimeoutError):
+        run_within(0.1, ask)
+    assert done.wait(10)
+
+
+def test_what_was_given_up_does_not_keep_the_process_from_ending() -> None:
+    program = (
+        "import threading\n"
+        "from airflow_provider_platform._killed_tasks import run_within\n"
+        "try:\n"
+        "    run_within(0.1, threading.Event().wait)\n"
+        "except TimeoutError:\n"
+        "    print('given up')\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert ended.stdout == "given up\n"
