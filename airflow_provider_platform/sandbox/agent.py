@@ -222,6 +222,10 @@ def state_record(messages: list[Record]) -> Record:
     }
 
 
+def aborted_record() -> Record:
+    return {"id": "__aborted__", "role": "assistant"}
+
+
 def _json(document: Record) -> str:
     return json.dumps(document, ensure_ascii=False)
 

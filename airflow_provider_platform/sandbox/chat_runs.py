@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from airflow_provider_platform.sandbox.agent import Agent, Assignment, Beat
+from airflow_provider_platform.sandbox.agent import Agent, Assignment, Beat, aborted_record
 from airflow_provider_platform.sandbox.answers import JsonRpcError
 from airflow_provider_platform.sandbox.branches import Branches
 from airflow_provider_platform.sandbox.chat_threads import Run, Thread
@@ -65,7 +65,7 @@ def abort(world: World, run: Run) -> None:
     """Stop a run that is streaming or suspended."""
     if run.task is not None and run.task is not asyncio.current_task():
         run.task.cancel()
-    run.append({"id": "__aborted__", "role": "assistant"})
+    run.append(aborted_record())
     run.become("aborted")
     world.journal.changed()
 

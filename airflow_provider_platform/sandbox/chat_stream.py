@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from airflow_provider_platform.sandbox import chat_runs
+from airflow_provider_platform.sandbox.agent import aborted_record
 from airflow_provider_platform.sandbox.answers import ApiError
 from airflow_provider_platform.sandbox.chat_requests import StreamRequest, new_message_id
 from airflow_provider_platform.sandbox.chat_threads import (
@@ -140,7 +141,15 @@ def _look(world: World, thread: Thread, message_id: str | None) -> ChatStream:
     head = [*_history(world, thread.runs), thread.cutoff(thread.streaming)]
     if current is not None and mine and current.status == "suspended":
         return ChatStream(head, tail=[{"id": "__suspended__", "role": "assistant"}])
-    return ChatStream(head, tail=[thread.state()])
+    return ChatStream(head, tail=_end(world, thread))
+
+
+def _end(world: World, thread: Thread) -> list[Record]:
+    """What comes last in the answer to a look at a thread."""
+    stopped = bool(thread.runs) and thread.runs[-1].status == "aborted"
+    if not stopped or world.settings.stopped_thread == "state":
+        return [thread.state()]
+    return [aborted_record()] if world.settings.stopped_thread == "aborted" else []
 
 
 def _resume(world: World, thread: Thread, run: Run) -> ChatStream:

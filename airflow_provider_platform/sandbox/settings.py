@@ -56,6 +56,9 @@ class Settings:
     replay_overlap: int = 3
     replay_form: Literal["folded", "raw"] = "folded"
     """Whether replayed records of the same id come as one full record or as they were streamed."""
+    stopped_thread: Literal["state", "aborted", "close"] = "state"
+    """What ends a later look at a thread whose last run was aborted: ``__state__``,
+    ``__aborted__``, or nothing (the connection is closed in order after ``__cutoff__``)."""
     submit_says_streaming: bool = False
     """``isStreaming`` in the ``__cutoff__`` that answers a new message."""
 

@@ -289,6 +289,25 @@ def test_aborted_from_outside(platform: Platform) -> None:
         assert json.loads(list(lines)[-1])["id"] == "__aborted__"
 
 
+@pytest.mark.parametrize(
+    ("stopped_thread", "end"),
+    [("state", "__state__"), ("aborted", "__aborted__"), ("close", "__cutoff__")],
+)
+def test_a_later_look_at_a_stopped_thread(
+    platform: Platform, stopped_thread: str, end: str
+) -> None:
+    platform.control.set(stopped_thread=stopped_thread)
+    platform.control.fault("abort", after=5)
+    thread = chat_id(platform.ask("revenue by country", messageId=MESSAGE))
+    looked_at = records(platform.chat(chatId=thread, messageId=MESSAGE).content)
+    assert (looked_at[0]["id"], looked_at[-1]["id"]) == (MESSAGE, end)
+    mark = next(record for record in looked_at if record["id"] == "__cutoff__")
+    assert mark["state"]["isStreaming"] is False
+    assert answer(platform.ask("top 5 products", chatId=thread))
+    later = records(platform.chat(chatId=thread).content)
+    assert later[-1]["id"] == "__state__"
+
+
 @pytest.mark.parametrize("kind", ["no_answer", "no_final"])
 def test_runs_without_an_answer(platform: Platform, kind: str) -> None:
     platform.control.fault(kind)
