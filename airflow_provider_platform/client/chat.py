@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import secrets
 import time
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Self
@@ -19,6 +20,7 @@ from airflow_provider_platform.client.models import InputModel
 from airflow_provider_platform.client.session_settings import SessionSettings
 
 _STREAM_IN_PROGRESS = "Streaming for thread is in progress"
+RANDOM_DIGITS = 12
 _MESSAGE_ID = re.compile(r"[0-9]{13,}-message")
 
 
@@ -33,13 +35,13 @@ def is_busy(error: PlatformError) -> bool:
 
 
 def new_message_id(now: float | None = None) -> str:
-    """A message id of our own: `<Unix time in milliseconds>-message`.
+    """A message id of our own: `<Unix time in milliseconds><random digits>-message`.
 
-    Microseconds are appended, so that messages of one millisecond differ: the service asks for 13
-    digits or more.
+    The service asks for 13 digits or more. The random ones come from the operating system, so that
+    tasks that were forked from one process in one instant do not share an id.
     """
-    microseconds = int((time.time() if now is None else now) * 1_000_000)
-    return f"{microseconds}-message"
+    milliseconds = int((time.time() if now is None else now) * 1000)
+    return f"{milliseconds}{secrets.randbelow(10**RANDOM_DIGITS):0{RANDOM_DIGITS}d}-message"
 
 
 def is_message_id(text: str) -> bool:
