@@ -96,10 +96,12 @@ class ChatCall:
         a given thread looks first.)"""
         return self.run.chat_id is not None
 
-    def ask_to_end(self, clock: Clock) -> Program[None]:
-        """Send the question and stay until the run is over. Raises PlatformError."""
+    def ask_to_end(self, clock: Clock, *, repeats: bool = False) -> Program[None]:
+        """Send the question (see `ask`) and stay until the run is over. Raises PlatformError."""
         try:
-            yield from ask(self.run, self.request, self.patience, clock, whole=True)
+            yield from ask(
+                self.run, self.request, self.patience, clock, whole=True, repeats=repeats
+            )
         except ChatSuspendedError:
             yield from resume(self.run, self.request, self.patience, clock)
 

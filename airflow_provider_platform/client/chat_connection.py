@@ -52,8 +52,9 @@ class ChatConnection:
     before. `end` stays None until the service ends the stream; `error` holds its words where it did
     so with an error. `streaming` is what the mark said of the thread, `state_streaming` what the
     end said. `in_part` says that records of the run came without its beginning. `may_hold_ours`
-    says that a message of a given thread has our words and not our id. `complete` means that
-    nothing more is worth reading.
+    says that a message of a given thread has our words and not our id, `told_ours` that a record
+    of the run came. `complete` means that nothing more is worth reading, `closed_clean` that the
+    service closed the stream in order.
     """
 
     run: ChatRun
@@ -77,6 +78,8 @@ class ChatConnection:
     usage_seen: bool = False
     in_part: bool = False
     may_hold_ours: bool = False
+    told_ours: bool = False
+    closed_clean: bool = False
     replaced: set[str] = field(default_factory=set)
 
     def take(self, record: Any) -> None:
@@ -108,6 +111,7 @@ class ChatConnection:
 
     def finish(self, *, clean: bool) -> None:
         """The stream ended; what was waiting for its context is settled."""
+        self.closed_clean = clean
         if self.stray_abort and clean and self.end is None and self._is_bare:
             self.end = End.ABORTED
 
@@ -211,6 +215,7 @@ class ChatConnection:
         if not self.run.accepted:
             return
         self.suspended = False
+        self.told_ours = True
         self.in_part = not (self.first or self.echo)
         known_up_to = None if record_id in self.replaced else self.known_up_to
         if not is_delta(record):

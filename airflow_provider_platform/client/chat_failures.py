@@ -7,6 +7,7 @@ from airflow_provider_platform.client.chat_run import ChatRun, Verdict
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatBusyError,
+    ChatEndUnknownError,
     ChatNoAnswerError,
     ChatRpcError,
     ChatStreamError,
@@ -44,11 +45,20 @@ def busy(run: ChatRun) -> ChatBusyError:
     )
 
 
-def absent(run: ChatRun, times: int) -> ChatNoAnswerError:
-    """The service takes the message, and the thread never holds it."""
-    return ChatNoAnswerError(
-        f"{run}: the service took the message {times} times and its thread does not hold it. "
-        "Nothing is running."
+def absent(run: ChatRun, cause: PlatformError | None) -> PlatformOutcomeUnknownError:
+    """The message was sent twice, and its thread does not hold it."""
+    return PlatformOutcomeUnknownError(
+        f"{run}: the message was sent twice under one id, and its thread does not hold it"
+        f"{_because(cause)}. It may still be processed. Look at the thread; clear the task to ask "
+        "anew."
+    )
+
+
+def end_unknown(run: ChatRun, times: int) -> ChatEndUnknownError:
+    """The run does not go on, and nobody tells how it ended."""
+    return ChatEndUnknownError(
+        f"{run}: the thread is not streaming, and {times} looks at it brought no end of the run. "
+        "It was stopped or lost; a retry asks anew."
     )
 
 

@@ -9,7 +9,7 @@ can start a run. What a connection has told is judged by `ChatRun`; here stands 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from airflow_provider_platform.client import chat_failures
@@ -17,6 +17,7 @@ from airflow_provider_platform.client.chat import ChatRequest, is_busy
 from airflow_provider_platform.client.chat_events import Waiting
 from airflow_provider_platform.client.chat_run import ChatRun, Verdict
 from airflow_provider_platform.client.errors import (
+    ChatEndUnknownError,
     ChatSuspendedError,
     PlatformAuthenticationError,
     PlatformError,
@@ -39,8 +40,12 @@ from airflow_provider_platform.client.retry import (
     is_transient,
     pause_after,
 )
+from airflow_provider_platform.client.tolerance import Tolerance
 
 FUTILE_RECONNECTS = 5
+IDLE_LOOKS = 3
+"""How many of those must tell of a thread that does not stream for its run to count as dead."""
+LOOK_SECONDS = 15.0
 USAGE_WAIT = 5.0
 """Seconds that the stream is read on after its end, for the usage record."""
 
@@ -63,16 +68,23 @@ class Patience:
 
 
 def ask(
-    run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock, *, whole: bool
+    run: ChatRun,
+    request: ChatRequest,
+    patience: Patience,
+    clock: Clock,
+    *,
+    whole: bool,
+    repeats: bool = False,
 ) -> Program[bool]:
     """Send the prompt. Returns True when the run is over. With `whole` False it returns False as
     soon as the service has accepted the message; `follow` then goes on from there.
 
-    Notifies of Waiting and of the run's events. Raises PlatformError; ChatBusyError by
-    `if_thread_busy`, and PlatformTransportError where the message may be running unseen.
+    A message that its thread turns out not to hold is sent once more; `repeats` says that this
+    has been found before. Notifies of Waiting and of the run's events. Raises PlatformError;
+    ChatBusyError by `if_thread_busy`, PlatformTransportError where the message may be running
+    unseen, and PlatformOutcomeUnknownError where the thread does not hold it again.
     """
     refusals = 0
-    absent = 0
     reloaded = False
     while True:
         _check_patience(run, patience, clock)
@@ -101,6 +113,7 @@ def ask(
         if verdict is Verdict.BUSY and not run.accepted:
             if patience.if_thread_busy == "fail":
                 raise chat_failures.busy(run)
+            repeats = False  # it was not processed this time, so that this one counts for nothing
             yield Notify(Waiting(patience.poll_interval))
             yield from _pause(patience.poll_interval, patience, clock)
             continue
@@ -112,19 +125,21 @@ def ask(
             yield from _pause(pause_after(failure, 1), patience, clock)
         if run.accepted or (yield from _look_up_lost(run, request, patience, clock)):
             return (yield from follow(run, request, patience, clock)) if whole else False
-        absent += 1
-        if absent >= patience.max_attempts:
-            raise failure or chat_failures.absent(run, absent)
-        yield from _pause(pause_after(failure, absent), patience, clock)
+        if repeats:
+            raise chat_failures.absent(run, failure) from failure
+        repeats = True
+        yield from _pause(pause_after(failure, 1), patience, clock)
 
 
 def follow(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock) -> Program[bool]:
     """Stay with an accepted run until it is over; returns True.
 
     Raises ChatSuspendedError where the run stays suspended after it was asked to resume, and the
-    errors of the run's end. Five reconnects in a row that reach nothing raise the last error.
+    errors of the run's end. Five reconnects in a row that reach nothing raise the last error;
+    ChatEndUnknownError where the thread says that it does not stream, and no look brings an end.
     """
     futile = 0
+    idle = 0
     stalled = 0
     resumed = False
     reloaded = False
@@ -138,16 +153,19 @@ def follow(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock)
             raise failure or chat_failures.ending(run, verdict)
         reloaded = False
         heard = failure is None and (run.grew or run.goes_on)
+        idle = 0 if heard else idle + (failure is None and run.says_idle)
         stalled = 0 if failure is None and run.grew else stalled + 1
         if verdict is Verdict.SUSPENDED and (run.grew or not resumed):
             resumed = True
             yield from _pause(patience.poll_interval, patience, clock)
         elif verdict in (Verdict.BUSY, Verdict.GOING_ON):
-            futile = 0
+            futile = idle = 0
             yield from _pause(patience.poll_interval, patience, clock)
         elif verdict is Verdict.BROKEN:
             futile = 0 if heard else futile + 1
             if futile >= FUTILE_RECONNECTS:
+                if idle >= IDLE_LOOKS:
+                    raise chat_failures.end_unknown(run, idle)
                 raise failure or chat_failures.futile(run, futile)
             yield from _pause(pause_after(failure, stalled), patience, clock)
         else:
@@ -169,23 +187,55 @@ def resume(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock)
 
 
 def look_at_end(
-    run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock
+    run: ChatRun,
+    request: ChatRequest,
+    patience: Patience,
+    clock: Clock,
+    *,
+    seconds: float = LOOK_SECONDS,
 ) -> Program[bool]:
-    """Look once at an accepted run: whether it is over. Raises the error that it ended with."""
-    verdict, failure = yield from _look(run, request, patience, clock, whole=True)
-    if verdict is Verdict.REFUSED and failure is not None:
-        raise failure
-    ended = verdict is Verdict.OVER or verdict in _FINAL_VERDICTS
-    return _settled(run, verdict) if ended else False
+    """Look at an accepted run, for so many seconds at a time: whether it is over by now. False
+    where the service says that it goes on, or tells no end of it however often it is looked at.
+
+    Raises the error that the run ended with. A service that cannot be reached says nothing of the
+    run: five transient failures are borne, the sixth is raised, and so is one before the deadline.
+    """
+    tolerance = Tolerance()
+    reloaded = False
+    while True:
+        until = min(patience.deadline, clock() + seconds)
+        idle_timeout = min(patience.idle_timeout, seconds)
+        once = replace(patience, deadline=until, idle_timeout=idle_timeout)
+        verdict, failure = yield from _look(run, request, once, clock, whole=True)
+        if verdict is Verdict.REFUSED and not reloaded:
+            reloaded = True
+            if (yield ReloadCredentials()):
+                continue
+            raise failure or chat_failures.ending(run, verdict)
+        if verdict is Verdict.OVER or verdict in _FINAL_VERDICTS:
+            return _settled(run, verdict)
+        if verdict is not Verdict.BROKEN or (failure is None and run.goes_on):
+            return False
+        told = failure is None and run.told_history
+        error = failure or chat_failures.futile(run, tolerance.failures + 1)
+        borne = tolerance.bears(error, clock())
+        pause = pause_after(failure, tolerance.failures)
+        if not borne or clock() + pause >= patience.deadline:
+            if told:
+                return False
+            raise error
+        yield Sleep(pause)
 
 
 def look_up(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock) -> Program[bool]:
     """Whether the thread holds our message; a lost answer is cleared up this way. A thread of our
     own that is gone does not, and is forgotten.
 
-    Raises PlatformOutcomeUnknownError where the thread cannot tell.
+    Raises PlatformOutcomeUnknownError where the thread cannot tell, and ChatEndUnknownError where
+    it neither streams nor tells what it holds.
     """
     futile = 0
+    idle = 0
     reloaded = False
     while True:
         _check_patience(run, patience, clock)
@@ -208,8 +258,11 @@ def look_up(run: ChatRun, request: ChatRequest, patience: Patience, clock: Clock
             return False
         if verdict is Verdict.UNCLEAR:
             raise chat_failures.undecided(run)
+        idle += failure is None and run.says_idle
         futile = futile + 1 if verdict is Verdict.BROKEN else 0
         if futile >= FUTILE_RECONNECTS:
+            if idle >= IDLE_LOOKS:
+                raise chat_failures.end_unknown(run, idle)
             raise chat_failures.unread(run, failure) from failure
         pause = pause_after(failure, futile) if futile else patience.poll_interval
         yield from _pause(pause, patience, clock)
@@ -222,7 +275,8 @@ def _look_up_lost(
     try:
         return (yield from look_up(run, request, patience, clock))
     except PlatformError as error:
-        if error.retryable or isinstance(error, PlatformOutcomeUnknownError):
+        looked = error.retryable and not isinstance(error, ChatEndUnknownError)
+        if looked or isinstance(error, PlatformOutcomeUnknownError):
             raise
         raise chat_failures.unread(run, error) from error
 
@@ -299,7 +353,7 @@ def _converse(
                 ended = now
             if run.told_all:
                 break
-            if not whole and run.can_be_followed and not run.told_end:
+            if not whole and run.is_confirmed and not run.told_end:
                 yield CloseStream()
                 return None
     except PlatformTransportError:

@@ -78,6 +78,7 @@ class ChatRun:
         self._best_size = 0
         self._grew = False
         self._in_part = False
+        self._told_whole = False
         self._messages: ThreadMessages | None = None
         self._connection: ChatConnection | None = None
         self._reader = LineReader()
@@ -142,6 +143,26 @@ class ChatRun:
         return self.accepted and self.chat_id is not None
 
     @property
+    def is_confirmed(self) -> bool:
+        """Whether the open connection itself shows that the message is processed, however much was
+        known before: by its echo, or by a record of its run. One that repeats the message must
+        have told its history, too, which may hold both from before."""
+        connection = self._open_connection
+        shown = connection.echo or connection.told_ours
+        repeats = connection.submits and not connection.first
+        return shown and self.can_be_followed and (connection.cutoff or not repeats)
+
+    @property
+    def says_idle(self) -> bool:
+        """Whether the last connection told of a thread that does not stream, and of no end."""
+        connection = self._open_connection
+        if connection.end is not None or not connection.cutoff:
+            return False
+        if connection.streaming is None:
+            return connection.closed_clean
+        return not connection.streaming
+
+    @property
     def is_latest(self) -> bool:
         """Whether the latest user message that the thread has told of is ours."""
         connection = self._open_connection
@@ -188,6 +209,8 @@ class ChatRun:
         verdict = self._verdict(connection)
         if verdict is Verdict.OVER:
             self._fold.settle()
+            replayed = known is None or size >= known.size
+            self._told_whole = self._told_whole or (connection.echo and replayed)
         return verdict
 
     def learn_chat_id(self, chat_id: Any) -> None:
@@ -233,7 +256,7 @@ class ChatRun:
         """
         answer = self._answer()
         if answer is None:
-            words = quote_service(self._fold.last_words()) or "nothing"
+            words = quote_service(self._fold.last_words() or self._told_by_state()) or "nothing"
             raise ChatNoAnswerError(
                 f"{self}: the run ended without a final answer. The agent last said: {words}."
             )
@@ -341,12 +364,18 @@ class ChatRun:
         return bool(messages.humans) and self.may_be_ours(*messages.humans[-1])
 
     def _answer(self) -> str | None:
-        """The final answer, unless it broke off and its end was not told."""
+        """The final answer, unless it broke off and its end was not told. What the thread's
+        messages hold in its place may be any words of the agent, so they stand in only where
+        records may be lost: not in a run that one connection told from its echo to its end."""
         final = self._fold.final_answer()
         if final is not None and not final.in_process:
             return final.content
+        return None if self._told_whole else self._told_by_state() or None
+
+    def _told_by_state(self) -> str:
+        """What the agent said last by the messages of `__state__`, "" where they tell nothing."""
         told = self._messages
-        return told.answer or None if told is not None and self._is_our_prompt(told) else None
+        return told.answer if told is not None and self._is_our_prompt(told) else ""
 
 
 def check_tools(result: ChatResult, rule: ToolErrorRule) -> None:

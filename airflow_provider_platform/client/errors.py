@@ -246,6 +246,10 @@ class ChatNoAnswerError(ChatError):
     """The run ended without a final answer."""
 
 
+class ChatEndUnknownError(ChatError):
+    """The run does not go on, and the service does not tell how it ended."""
+
+
 class ChatToolError(ChatError):
     """The run's queries failed (see `fail_on_tool_error`)."""
 

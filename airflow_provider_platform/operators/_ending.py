@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_platform.client.errors import (
+    ChatAbortedError,
+    ChatEndUnknownError,
     ChatError,
+    ChatNoAnswerError,
     ChatRpcError,
     DashboardExportFailedError,
     DbtSyncCancelledError,
@@ -43,6 +46,15 @@ def judge(error: PlatformError, *, submitted: bool, named: bool, last_try: bool)
     if _run_has_ended(error) or (not submitted and _was_not_taken(error)):
         return Ending("failed", stop=False)
     return Ending(None, stop=last_try or not error.retryable)
+
+
+def run_is_dead(error: PlatformError) -> bool:
+    """Whether an error says of a run that was taken up that nothing will come of it: it was
+    stopped, or ended without an answer, or does not go on while nobody tells its end. (A later
+    look at a run that was stopped can show each of these.)"""
+    return isinstance(
+        error, ChatAbortedError | ChatNoAnswerError | ChatEndUnknownError | DbtSyncCancelledError
+    )
 
 
 def _run_has_ended(error: PlatformError) -> bool:

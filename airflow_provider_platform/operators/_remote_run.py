@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from airflow_provider_platform._airflow import AirflowTaskTimeout, get_task_states
 from airflow_provider_platform._killed_tasks import UNKNOWN, run_within, stops_run
 from airflow_provider_platform.client.errors import (
-    ChatAbortedError,
-    DbtSyncCancelledError,
     PlatformError,
     PlatformInterruptedError,
     from_payload,
@@ -35,7 +33,7 @@ from airflow_provider_platform.operators._base import (
     airflow_errors,
     default_deferrable,
 )
-from airflow_provider_platform.operators._ending import judge
+from airflow_provider_platform.operators._ending import judge, run_is_dead
 from airflow_provider_platform.operators._submission import (
     Step,
     Submission,
@@ -274,6 +272,9 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         try:
             processed, ids = self.recover(work, ids)
         except PlatformError as error:
+            if run_is_dead(error) and not self._killed:
+                self.log.info("The run of the lost try is dead (%s); submitting anew.", error)
+                return self._submit(work, None)
             self._give_up(work, error, submitted=True)
             raise
         if not processed:
@@ -334,11 +335,10 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
     def _after_failure(
         self, work: Work, ids: Ids, error: PlatformError, *, stopped: bool = False
     ) -> Any:
-        """A run that was taken up and turns out aborted is submitted anew, once: the old try's
-        stop can land after this try began. Every other failure ends the try."""
-        aborted = isinstance(error, ChatAbortedError | DbtSyncCancelledError)
-        if aborted and work.reattached and not self._killed:
-            self.log.info("The run that was taken up has been stopped; submitting anew.")
+        """A run that was taken up and turns out dead is submitted anew, once: the old try's stop
+        can land before or after this try began. Every other failure ends the try."""
+        if work.reattached and run_is_dead(error) and not self._killed:
+            self.log.info("The run that was taken up is dead (%s); submitting anew.", error)
             return self._submit(work, None)
         work.ids = ids
         self._give_up(work, error, submitted=True, stopped=stopped)

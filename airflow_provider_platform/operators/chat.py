@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.operators._work import Ids, Work
 
 CHAT_TIMEOUT = 1800.0
+LOOKS_SECONDS = 60.0
+"""How long a run that is past its deadline is looked at, while the service cannot be reached."""
 
 
 class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
@@ -120,29 +122,47 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
 
         submitted_at = work.now
         call = self._call(work, {**(ids or {}), "submitted_at": submitted_at})
+        repeats = bool((ids or {}).get("repeats"))
         if ids is not None:
+            why = "its thread does not hold it" if repeats else "nothing is known to look it up by"
             self.log.warning(
-                "Sending the prompt again under the same message id %s: whether the lost try was "
-                "processed cannot be looked up.",
+                "Sending the prompt again under the same message id %s: the lost try may have sent "
+                "it, and %s.",
                 call.run.message_id,
+                why,
             )
-        self.announce(work, self._ids(call, submitted_at))
-        work.naming = lambda: self._ids(call, submitted_at) if call.run.chat_id else None
+
+        def known() -> Ids:
+            return {**self._ids(call, submitted_at), **({"repeats": True} if repeats else {})}
+
+        self.announce(work, known())
+        work.naming = lambda: known() if call.run.chat_id else None
         self.log.info("Asking the agent, message %s", call.run.message_id)
 
         def tell(event: Any) -> None:
-            from airflow_provider_platform.client.chat_events import Accepted, ThreadNamed
+            from airflow_provider_platform.client.chat_events import Accepted, ThreadNamed, Waiting
 
+            nonlocal repeats
+            if isinstance(event, Waiting) and repeats:
+                repeats = False  # the service said that it was not processed
+                work.submission.note("intent", known())
             if isinstance(event, ThreadNamed):
-                work.submission.note("intent", self._ids(call, submitted_at))
+                work.submission.note("intent", known())
             if isinstance(event, Accepted):
                 self.accepted(work, self._ids(call, submitted_at))
             self.log.info("%s", event)
 
         program = (
-            call.ask_to_end(work.client.clock)
+            call.ask_to_end(work.client.clock, repeats=repeats)
             if whole
-            else ask(call.run, call.request, call.patience, work.client.clock, whole=False)
+            else ask(
+                call.run,
+                call.request,
+                call.patience,
+                work.client.clock,
+                whole=False,
+                repeats=repeats,
+            )
         )
         try:
             over = work.client.run(program, tell)
@@ -152,6 +172,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         return call.run.result(fail_on_tool_error="never") if whole or over else None
 
     def recover(self, work: Work, ids: Ids) -> tuple[bool, Ids]:
+        from airflow_provider_platform.client import chat_failures
         from airflow_provider_platform.client.chat_program import look_up
 
         # A look-up is due however late this try comes.
@@ -165,6 +186,10 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
             look_up(call.run, call.request, call.patience, work.client.clock),
             log_events(self.log),
         )
+        if not found and call.run.chat_id is not None:
+            if ids.get("repeats"):
+                raise chat_failures.absent(call.run, None)
+            return False, {**self._ids(call, submitted_at), "repeats": True}
         return found, self._ids(call, submitted_at)
 
     def follow(self, work: Work, ids: Ids) -> ChatResult:
@@ -179,11 +204,11 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
     def look(self, work: Work, ids: Ids) -> ChatResult | None:
         from airflow_provider_platform.client.chat_program import look_at_end
 
-        call = self._known_call(work.client.config, ids, deadline=work.now + LOOK_SECONDS)
-        over = work.client.run(
-            look_at_end(call.run, call.request, call.patience, work.client.clock),
-            log_events(self.log),
+        call = self._known_call(work.client.config, ids, deadline=work.now + LOOKS_SECONDS)
+        program = look_at_end(
+            call.run, call.request, call.patience, work.client.clock, seconds=LOOK_SECONDS
         )
+        over = work.client.run(program, log_events(self.log))
         return call.run.result(fail_on_tool_error="never") if over else None
 
     def stop(

@@ -110,7 +110,6 @@ ONE_ANSWER: list[tuple[str, dict[str, Any]]] = [
     ("deltas_only", {}),
     ("unknown_records", {}),
     ("huge_line", {}),
-    ("answer_only_in_state", {}),
     ("decoy_final", {}),
     ("wrong_order", {"order": "usage_first"}),
     ("wrong_order", {"order": "result_first"}),
@@ -186,6 +185,7 @@ ENDS: list[tuple[str, dict[str, Any], type[PlatformError]]] = [
     ("broken_json", {"after": 8}, PlatformProtocolError),
     ("no_answer", {}, ChatNoAnswerError),
     ("no_final", {}, ChatNoAnswerError),
+    ("answer_only_in_state", {}, ChatNoAnswerError),
 ]
 
 

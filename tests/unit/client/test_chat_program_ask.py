@@ -6,16 +6,19 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_platform.client.chat import ChatRequest, new_message_id
 from airflow_provider_platform.client.chat_events import Accepted, Waiting
+from airflow_provider_platform.client.chat_program import ask
 from airflow_provider_platform.client.errors import (
     ChatBusyError,
+    ChatRpcError,
+    ChatSuspendedError,
     PlatformDeadlineError,
     PlatformOutcomeUnknownError,
-    PlatformServerError,
     PlatformTransportError,
 )
 from tests.unit.client.chat_calls import AFTER_ECHO, AFTER_MARK, EARLIER, accepted_call, new_call
-from tests.unit.client.played_service import NOON, Fault, PlayedService
+from tests.unit.client.played_service import NOON, Fault, PlayedService, drive
 from tests.unit.client.streams import (
     CHAT_ID,
     EXPECTED,
@@ -104,15 +107,37 @@ def test_a_question_that_the_thread_does_not_hold_is_asked_again(status: int) ->
     assert service.sleeps
 
 
-def test_a_question_that_never_arrives_fails_with_what_the_service_said() -> None:
+@pytest.mark.parametrize("repeats", [False, True])
+def test_a_question_that_its_thread_never_holds_is_sent_twice_and_then_unknown(
+    repeats: bool,
+) -> None:
+    """The first of the two may have been an earlier try's."""
     service = PlayedService(
         earlier=(EARLIER,), faults=[Fault("refuse", status=500), Fault("none")] * 9
     )
-    call = new_call(service, thread=True, max_attempts=3)
-    with pytest.raises(PlatformServerError, match="Try later"):
-        call.ask()
-    assert len(service.prompts) == 3
+    call = new_call(service, thread=True, max_attempts=5)
+    program = ask(call.run, call.request, call.patience, service.clock, whole=True, repeats=repeats)
+    with pytest.raises(PlatformOutcomeUnknownError, match=r"sent twice.*Try later"):
+        drive(program, service)
+    assert len(service.prompts) == (1 if repeats else 2)
+    assert len({body["messageId"] for body in service.prompts}) == 1
     assert service.starts == []
+
+
+def test_a_question_that_a_busy_thread_did_not_process_does_not_count_as_sent() -> None:
+    refused, lost = Fault("refuse", status=500), Fault("none")
+    service = PlayedService(
+        earlier=(EARLIER,), faults=[refused, lost, Fault("none"), refused], busy_until=NOON + 3
+    )
+    call = new_call(service, thread=True, poll_interval=5.0)
+    assert call.ask() is True
+    assert [("input" in body) for body in service.bodies] == [
+        *(True, False),  # refused, and not in the thread
+        True,  # busy
+        *(True, False),  # refused, and not in the thread
+        True,
+    ]
+    assert len(service.starts) == 1
 
 
 @pytest.mark.parametrize(
@@ -213,3 +238,31 @@ def test_a_thread_that_stays_busy_ends_at_the_deadline() -> None:
     with pytest.raises(PlatformDeadlineError, match="was not accepted before its deadline"):
         new_call(service, thread=True, deadline=NOON + 60).ask()
     assert service.now == NOON + 60
+
+
+def test_a_repeated_input_is_read_until_this_connection_shows_its_run() -> None:
+    """That the message was accepted before says nothing of the repetition."""
+    service = PlayedService(suspends_at=6, resume="input", replay="none", by_lines=True)
+    call = new_call(service)
+    with pytest.raises(ChatSuspendedError):
+        call.ask()
+    following = new_call(service, thread=True)
+    following.run.accepted = True
+    assert following.ask(whole=False) is False
+    assert list(following.run._fold)
+
+
+def test_a_repeated_input_that_is_refused_is_not_left_before_that_is_told() -> None:
+    refused = {"jsonrpc": "2.0", "error": {"code": -32001, "message": "Unauthorized"}}
+    service = PlayedService(scripted=[[cutoff(streaming=True), refused]], by_lines=True)
+    call = new_call(service, thread=True)
+    call.run.accepted = True
+    with pytest.raises(ChatRpcError, match="Unauthorized"):
+        call.ask(whole=False)
+
+
+def test_messages_of_one_instant_have_ids_of_their_own() -> None:
+    made = {new_message_id(NOON) for _ in range(20_000)}
+    assert len(made) == 20_000
+    assert all(one.startswith(f"{int(NOON * 1000)}") for one in made)
+    assert all(ChatRequest.ask(PROMPT, message_id=one) for one in sorted(made)[:3])

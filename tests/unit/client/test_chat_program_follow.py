@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,10 +15,10 @@ from airflow_provider_platform.client.chat_program import (
     resume,
 )
 from airflow_provider_platform.client.errors import (
+    ChatEndUnknownError,
     ChatSuspendedError,
     PlatformAuthenticationError,
     PlatformDeadlineError,
-    PlatformError,
     PlatformNotFoundError,
     PlatformServerError,
     PlatformTransportError,
@@ -27,6 +28,7 @@ from tests.unit.client.chat_calls import (
     AFTER_MARK,
     DEADLINE,
     EARLIER,
+    Call,
     accepted_call,
     new_call,
 )
@@ -228,25 +230,104 @@ def test_looking_at_the_end() -> None:
     assert call.result()["answer"] == EXPECTED["answer"]
 
 
+def look(service: PlayedService, call: Call, **limits: Any) -> bool:
+    patience = replace(call.patience, **limits)
+    return drive(look_at_end(call.run, call.request, patience, service.clock), service)
+
+
+OUTAGE = [Fault("refuse", status=502), Fault("unreachable"), Fault("lose")]
+
+
+@pytest.mark.parametrize("fault", OUTAGE, ids=lambda fault: fault.kind)
+@pytest.mark.parametrize("failures", [1, 5])
+def test_a_look_at_the_end_bears_short_outages(fault: Fault, failures: int) -> None:
+    """A run that has finished meanwhile is found, however the first looks fail."""
+    service = PlayedService(faults=[fault] * failures)
+    call = accepted_call(service)
+    service.now += 100
+    assert look(service, call) is True
+    assert call.result()["answer"] == EXPECTED["answer"]
+
+
+@pytest.mark.parametrize("fault", OUTAGE, ids=lambda fault: fault.kind)
+def test_a_service_that_cannot_be_reached_says_nothing_of_the_run(fault: Fault) -> None:
+    service = PlayedService(faults=[fault] * 99)
+    with pytest.raises((PlatformServerError, PlatformTransportError)) as caught:
+        look(service, accepted_call(service))
+    assert caught.value.retryable
+    assert len(service.bodies) == 6
+
+
+def test_a_look_that_is_asked_to_wait_beyond_its_deadline_ends() -> None:
+    service = PlayedService(faults=[Fault("refuse", status=503, retry_after="900")])
+    with pytest.raises(PlatformServerError):
+        look(service, accepted_call(service), deadline=NOON + 60)
+    assert service.sleeps == []
+
+
 @pytest.mark.parametrize(
-    ("fault", "error"),
+    ("told", "over"),
     [
-        (Fault("refuse", status=502), None),
-        (Fault("unreachable"), None),
-        (Fault("refuse", status=404), PlatformNotFoundError),
-        (Fault("refuse", status=401), PlatformAuthenticationError),
+        ([cutoff(streaming=True)], False),
+        ([cutoff()], False),
+        ([cutoff(streaming=None)], False),
+        ([cutoff(streaming=True), state()], False),
+        ([cutoff(), BUSY], False),
     ],
 )
-def test_looking_once_is_no_following(fault: Fault, error: type[PlatformError] | None) -> None:
-    service = PlayedService(faults=[fault])
-    call = accepted_call(service)
-    program = look_at_end(call.run, call.request, call.patience, service.clock)
-    if error is None:
-        assert drive(program, service) is False
-    else:
-        with pytest.raises(error):
-            drive(program, service)
+def test_a_run_that_tells_no_end_is_not_over(told: list[Record], over: bool) -> None:
+    service = PlayedService(scripted=[told] * 9)
+    assert look(service, accepted_call(service, thread=True)) is over
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_a_look_at_the_end_that_is_refused_is_not_repeated(status: int) -> None:
+    service = PlayedService(faults=[Fault("refuse", status=status)])
+    error = PlatformNotFoundError if status == 404 else PlatformAuthenticationError
+    with pytest.raises(error):
+        look(service, accepted_call(service))
     assert len(service.bodies) == 1
+
+
+def test_a_look_at_the_end_reads_a_rotated_key() -> None:
+    service = PlayedService(faults=[Fault("refuse", status=401)], reloads=[True])
+    call = accepted_call(service)
+    service.now += 100
+    assert look(service, call) is True
+
+
+IDLE: dict[str, list[Record]] = {
+    "the mark": [cutoff()],
+    "a mark that does not say": [cutoff(streaming=None)],
+    "its beginning": [*Turn().records()[:4], cutoff()],
+    "the whole answer": [*Turn().records(), cutoff()],
+}
+
+
+@pytest.mark.parametrize("told", IDLE.values(), ids=IDLE)
+def test_a_thread_that_does_not_stream_and_tells_no_end_holds_a_dead_run(
+    told: list[Record],
+) -> None:
+    service = PlayedService(scripted=[told] * 9)
+    with pytest.raises(ChatEndUnknownError, match="not streaming"):
+        accepted_call(service, thread=True).follow()
+    assert len(service.bodies) <= FUTILE_RECONNECTS + 1
+
+
+SILENT_MARK = cutoff(streaming=None)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Fault("close"), Fault("reset", len(encode(SILENT_MARK))), Fault("refuse", status=502)],
+    ids=lambda fault: fault.kind,
+)
+def test_failures_are_no_word_of_the_thread(fault: Fault) -> None:
+    """An outage after two looks at a thread that did not stream leaves the run alone."""
+    marks = [[SILENT_MARK]] * 9
+    service = PlayedService(scripted=marks, faults=[Fault("none")] * 2 + [fault] * 9)
+    with pytest.raises((PlatformTransportError, PlatformServerError)):
+        accepted_call(service, thread=True).follow()
 
 
 @pytest.mark.parametrize("held", [True, False])
@@ -275,3 +356,11 @@ def test_looking_up_waits_while_the_thread_streams(streams: list[Record]) -> Non
     program = look_up(call.run, call.request, call.patience, service.clock)
     assert drive(program, service) is False
     assert service.sleeps == [5.0] * 7
+
+
+def test_looking_up_in_a_thread_that_neither_streams_nor_tells() -> None:
+    service = PlayedService(scripted=[[cutoff()]] * 9)
+    call = new_call(service, thread=True)
+    with pytest.raises(ChatEndUnknownError):
+        drive(look_up(call.run, call.request, call.patience, service.clock), service)
+    assert len(service.bodies) == 5

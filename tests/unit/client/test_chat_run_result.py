@@ -410,12 +410,13 @@ def test_wrong_types_in_tool_calls(result: Any, given_: Any, as_text: bool, name
         assert isinstance(query["total_rows"], int)
 
 
-def test_the_messages_of_the_state_stand_in_for_the_answer() -> None:
+def test_the_messages_of_the_state_stand_in_for_the_answer_where_records_were_lost() -> None:
     human = serialized("HumanMessage", PROMPT)
 
     def answer(*messages: Record) -> str:
         run = new_run()
-        hear(run, cutoff(), echo(), state(list(messages)))
+        assert hear(run, cutoff(), echo(), clean=False) is Verdict.BROKEN
+        assert hear(run, cutoff(), state(list(messages)), submits=False) is Verdict.OVER
         return run.result().answer
 
     assert answer(human, serialized("AIMessage", "So it is.")) == "So it is."
@@ -425,11 +426,51 @@ def test_the_messages_of_the_state_stand_in_for_the_answer() -> None:
     assert answer(padded, serialized("AIMessage", "So.")) == "So."
 
 
+WORKING = serialized("AIMessage", "Working on it.")
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("replay", ["none", "before", "after"])
+def test_a_run_told_whole_without_a_final_answer_has_none(replay: str, given: bool) -> None:
+    """The last words of its messages are no answer then, only what the agent said last."""
+    run = new_run(thread_given=given, chat_id=CHAT_ID if given else None)
+    note = final("Let me see.", graphPath=["agent"], record_id="note")
+    end = state([serialized("HumanMessage", PROMPT, MESSAGE_ID), WORKING])
+    told = {
+        "none": [cutoff(), echo(), note, end],
+        "before": [echo(), note, cutoff(streaming=True), end],
+        "after": [cutoff(streaming=True), echo(), note, end],
+    }[replay]
+    if replay != "none":
+        assert hear(run, cutoff(), echo(), clean=False) is Verdict.BROKEN
+        told[-1]["state"]["isStreaming"] = False
+    assert hear(run, *told, submits=replay == "none") is Verdict.OVER
+    with pytest.raises(ChatNoAnswerError, match=r"last said: Let me see\."):
+        run.result()
+
+
+def test_what_the_agent_said_last_may_stand_in_the_state_only() -> None:
+    run = new_run()
+    hear(run, cutoff(), echo(), state([serialized("HumanMessage", PROMPT), WORKING]))
+    with pytest.raises(ChatNoAnswerError, match=r"last said: Working on it\."):
+        run.result()
+
+
+def test_a_replay_that_tells_less_than_is_known_is_not_the_whole_run() -> None:
+    run = new_run()
+    asked = tool("SqlApi", {}, query_result([[1]]))
+    assert hear(run, cutoff(), echo(), asked, clean=False) is Verdict.BROKEN
+    end = state([serialized("HumanMessage", PROMPT), serialized("AIMessage", "So it is.")])
+    assert hear(run, echo(), cutoff(), end, submits=False) is Verdict.OVER
+    assert run.result().answer == "So it is."
+
+
 @pytest.mark.parametrize("given", [False, True])
 def test_our_id_makes_a_message_ours_whatever_its_words(given: bool) -> None:
     run = new_run(thread_given=given, chat_id=CHAT_ID if given else None)
     told = [serialized("HumanMessage", "Rewritten", MESSAGE_ID), serialized("AIMessage", "So.")]
-    assert hear(run, cutoff(), echo(), state(told)) is Verdict.OVER
+    assert hear(run, cutoff(), echo(), clean=False) is Verdict.BROKEN
+    assert hear(run, cutoff(), state(told), submits=False) is Verdict.OVER
     assert run.result().answer == "So."
 
 

@@ -31,6 +31,7 @@ TREE = [
 RETRYABLE = {
     "ChatAbortedError",
     "ChatBusyError",
+    "ChatEndUnknownError",
     "ChatError",
     "ChatNoAnswerError",
     "ChatStreamError",

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client import retry
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
+    ChatError,
+    ChatNoAnswerError,
     ChatStreamError,
     PlatformDeadlineError,
     PlatformServerError,
 )
 from airflow_provider_platform.operators._submission import STORE_KEY
-from tests.unit.operators.remote_tasks import chat
+from tests.unit.operators.remote_tasks import LOOK, chat
 from tests.unit.operators.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
@@ -100,6 +104,148 @@ def test_a_retry_whose_run_was_stopped_meanwhile_asks_anew_once(control: Sandbox
     with pytest.raises(ChatAbortedError):
         anew.execute_complete(tries.context(), event={**aborted, "run": third}, run=third)
     assert len(control.state().messages) == 2
+
+
+@pytest.fixture(params=["state", "aborted", "close"])
+def stopped_thread(request: pytest.FixtureRequest, control: SandboxControl) -> str:
+    """What a service may answer later looks at a thread that was stopped."""
+    control.set(stopped_thread=request.param)
+    found: str = request.param
+    return found
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeated looks come soon."""
+    monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
+
+
+def event_of(waiting: Any) -> dict[str, Any]:
+    """What the trigger of a deferred task reports."""
+
+    async def follow() -> Any:
+        return await anext(aiter(waiting.trigger.run()))
+
+    payload: dict[str, Any] = asyncio.run(follow()).payload
+    return payload
+
+
+@pytest.mark.usefixtures("stopped_thread", "quick")
+@pytest.mark.parametrize("given", [False, True])
+def test_a_retry_that_finds_its_run_dead_asks_anew(control: SandboxControl, given: bool) -> None:
+    chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
+    control.hold("mid_stream", text="month")
+    tries = TaskTries(max_tries=1)
+    asking = {"prompt": "revenue by month", "chat_id": chat_id}
+    run = deferred(tries, **asking).kwargs["run"]
+    control.abort_thread(run["chat_id"])
+    found = chat(**asking).execute(tries.context())
+    assert found["message_id"] != run["message_id"]
+    assert statuses(control)[-2:] == ["aborted", "finished"]
+    assert tries.store[STORE_KEY]["phase"] == "done"
+
+
+@pytest.mark.usefixtures("stopped_thread", "quick")
+def test_a_deferred_retry_that_finds_its_run_dead_asks_anew_once(control: SandboxControl) -> None:
+    control.hold("mid_stream", count=2)
+    tries = TaskTries(max_tries=1)
+    first = deferred(tries).kwargs["run"]
+    second = deferred(tries)
+    assert second.kwargs["run"]["message_id"] == first["message_id"]
+    control.abort_thread(first["chat_id"])
+    anew = chat(deferrable=True)
+    third = deferral(
+        anew.execute_complete, tries.context(), event=event_of(second), run=second.kwargs["run"]
+    )
+    assert third.kwargs["run"]["message_id"] != first["message_id"]
+    control.abort_thread(third.kwargs["run"]["chat_id"])
+    with pytest.raises(ChatError):
+        anew.execute_complete(tries.context(), event=event_of(third), run=third.kwargs["run"])
+    assert tries.store[STORE_KEY]["phase"] == "failed"
+    assert statuses(control) == ["aborted", "aborted"]
+
+
+@pytest.mark.usefixtures("stopped_thread", "quick")
+@pytest.mark.parametrize("history", ["replay", "none"])
+def test_a_retry_that_looks_a_dead_run_up_asks_anew(control: SandboxControl, history: Any) -> None:
+    """The try was lost before it knew that its prompt was accepted."""
+    control.set(history=history)
+    control.hold("mid_stream")
+    tries = TaskTries(max_tries=1)
+    run = deferred(tries).kwargs["run"]
+    tries.store[STORE_KEY]["phase"] = "intent"
+    tries.store[STORE_KEY]["ids"]["accepted"] = False
+    control.abort_thread(run["chat_id"])
+    found = chat().execute(tries.context())
+    assert found["message_id"] != run["message_id"]
+    assert statuses(control) == ["aborted", "finished"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_run_that_has_ended_without_an_answer_is_asked_anew_by_the_retry(
+    control: SandboxControl,
+) -> None:
+    control.fault("no_final")
+    control.hold("mid_stream")
+    tries = TaskTries(max_tries=1)
+    run = deferred(tries).kwargs["run"]
+    control.release()
+    found = chat().execute(tries.context())
+    assert found["message_id"] != run["message_id"]
+    assert statuses(control) == ["finished", "finished"]
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_words_of_the_agent_that_are_no_final_answer_are_none(
+    control: SandboxControl, deferrable: bool
+) -> None:
+    """The thread's messages end with what looks like one."""
+    control.fault("answer_only_in_state")
+    control.hold("mid_stream")
+    tries = TaskTries()
+    if not deferrable:
+        control.release()
+        with pytest.raises(ChatNoAnswerError, match="last said"):
+            chat().execute(tries.context())
+        return
+    waiting = deferred(tries)
+    control.release()
+    with pytest.raises(ChatNoAnswerError, match="last said"):
+        chat(deferrable=True).execute_complete(
+            tries.context(), event=event_of(waiting), run=waiting.kwargs["run"]
+        )
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("failures", [1, 5])
+def test_a_retry_after_the_deadline_bears_a_short_outage(
+    control: SandboxControl, failures: int
+) -> None:
+    control.hold("mid_stream")
+    tries = TaskTries()
+    run = deferred(tries).kwargs["run"]
+    tries.store[STORE_KEY]["ids"]["submitted_at"] -= 3600
+    control.release()
+    control.wait_until(lambda state: state.runs[0].status == "finished")
+    control.fault("status", **LOOK, status=502, count=failures)
+    assert chat(timeout=1800).execute(tries.context())["message_id"] == run["message_id"]
+    assert len(control.state().runs) == 1
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_retry_after_the_deadline_that_cannot_reach_the_service_leaves_the_run(
+    control: SandboxControl,
+) -> None:
+    control.hold("mid_stream")
+    tries = TaskTries(max_tries=3)
+    deferred(tries)
+    tries.store[STORE_KEY]["ids"]["submitted_at"] -= 3600
+    control.fault("status", **LOOK, status=502, count=6)
+    with pytest.raises(PlatformServerError):
+        chat(timeout=1800).execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    assert statuses(control) == ["streaming"]
+    assert control.state().aborts == []
 
 
 @pytest.mark.parametrize("ended", [True, False])

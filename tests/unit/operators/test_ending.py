@@ -6,6 +6,7 @@ import pytest
 
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
+    ChatEndUnknownError,
     ChatNoAnswerError,
     ChatRpcError,
     DashboardExportFailedError,
@@ -37,6 +38,7 @@ FAILED = Ending("failed", stop=False)
         (PlatformOutcomeUnknownError("x"), Ending("lost", stop=False)),
         (ChatAbortedError("x"), FAILED),
         (ChatNoAnswerError("x"), FAILED),
+        (ChatEndUnknownError("x"), FAILED),
         (DbtSyncFailedError("x"), FAILED),
         (DbtSyncCancelledError("x"), FAILED),
         (DashboardExportFailedError("x"), FAILED),

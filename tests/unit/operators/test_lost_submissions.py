@@ -274,17 +274,35 @@ class HasEnded(PlatformChatOperator):
         raise ChatAbortedError("the run was stopped from outside")
 
 
-def test_a_lost_run_that_has_ended_meanwhile_is_asked_anew_by_the_next_retry(
+def test_a_lost_run_that_is_dead_is_asked_anew_by_the_try_that_looks_it_up(
     control: SandboxControl,
 ) -> None:
     tries = TaskTries()
-    chat().execute(tries.context())
+    first = chat().execute(tries.context())["message_id"]
     tries.store[STORE_KEY]["phase"] = "intent"
-    with pytest.raises(ChatAbortedError):
-        HasEnded(task_id="ask", prompt=PROMPT).execute(tries.context())
-    assert tries.store[STORE_KEY]["phase"] == "failed"
-    assert chat().execute(tries.context())["answer"]
+    found = HasEnded(task_id="ask", prompt=PROMPT).execute(tries.context())
+    assert found["message_id"] != first
     assert len(control.state().runs) == 2
+
+
+@pytest.mark.parametrize("lost_by", ["this try", "an earlier one"])
+def test_a_prompt_that_its_thread_never_holds_is_sent_twice_however_many_tries_there_are(
+    control: SandboxControl, lost_by: str
+) -> None:
+    chat_id = chat().execute(TaskTries().context())["chat_id"]
+    control.fault("drop", has_input=True, count=None)
+    if lost_by == "an earlier one":
+        control.fault("drop", **LOOK, count=5)
+    tries = TaskTries(max_tries=5)
+    if lost_by == "an earlier one":
+        with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
+            chat(chat_id=chat_id).execute(tries.context())
+    with pytest.raises(AirflowFailException, match="sent twice"):
+        chat(chat_id=chat_id).execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "lost"
+    sent = [one.message_id for one in control.state().requests if one.has_input][1:]
+    assert len(sent) == 2
+    assert len(set(sent)) == 1
 
 
 @pytest.mark.parametrize("given", [False, True])
