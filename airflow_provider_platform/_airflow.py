@@ -85,20 +85,23 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def mask_secret(secret: str) -> None:
-    """Have every log of this process show the secret as `***`; not for an event loop."""
-    _masking_module().mask_secret(secret)
+def mask_secrets(secrets: list[str]) -> None:
+    """Have every log of this process show the secrets as `***`; not for an event loop."""
+    if secrets:
+        _masking_module().mask_secret(secrets)
 
 
-async def mask_secret_on_loop(secret: str) -> None:
-    """`mask_secret` for an event loop: the synchronous call could block the loop for ever."""
+async def mask_secrets_on_loop(secrets: list[str]) -> None:
+    """`mask_secrets` for an event loop: the synchronous call could block the loop for ever."""
+    if not secrets:
+        return
     module = _masking_module()
     if hasattr(module, "amask_secret"):
-        await module.amask_secret(secret)
+        await module.amask_secret(secrets)
         return
     from asgiref.sync import sync_to_async
 
-    await sync_to_async(module.mask_secret)(secret)
+    await sync_to_async(module.mask_secret)(secrets)
 
 
 def _masking_module() -> Any:

@@ -21,7 +21,9 @@ from airflow_provider_platform.client.errors import (
     quote_service,
 )
 from airflow_provider_platform.client.json_text import CutJsonError, read_json, whole_characters
+from airflow_provider_platform.client.models import is_credential_name
 from airflow_provider_platform.client.operation import Operation
+from airflow_provider_platform.client.redaction import HIDDEN, SHORTEST_SECRET
 from airflow_provider_platform.client.retry import parse_retry_after
 
 T = TypeVar("T")
@@ -233,9 +235,16 @@ def _flatten(value: Any, depth: int = _DEPTH) -> str:
         said = _flatten(told, depth - 1)
         if said:
             return f"{where}: {said}" if where else said
-        parts = ((key, _flatten(item, depth - 1)) for key, item in value.items())
+        parts = ((key, _of_field(key, item, depth)) for key, item in value.items())
         return "; ".join(f"{key}: {text}" for key, text in parts if text)
     return "" if value is None else str(value)
+
+
+def _of_field(name: str, value: Any, depth: int) -> str:
+    """A field as words: of a credential (one word, where a rule has several) only that it is."""
+    said = _flatten(value, depth - 1)
+    is_word = len(said) >= SHORTEST_SECRET and not any(map(str.isspace, said))
+    return HIDDEN if is_word and is_credential_name(name) else said
 
 
 def _status_error(

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
@@ -157,9 +158,13 @@ class PlatformConfig(BaseModel):
     def secrets(self) -> list[str]:
         """Every secret in clear, for masking."""
         fields = [self.management_token, self.chat_api_key, self.chat_service_token]
-        if self.proxy is not None and "@" in self.proxy.get_secret_value():
-            fields.append(self.proxy)
-        return [secret.get_secret_value() for secret in fields if secret is not None]
+        found = [secret.get_secret_value() for secret in fields if secret is not None]
+        proxy = self.proxy.get_secret_value() if self.proxy is not None else ""
+        user, at, _ = proxy.partition("://")[2].rpartition("@")
+        if at:
+            password = user.partition(":")[2]
+            found += [proxy, *dict.fromkeys(filter(None, (password, unquote(password))))]
+        return found
 
     def resolve_session_settings(self, given: dict[str, Any] | None) -> SessionSettings | None:
         """The settings of a chat call: the given ones replace the connection's as a whole.

@@ -17,11 +17,9 @@ import re
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from airflow_provider_platform.client.redaction import CUT, Redactor, printable
+
 MAX_SERVICE_TEXT = 500
-CUT = "…"
-"""Stands where a text of the service was cut."""
-HIDDEN = "***"
-SHORTEST_SECRET = 8
 _GROUP_MARK = re.compile(r"[:#](?=:(?:end)?group::|#\[(?:end)?group\])", re.IGNORECASE)
 
 
@@ -32,8 +30,7 @@ def quote_service(text: object) -> str:
     on, wherever they stand in a line, are escaped, so that an answer cannot forge log lines.
     """
     cut = str(text).strip()[: MAX_SERVICE_TEXT + 1]
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
-    line = _GROUP_MARK.sub(r"\g<0>\\", line)
+    line = _GROUP_MARK.sub(r"\g<0>\\", printable(cut))
     return line if len(line) <= MAX_SERVICE_TEXT else line[: MAX_SERVICE_TEXT - 1] + CUT
 
 
@@ -52,33 +49,9 @@ class PlatformError(Exception):
         return {"type": type(self).__name__, "message": self.message, "details": self.details}
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Put `***` in the place of the secrets, wherever this error has them whole, and where a
-        text was cut in one of them. What is too short for a credential is passed over: it would
-        blot out words."""
-        known = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
-
-        def without(value: Any) -> Any:
-            for secret in known:
-                value = _without(secret, value) if isinstance(value, str) else value
-            return value
-
-        for name, value in vars(self).items():
-            setattr(self, name, without(value))
-        self.details = {name: without(value) for name, value in self.details.items()}
-        self.args = tuple(map(without, self.args))
-
-
-def _without(secret: str, text: str) -> str:
-    """The text with `***` for the secret, and for its beginning where the text was cut."""
-    parts = text.replace(secret, HIDDEN).split(CUT)
-    return CUT.join(_without_end(secret, part) for part in parts)
-
-
-def _without_end(secret: str, text: str) -> str:
-    for length in range(len(secret) - 1, SHORTEST_SECRET - 1, -1):
-        if text.endswith(secret[:length]):
-            return text[:-length] + HIDDEN
-    return text
+        """Put `***` in the place of the secrets, in this error and in those it came of, also where
+        a text was cut in one of them (see `client.redaction`)."""
+        Redactor(secrets).error(self)
 
 
 class PlatformConfigError(PlatformError):

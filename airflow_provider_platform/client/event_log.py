@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from airflow_provider_platform.client.redaction import KnownSecrets
+
 
 class Log(Protocol):
     """What a logger of the standard library and one of structlog have in common here."""
@@ -15,23 +17,25 @@ class Log(Protocol):
         """Log a text; `%s` in it stands for the values."""
 
 
-def log_events(log: Log) -> Callable[[object], None]:
-    """A listener that logs every event."""
+def log_events(log: Log, secrets: KnownSecrets) -> Callable[[object], None]:
+    """A listener that logs every event, without the secrets."""
 
     def tell(event: object) -> None:
-        log.info("%s", event)
+        log.info("%s", secrets.redact(str(event)))
 
     return tell
 
 
-def log_changes(log: Log) -> Callable[[object], None]:
-    """A listener that logs an event once while its text stays the same."""
+def log_changes(log: Log) -> Callable[[object, KnownSecrets], None]:
+    """A listener that logs an event once while its text stays the same, without the secrets of
+    the client that told it."""
     told: str | None = None
 
-    def tell(event: object) -> None:
+    def tell(event: object, secrets: KnownSecrets) -> None:
         nonlocal told
-        if str(event) != told:
-            told = str(event)
+        text = secrets.redact(str(event))
+        if text != told:
+            told = text
             log.info("%s", told)
 
     return tell

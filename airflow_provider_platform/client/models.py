@@ -162,6 +162,11 @@ class InputModel(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
+def is_credential_name(name: object) -> bool:
+    """Whether what has such a name, as `clientSecret` or `session_id`, is a credential."""
+    return _CREDENTIAL_NAME.search(str(name)) is not None
+
+
 def hide_credentials(value: Any) -> Any:
     """JSON of the service with every text under a name like `clientSecret` made a SecretStr.
 
@@ -177,7 +182,7 @@ def _hide(value: Any, *, under_credential: bool) -> Any:
         return [_hide(item, under_credential=under_credential) for item in value]
     if isinstance(value, dict):
         return {
-            name: _hide(item, under_credential=_CREDENTIAL_NAME.search(str(name)) is not None)
+            name: _hide(item, under_credential=is_credential_name(name))
             for name, item in value.items()
         }
     return value

@@ -27,6 +27,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from airflow_provider_platform.client.addresses import has_relative_steps
+from airflow_provider_platform.client.answer_credentials import secrets_in
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.models import InputModel
 
@@ -92,6 +93,7 @@ class Endpoint(Generic[T]):
             binary=self.binary,
             api=self.api,
             subject=", ".join(f"{_words(name)} {value}" for name, value in given.items()),
+            secrets=(*secrets_in(query), *secrets_in(body)),
         )
 
     @property
@@ -102,20 +104,22 @@ class Endpoint(Generic[T]):
 
 @dataclass(frozen=True, kw_only=True)
 class Operation(Generic[T]):
-    """One management call, ready to be sent; `subject` names what it is about in errors."""
+    """One management call, ready to be sent; `subject` names what it is about in errors,
+    `secrets` are those that are sent with it."""
 
     operation_id: str
     description: str
     method: Method
     path: str
     answer: type[T]
-    query: Mapping[str, Any] = field(default_factory=dict)
+    query: Mapping[str, Any] = field(default_factory=dict, repr=False)
     body: Any = field(default=None, repr=False)
     repeatable: bool = True
     permission: str | None = None
     binary: bool = False
     api: Api = "management"
     subject: str = ""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         about = f" ({self.subject})" if self.subject else ""
@@ -199,6 +203,7 @@ def raw_operation(
         query=dict(query or {}),
         body=body,
         repeatable=upper in REPEATABLE_METHODS,
+        secrets=(*secrets_in(query), *secrets_in(body)),
     )
 
 

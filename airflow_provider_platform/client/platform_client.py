@@ -7,9 +7,9 @@ the program itself, so that `Notify` reaches the caller's own thread.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import ExitStack, aclosing, closing
+from contextlib import ExitStack, aclosing, closing, contextmanager
 from functools import partial
 from typing import Any, Self, TypeVar
 
@@ -20,6 +20,7 @@ from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformError, PlatformInterruptedError
 from airflow_provider_platform.client.operation import Operation
 from airflow_provider_platform.client.program import Clock, Effect, Notify, Program, call
+from airflow_provider_platform.client.redaction import KnownSecrets
 from airflow_provider_platform.client.session import Session
 from airflow_provider_platform.client.transport import Transport
 
@@ -31,7 +32,7 @@ def _ignore(event: Any) -> None:
     """The listener of those who do not listen."""
 
 
-def _guarded(program: Program[T], secrets: Callable[[], list[str]]) -> Program[T]:
+def _guarded(program: Program[T], secrets: KnownSecrets) -> Program[T]:
     """The program; the errors that it meets and raises hold no secret."""
     try:
         effect = next(program)
@@ -39,7 +40,7 @@ def _guarded(program: Program[T], secrets: Callable[[], list[str]]) -> Program[T
             try:
                 outcome = yield effect
             except PlatformError as error:
-                error.hide(secrets())
+                secrets.hide_in(error)
                 effect = program.throw(error)
             else:
                 effect = program.send(outcome)
@@ -47,7 +48,7 @@ def _guarded(program: Program[T], secrets: Callable[[], list[str]]) -> Program[T
         result: T = end.value
         return result
     except PlatformError as error:
-        error.hide(secrets())
+        secrets.hide_in(error)
         raise
     finally:
         program.close()
@@ -57,6 +58,10 @@ def _keeping(work: Operation[T] | Program[T], results: list[T]) -> Program[None]
     """The program of some work; its result is put into the list."""
     result = yield from (call(work) if isinstance(work, Operation) else work)
     results.append(result)
+
+
+async def _in_thread(mask: Callable[[list[str]], None], secrets: list[str]) -> None:
+    await run_sync(mask, secrets)
 
 
 class _Client:
@@ -70,13 +75,31 @@ class _Client:
         return self._transport.config
 
     @property
+    def secrets(self) -> KnownSecrets:
+        """Every secret that this client has sent or received."""
+        return self._transport.secrets
+
+    @contextmanager
+    def redacted_errors(self) -> Iterator[None]:
+        """Errors that are raised inside hold none of this client's secrets."""
+        try:
+            yield
+        except Exception as error:
+            self.secrets.hide_in(error)
+            raise
+
+    @property
     def clock(self) -> Clock:
         """Unix time as this client sees it."""
         return self._transport.clock
 
 
 class AsyncPlatformClient(_Client):
-    """The client of an event loop; `async with`, or `aclose` when done."""
+    """The client of an event loop; `async with`, or `aclose` when done.
+
+    `reload` reads the configuration again, `mask` hears of every secret that is sent or received
+    for the first time, the configuration's excepted.
+    """
 
     def __init__(
         self,
@@ -84,8 +107,9 @@ class AsyncPlatformClient(_Client):
         *,
         reload: Callable[[], Awaitable[PlatformConfig]] | None = None,
         clock: Clock | None = None,
+        mask: Callable[[list[str]], Awaitable[None]] | None = None,
     ) -> None:
-        self._transport = Transport(config, reload=reload, clock=clock)
+        self._transport = Transport(config, reload=reload, clock=clock, mask=mask)
 
     async def run(self, work: Operation[T] | Program[T], on_event: OnEvent = _ignore) -> T:
         """Run an operation or a program to its end; `on_event` hears what it notifies of."""
@@ -97,7 +121,7 @@ class AsyncPlatformClient(_Client):
 
     async def events(self, program: Program[Any]) -> AsyncGenerator[Any]:
         """Run a program to its end, one step at a time: what it notifies of, as it is wanted."""
-        program = _guarded(program, lambda: self.config.secrets)
+        program = _guarded(program, self.secrets)
         session = Session(self._transport)
         try:
             effect = next(program)
@@ -132,7 +156,8 @@ class AsyncPlatformClient(_Client):
 class PlatformClient(_Client):
     """The client of synchronous code; `with`, or `close` when done.
 
-    Its event loop runs in a thread that starts with the first use. A signal handler may raise
+    `reload` and `mask` are those of `AsyncPlatformClient`, called in a thread of their own. Its
+    event loop runs in a thread that starts with the first use. A signal handler may raise
     through `run`: what was under way is cancelled. It may also call `interrupt`.
     """
 
@@ -142,9 +167,13 @@ class PlatformClient(_Client):
         *,
         reload: Callable[[], PlatformConfig] | None = None,
         clock: Clock | None = None,
+        mask: Callable[[list[str]], None] | None = None,
     ) -> None:
         self._transport = Transport(
-            config, reload=partial(run_sync, reload) if reload else None, clock=clock
+            config,
+            reload=partial(run_sync, reload) if reload else None,
+            clock=clock,
+            mask=partial(_in_thread, mask) if mask else None,
         )
         self._stack = ExitStack()
         self._portal: BlockingPortal | None = None
@@ -161,7 +190,7 @@ class PlatformClient(_Client):
 
     def events(self, program: Program[Any]) -> Generator[Any]:
         """Run a program to its end, one step at a time: what it notifies of, as it is wanted."""
-        program = _guarded(program, lambda: self.config.secrets)
+        program = _guarded(program, self.secrets)
         session = Session(self._transport)
         try:
             effect = next(program)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ import httpx
 from tenacity import AsyncRetrying
 
 from airflow_provider_platform.client import answers
+from airflow_provider_platform.client.answer_credentials import may_hold_secrets, secrets_in
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
@@ -37,12 +38,15 @@ from airflow_provider_platform.client.program import (
     OpenStream,
     SendChat,
 )
+from airflow_provider_platform.client.redaction import KnownSecrets
 from airflow_provider_platform.client.retry import tenacity_policy
 
 T = TypeVar("T")
 
 Reload = Callable[[], Awaitable[PlatformConfig]]
 """Reads the configuration again where it came from."""
+Mask = Callable[[list[str]], Awaitable[None]]
+"""Hears of every secret that is sent or received for the first time, before anybody else can."""
 
 CONNECT_TIMEOUT = 30.0
 LEAST_SECONDS = 1.0
@@ -72,10 +76,13 @@ class Transport:
         *,
         reload: Reload | None = None,
         clock: Callable[[], float] | None = None,
+        mask: Mask | None = None,
     ) -> None:
         self.config = config
+        self.secrets = KnownSecrets(config.secrets)
         self.clock = clock or SteadyClock()
         self._reload = reload
+        self._mask = mask
         self._clients: dict[str, httpx.AsyncClient] = {}
 
     async def aclose(self) -> None:
@@ -87,6 +94,7 @@ class Transport:
     async def call(self, effect: Call[T]) -> T:
         """Run a management operation. Raises PlatformError (see `client.errors`)."""
         operation = effect.operation
+        await self._learn(operation.secrets)
         policy = tenacity_policy(
             repeatable=operation.repeatable,
             max_attempts=1 if effect.once else self.config.max_attempts,
@@ -115,10 +123,12 @@ class Transport:
         if fresh.secrets == self.config.secrets or not fresh.same_places(self.config):
             return False
         self.config = fresh
+        self.secrets.learn(fresh.secrets)
         return True
 
     async def send_chat(self, effect: SendChat) -> None:
         """Send an abort request. Raises PlatformError; returns only where it was confirmed."""
+        await self._learn(secrets_in(effect.body))
         url = f"{self.config.require_chat_url()}{effect.path}"
         headers = {**self._chat_headers(), "Accept": "application/json"}
         status, got, body = await self._request(
@@ -133,6 +143,7 @@ class Transport:
 
     async def open_stream(self, effect: OpenStream) -> Stream:
         """Send a chat request; the answer's head is checked, its body is still to be read."""
+        await self._learn(secrets_in(effect.body))
         return await self._open(
             "chat stream: POST /stream-chat-state",
             f"{self.config.require_chat_url()}/stream-chat-state",
@@ -144,6 +155,7 @@ class Transport:
 
     async def open_data_stream(self, effect: OpenDataStream) -> Stream:
         """Send a query to the data API; its token stands in the header alone, without a scheme."""
+        await self._learn([effect.token.get_secret_value()])
         return await self._open(
             "data query: POST /v1/cubesql",
             effect.url,
@@ -204,7 +216,16 @@ class Transport:
             what=str(operation),
             seconds=self._seconds_until(deadline),
         )
-        return answers.read_answer(operation, status, headers, body, now=self.clock())
+        answer = answers.read_answer(operation, status, headers, body, now=self.clock())
+        if not operation.binary and may_hold_secrets(body):
+            await self._learn(secrets_in(answer))
+        return answer
+
+    async def _learn(self, secrets: Iterable[str]) -> None:
+        """Hide these secrets from now on, in errors and, where somebody masks logs, there."""
+        new = self.secrets.learn(secrets)
+        if new and self._mask is not None:
+            await self._mask(new)
 
     async def _request(
         self,

@@ -11,8 +11,8 @@ from tenacity import AsyncRetrying, Retrying
 from airflow_provider_platform._airflow import (
     BaseHook,
     get_connection_on_loop,
-    mask_secret,
-    mask_secret_on_loop,
+    mask_secrets,
+    mask_secrets_on_loop,
 )
 from airflow_provider_platform.client.chat_call import ChatCall, ask_or_stop
 from airflow_provider_platform.client.chat_program import Patience
@@ -20,6 +20,7 @@ from airflow_provider_platform.client.chat_stop import abort
 from airflow_provider_platform.client.connection_test import check_connection, summary
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.redaction import maskable
 from airflow_provider_platform.hooks._data import DataMethods
 from airflow_provider_platform.hooks._form import PlatformConnectionForm
 from airflow_provider_platform.hooks._management import ManagementApi
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.program import Program
 
 T = TypeVar("T")
+
+_NOT_MASKED = "A secret of a call could not be masked in the logs."
 
 
 class ChatOptions(TypedDict, total=False):
@@ -86,8 +89,7 @@ class PlatformHook(PlatformConnectionForm, ManagementApi, DataMethods, BaseHook)
         """The connection as it is now; `config` keeps the first one."""
         connection = self.get_connection(self.platform_conn_id)
         config = config_from_connection(connection)
-        for secret in config.secrets:
-            mask_secret(secret)
+        mask_secrets(maskable(config.secrets))
         return config
 
     def reread_config(self) -> PlatformConfig:
@@ -99,8 +101,7 @@ class PlatformHook(PlatformConnectionForm, ManagementApi, DataMethods, BaseHook)
         """`read_config` for an event loop."""
         connection = await get_connection_on_loop(type(self), self.platform_conn_id)
         config = config_from_connection(connection)
-        for secret in config.secrets:
-            await mask_secret_on_loop(secret)
+        await mask_secrets_on_loop(maskable(config.secrets))
         return config
 
     async def reread_config_on_loop(self) -> PlatformConfig:
@@ -117,7 +118,7 @@ class PlatformHook(PlatformConnectionForm, ManagementApi, DataMethods, BaseHook)
         if self._open_client is not None:
             yield self._open_client
             return
-        with PlatformClient(self.config, reload=self.reread_config) as client:
+        with PlatformClient(self.config, reload=self.reread_config, mask=self._mask) as client:
             self._open_client = client
             try:
                 yield client
@@ -131,12 +132,14 @@ class PlatformHook(PlatformConnectionForm, ManagementApi, DataMethods, BaseHook)
         `again` says that the task has read the connection before, as a trigger's task has.
         """
         config = await (self.reread_config_on_loop() if again else self.read_config_on_loop())
-        async with AsyncPlatformClient(config, reload=self.reread_config_on_loop) as client:
+        async with AsyncPlatformClient(
+            config, reload=self.reread_config_on_loop, mask=self._mask_on_loop
+        ) as client:
             yield client
 
     def get_conn(self) -> PlatformClient:
         """A client of its own for the caller, who closes it."""
-        return PlatformClient(self.config, reload=self.reread_config)
+        return PlatformClient(self.config, reload=self.reread_config, mask=self._mask)
 
     def run(
         self, work: Operation[T] | Program[T], on_event: Callable[[Any], None] | None = None
@@ -164,14 +167,16 @@ class PlatformHook(PlatformConnectionForm, ManagementApi, DataMethods, BaseHook)
         with self.client() as client:
             call = self._chat_call(client, prompt, options)
             client.run(ask_or_stop(call, client.clock))
-        return call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
+            with client.redacted_errors():
+                return call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
 
     async def achat(self, prompt: str, **options: Unpack[ChatOptions]) -> ChatResult:
         """`chat` for an event loop."""
         async with self.async_client() as client:
             call = self._chat_call(client, prompt, options)
             await client.run(ask_or_stop(call, client.clock))
-        return call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
+            with client.redacted_errors():
+                return call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
 
     def abort_chat(self, chat_id: str, session_settings: dict[str, Any] | None = None) -> None:
         """Stop whatever streams in the thread. Raises PlatformNotFoundError for an unknown
@@ -195,6 +200,20 @@ class PlatformHook(PlatformConnectionForm, ManagementApi, DataMethods, BaseHook)
         except PlatformError as error:
             return False, error.message
         return ok, "\n".join([message, *notes])
+
+    def _mask(self, secrets: list[str]) -> None:
+        """Mask what a call sends or brings. A failure is no reason to lose the call's answer."""
+        try:
+            mask_secrets(maskable(secrets))
+        except Exception:
+            self.log.warning(_NOT_MASKED, exc_info=True)
+
+    async def _mask_on_loop(self, secrets: list[str]) -> None:
+        """`_mask` for an event loop."""
+        try:
+            await mask_secrets_on_loop(maskable(secrets))
+        except Exception:
+            self.log.warning(_NOT_MASKED, exc_info=True)
 
     def _chat_call(
         self, client: PlatformClient | AsyncPlatformClient, prompt: str, options: ChatOptions

@@ -85,7 +85,7 @@ class PlatformOperator(BaseOperator):
         with airflow_errors():
             self.settle_arguments()
             hook = self.hook()
-            with hook.client():
+            with hook.client() as client, client.redacted_errors():
                 self.store_link(context, hook.config)
                 yield hook
 

@@ -26,6 +26,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
     from_payload,
 )
+from airflow_provider_platform.client.event_log import log_events
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
@@ -227,6 +228,10 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         if self._left_to_retry:
             work.client.interrupt()
 
+    def log_events(self, work: Work) -> Callable[[object], None]:
+        """Logs what a program tells."""
+        return log_events(self.log, work.client.secrets)
+
     def deadline(self, work: Work, ids: Ids) -> float:
         """When the run must be over (Unix time): `timeout` after its submission, or this try's
         `execution_timeout`, whichever comes first."""
@@ -244,7 +249,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         with airflow_errors():
             self.settle_arguments()
             hook = self.hook()
-            with hook.client() as client:
+            with hook.client() as client, client.redacted_errors():
                 key = (ids or {}).get("key") or self.key_of(hook.config)
                 submission = Submission(context, key)
                 work = Work(context, client, hook.config, submission)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_platform._airflow import mask_secret
 from airflow_provider_platform.client.errors import (
     PlatformCredentialAnswerError,
     PlatformInputError,
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.operation import Operation
+    from airflow_provider_platform.client.redaction import KnownSecrets
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Rule
 
@@ -134,7 +134,9 @@ class PlatformApiOperator(SubmitOnceOperator):
     def call(self, hook: PlatformHook) -> Any:
         operation = self._operation()
         self.log.info("%s %s", operation.method, operation.path)
-        return self._chosen(self._items(hook) if self.paginate else hook.run(operation))
+        with hook.client() as client:
+            answer = self._items(hook) if self.paginate else hook.run(operation)
+            return self._chosen(answer, client.secrets)
 
     def remember(self, result: Any) -> dict[str, Any]:
         """Nothing of an answer that carried a credential."""
@@ -153,17 +155,17 @@ class PlatformApiOperator(SubmitOnceOperator):
         tell_length(len(listed.items), more=listed.truncated, log=self.log)
         return listed.items
 
-    def _chosen(self, answer: Any) -> Any:
+    def _chosen(self, answer: Any, secrets: KnownSecrets) -> Any:
         """What of the answer is returned. Raises PlatformCredentialAnswerError."""
         from airflow_provider_platform.client.answer_credentials import credentials_in
 
-        found = credentials_in(answer)
+        found = [*credentials_in(answer)]
+        if not found and secrets.redact_data(answer) != answer:
+            found = ["quoted in a text"]
         self._answer_had_credentials = bool(found)
-        for secret in found.values():
-            mask_secret(secret)
         if self.response_filter is not None:
             answer = self._filtered(answer, self.response_filter)
-            found = credentials_in(answer)
+            found = [*credentials_in(answer)]
         if found:
             raise PlatformCredentialAnswerError(
                 f"{self.method} {self.path}: the call succeeded, and its answer carries a "

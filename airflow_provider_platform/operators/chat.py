@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_platform.client.errors import quote_service
-from airflow_provider_platform.client.event_log import log_events
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import web_address
 from airflow_provider_platform.operators._remote_run import LOOK_SECONDS, RemoteRunOperator
@@ -139,6 +138,8 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         work.naming = lambda: known() if call.run.chat_id else None
         self.log.info("Asking the agent, message %s", call.run.message_id)
 
+        told = self.log_events(work)
+
         def tell(event: Any) -> None:
             from airflow_provider_platform.client.chat_events import Accepted, ThreadNamed, Waiting
 
@@ -150,7 +151,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
                 work.submission.note("intent", known())
             if isinstance(event, Accepted):
                 self.accepted(work, self._ids(call, submitted_at))
-            self.log.info("%s", event)
+            told(event)
 
         program = (
             call.ask_to_end(work.client.clock, repeats=repeats)
@@ -184,7 +185,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         work.naming = lambda: self._ids(call, submitted_at) if call.run.chat_id else None
         found = work.client.run(
             look_up(call.run, call.request, call.patience, work.client.clock),
-            log_events(self.log),
+            self.log_events(work),
         )
         if not found and call.run.chat_id is not None:
             if ids.get("repeats"):
@@ -195,7 +196,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
     def follow(self, work: Work, ids: Ids) -> ChatResult:
         call = self._call(work, ids)
         work.ids = work.ids or ids
-        work.client.run(call.follow_to_end(work.client.clock), log_events(self.log))
+        work.client.run(call.follow_to_end(work.client.clock), self.log_events(work))
         return call.run.result(fail_on_tool_error="never")
 
     def take(self, work: Work, ids: Ids) -> ChatResult:
@@ -208,7 +209,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         program = look_at_end(
             call.run, call.request, call.patience, work.client.clock, seconds=LOOK_SECONDS
         )
-        over = work.client.run(program, log_events(self.log))
+        over = work.client.run(program, self.log_events(work))
         return call.run.result(fail_on_tool_error="never") if over else None
 
     def stop(
@@ -249,14 +250,14 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
             call = self._call(work, ids)
             over = work.client.run(
                 ask(call.run, call.request, call.patience, work.client.clock, whole=False),
-                log_events(self.log),
+                self.log_events(work),
             )
             work.ids = {**ids, "resumed": True}
             return call.run.result(fail_on_tool_error="never") if over else None
         if event.get("result") is not None:
             return ChatResult.from_event(event["result"])
         call = self._known_call(work.client.config, ids, deadline=work.now + float(self.timeout))
-        work.client.run(call.follow_to_end(work.client.clock), log_events(self.log))
+        work.client.run(call.follow_to_end(work.client.clock), self.log_events(work))
         result = call.run.result(fail_on_tool_error="never")
         result.usage = result.usage or event.get("usage")
         return result
@@ -265,10 +266,11 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         from airflow_provider_platform.client.chat_run import check_tools
 
         check_tools(outcome, self.fail_on_tool_error)
-        self.log.info("Answer: %s", quote_service(outcome.answer))
+        secrets = work.client.secrets
+        self.log.info("Answer: %s", secrets.redact(quote_service(outcome.answer)))
         if address := web_address(work.config):
             self.log.info("Platform: %s", address)
-        return outcome.to_json()
+        return secrets.redact_data(outcome.to_json())
 
     def _call(self, work: Work, ids: Ids, *, deadline: float | None = None) -> ChatCall:
         return self._call_for(work.client, ids, deadline=deadline or self.deadline(work, ids))

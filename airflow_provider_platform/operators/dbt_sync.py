@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.event_log import log_events
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._remote_run import LOOK_SECONDS, RemoteRunOperator
 
@@ -187,7 +186,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
     def follow(self, work: Work, ids: Ids) -> DbtSyncOutcome:
         if not ids["waits"]:
             return self._started(ids)
-        outcome = work.client.run(self._wait_program(work, ids), log_events(self.log))
+        outcome = work.client.run(self._wait_program(work, ids), self.log_events(work))
         if outcome is None:
             raise RuntimeError("a wait ends with an outcome")
         return outcome
@@ -198,7 +197,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
     def look(self, work: Work, ids: Ids) -> DbtSyncOutcome | None:
         if not ids["waits"]:
             return self._started(ids)
-        return work.client.run(self._wait_program(work, ids, look_once=True), log_events(self.log))
+        return work.client.run(self._wait_program(work, ids, look_once=True), self.log_events(work))
 
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None

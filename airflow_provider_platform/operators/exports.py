@@ -8,7 +8,6 @@ from airflow_provider_platform.client.errors import (
     DashboardExportFailedError,
     PlatformInputError,
 )
-from airflow_provider_platform.client.event_log import log_events
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._files import output_path as check_output_path
 from airflow_provider_platform.operators._files import storage_path, write_file
@@ -162,7 +161,7 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
             poll_interval=float(self.poll_interval),
             clock=work.client.clock,
         )
-        return work.client.run(program, log_events(self.log))
+        return work.client.run(program, self.log_events(work))
 
     def look(self, work: Work, ids: Ids) -> ExportOutcome | None:
         from airflow_provider_platform.client.export_run import look

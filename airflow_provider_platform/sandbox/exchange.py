@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import re
 import time
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote_from_bytes
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
@@ -72,7 +74,7 @@ class Exchange:
             raise Ended("disconnected")
         instead = next(iter(answers), None)
         if instead is not None and not instead.fault.processed:
-            await self._respond(fault_answer(instead), send)
+            await self._respond(self._fault_answer(instead), send)
             return
         await self._race(app, send, instead)
 
@@ -94,7 +96,7 @@ class Exchange:
             try:
                 work.result()
             except _Replaced as replaced:
-                await self._respond(fault_answer(replaced.fault), send)
+                await self._respond(self._fault_answer(replaced.fault), send)
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
@@ -115,6 +117,18 @@ class Exchange:
             log.exception("%s %s failed", scope["method"], scope["path"])
             broken = JSONResponse({"message": "The sandbox itself failed"}, status_code=500)
             await broken(scope, self._receive, send)
+
+    def _fault_answer(self, armed: Armed) -> Response:
+        fault = armed.fault
+        if fault.quotes is None:
+            return fault_answer(armed)
+        header = Headers(scope=self._scope).get("authorization", "")
+        quoted = header.encode() if fault.quotes == "authorization" else self.body
+        if fault.quote_form == "base64":
+            return fault_answer(armed, base64.b64encode(quoted).decode())
+        if fault.quote_form == "url":
+            return fault_answer(armed, quote_from_bytes(quoted, safe=""))
+        return fault_answer(armed, quoted.decode("utf-8", "replace"))
 
     async def _respond(self, response: Response, send: Send) -> None:
         self._started(response.status_code)
@@ -230,8 +244,8 @@ def _api(path: str) -> Api | None:
     return "data" if re.search(r"/cubejs-api/", path) else None
 
 
-def fault_answer(armed: Armed) -> Response:
-    """The answer that a fault puts in the place of the real one."""
+def fault_answer(armed: Armed, quoted: str = "") -> Response:
+    """The answer that a fault puts in the place of the real one; ``quoted`` ends its message."""
     fault = armed.fault
     if fault.kind == "html":
         return web_page()
@@ -252,5 +266,5 @@ def fault_answer(armed: Armed) -> Response:
     if fault.body == "html":
         page = web_page()
         return Response(page.body, status, {**headers, "content-type": "text/html"})
-    error = ApiError(status, fault.message, fault.code).response()
+    error = ApiError(status, f"{fault.message} {quoted}".strip(), fault.code).response()
     return Response(error.body, status, {**headers, "content-type": "application/json"})

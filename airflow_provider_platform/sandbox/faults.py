@@ -45,7 +45,8 @@ RUN_KINDS = frozenset(
 """Kinds that change what a chat run produces, for everyone who reads it."""
 
 _PARAMETERS = {
-    "status": {"status", "retry_after", "retry_after_form", "body", "processed", "message", "code"},
+    "status": {"status", "retry_after", "retry_after_form", "body", "processed", "message", "code"}
+    | {"quotes", "quote_form"},
     "redirect": {"status", "location"},
     "jsonrpc": {"message"},
     "cut": {"after", "bytes", "inside_character", "reset"},
@@ -91,6 +92,10 @@ class Fault(Match):
     code: str | None = None
     """status: the machine-readable reason in the answer."""
     message: str = "Internal error of the sandbox, as asked for"
+    quotes: Literal["authorization", "body"] | None = None
+    """status: what of the request the message ends with, as careless services do: the value of
+    its ``Authorization`` header, or its body."""
+    quote_form: Literal["plain", "base64", "url"] = "plain"
     form: Literal["line", "jsonrpc"] = "line"
     """error: ``{"error": ...}`` or a JSON-RPC error object."""
     resume: Literal["follow_up", "input"] = "follow_up"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context, PokeReturnValue
     from airflow_provider_platform.client.looks import Look
     from airflow_provider_platform.client.platform_client import PlatformClient
+    from airflow_provider_platform.client.redaction import KnownSecrets
     from airflow_provider_platform.client.tolerance import Tolerance
 
 STORE_KEY = "platform_sensor"
@@ -137,7 +138,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
                     client.clock,
                     grace=look.may_be_late,
                 ),
-                self._tell,
+                lambda event: self._tell(event, client.secrets),
             )
         finally:
             self._remember(context, tolerance)
@@ -145,7 +146,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         return seen
 
     @cached_property
-    def _tell(self) -> Callable[[object], None]:
+    def _tell(self) -> Callable[[object, KnownSecrets], None]:
         """Logs what the looks tell, one poke after the other."""
         return log_changes(self.log)
 

@@ -87,7 +87,8 @@ class RemoteRunTrigger(BaseTrigger):
         try:
             async with PlatformHook(self.platform_conn_id).async_client(again=True) as client:
                 try:
-                    return {"run": self.ids, **await self.follow(client)}
+                    with client.redacted_errors():
+                        return {"run": self.ids, **await self.follow(client)}
                 except (PlatformDeadlineError, PlatformProtocolError):
                     if self.limits.get("cancel_on_kill", True):
                         stopped = await self._stop_quietly(client)

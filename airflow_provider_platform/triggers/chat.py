@@ -31,11 +31,11 @@ class PlatformChatTrigger(RemoteRunTrigger):
         call = self._call(client, self.limits.get("session_settings"))
         program = follow(call.run, call.request, call.patience, client.clock)
         try:
-            await client.run(program, log_events(self.log))
+            await client.run(program, log_events(self.log, client.secrets))
         except ChatSuspendedError:
             return {"status": "suspended"}
         result = call.run.result(fail_on_tool_error="never")
-        event = {"status": "success", "result": result.to_event()}
+        event = {"status": "success", "result": client.secrets.redact_data(result.to_event())}
         if len(json.dumps(event).encode()) > MAX_EVENT_BYTES:
             return {"status": "success", "result": None, "usage": result.usage}
         return event

@@ -28,7 +28,7 @@ class PlatformDbtSyncTrigger(RemoteRunTrigger):
             poll_interval=float(self.limits["poll_interval"]),
         )
         program = wait(self.ids["deployment_id"], self.ids["sync_job_id"], patience, client.clock)
-        outcome = await client.run(program, log_events(self.log))
+        outcome = await client.run(program, log_events(self.log, client.secrets))
         if outcome is None:
             raise RuntimeError("a wait ends with an outcome")
         return {"status": "success", "outcome": asdict(outcome)}

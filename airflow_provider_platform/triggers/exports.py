@@ -27,7 +27,7 @@ class PlatformExportDashboardTrigger(RemoteRunTrigger):
             poll_interval=float(self.limits["poll_interval"]),
             clock=client.clock,
         )
-        outcome = await client.run(program, log_events(self.log))
+        outcome = await client.run(program, log_events(self.log, client.secrets))
         return {"status": "success", "outcome": asdict(outcome)}
 
     async def stop(self, client: AsyncPlatformClient) -> bool:  # noqa: ARG002

@@ -92,7 +92,8 @@ class PlatformSensorTrigger(BaseTrigger):
     async def _event(self) -> dict[str, Any]:
         try:
             async with PlatformHook(self.platform_conn_id).async_client(again=True) as client:
-                value = await self._watch(client)
+                with client.redacted_errors():
+                    value = await self._watch(client)
         except PlatformError as error:
             return self._failed(error)
         except Exception as error:
@@ -116,5 +117,8 @@ class PlatformSensorTrigger(BaseTrigger):
             clock=client.clock,
             grace=look.may_be_late,
         )
-        found: dict[str, Any] | None = await client.run(program, log_changes(self.log))
+        tell = log_changes(self.log)
+        found: dict[str, Any] | None = await client.run(
+            program, lambda event: tell(event, client.secrets)
+        )
         return found

@@ -240,7 +240,7 @@ def test_secrets_show_nowhere(field: str, argument: str, fields: dict[str, Any])
 
 def test_a_proxy_with_a_password_is_a_secret() -> None:
     config = PlatformConfig.build(**MANAGEMENT, proxy=f"http://me:{SECRET}@proxy.example:3128")
-    assert config.secrets == [SECRET, f"http://me:{SECRET}@proxy.example:3128"]
+    assert config.secrets == [SECRET, f"http://me:{SECRET}@proxy.example:3128", SECRET]
     assert SECRET not in repr(config)
 
 

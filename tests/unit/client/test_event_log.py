@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow_provider_platform.client.dbt_run import DbtSyncStage
 from airflow_provider_platform.client.event_log import log_changes, log_events
+from airflow_provider_platform.client.redaction import KnownSecrets
 
 
 class Log:
@@ -18,18 +19,18 @@ class Log:
 
 def test_every_event_is_a_line() -> None:
     log = Log()
-    tell = log_events(log)
-    for event in ("100 %", "100 %", 3):
+    tell = log_events(log, KnownSecrets(["key-of-the-tests"]))
+    for event in ("100 %", "100 %", 3, "the key-of-the-tests"):
         tell(event)
-    assert log.lines == ["100 %", "100 %", "3"]
+    assert log.lines == ["100 %", "100 %", "3", "the ***"]
 
 
 def test_what_stays_the_same_is_told_once() -> None:
     log = Log()
     tell = log_changes(log)
-    for event in ("waiting", "waiting", "100 %", "waiting"):
-        tell(event)
-    assert log.lines == ["waiting", "100 %", "waiting"]
+    for event in ("waiting", "waiting", "100 %", "waiting", "the key-of-the-tests"):
+        tell(event, KnownSecrets(["key-of-the-tests"]))
+    assert log.lines == ["waiting", "100 %", "waiting", "the ***"]
 
 
 def test_a_stage_of_a_sync_is_one_safe_line() -> None:

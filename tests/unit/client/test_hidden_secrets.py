@@ -1,24 +1,48 @@
-"""A credential that the service quotes in its answer is not in the error that comes of it."""
+"""A secret that a call sends or receives is hidden from then on, in whatever form the service
+quotes it: in errors, in what is logged, and whoever masks logs hears of it in time."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import SecretStr
 
 from airflow_provider_platform.client.chat_call import ChatCall
 from airflow_provider_platform.client.chat_program import Patience
 from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.data import SqlQuery, run_sql
+from airflow_provider_platform.client.deployments import (
+    CREATE_DEPLOYMENT_TOKEN,
+    GET_DEPLOYMENT,
+    CreateDeploymentTokenInput,
+)
+from airflow_provider_platform.client.embed import (
+    CREATE_EMBED_TOKEN,
+    GENERATE_EMBED_SESSION,
+    GenerateSession,
+    PostTokenBySessionIdInput,
+)
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     PlatformAuthenticationError,
+    PlatformBadRequestError,
     PlatformError,
+    PlatformPermissionError,
     PlatformProtocolError,
 )
 from airflow_provider_platform.client.ndjson import parse_line
-from airflow_provider_platform.client.oauth import LIST_USER_OAUTH_TOKENS
-from airflow_provider_platform.client.platform_client import PlatformClient
+from airflow_provider_platform.client.oauth import (
+    CREATE_OAUTH_INTEGRATION,
+    LIST_USER_OAUTH_TOKENS,
+    CreateOAuthIntegrationInput,
+)
+from airflow_provider_platform.client.operation import Operation, raw_operation
+from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.redaction import base64_forms, forms
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox import Sandbox
@@ -86,3 +110,205 @@ def test_in_the_error_of_a_chat_run(platform_sandbox: Sandbox, config: PlatformC
         with pytest.raises(ChatRpcError) as caught:
             client.run(call.ask_to_end(client.clock))
     check_hidden(config, caught.value)
+
+
+CANARY = 'canary "of/a+ client secret'
+FORMS = pytest.mark.parametrize("form", ["plain", "base64", "url"])
+
+
+def quoting(sandbox: Sandbox, quotes: str, form: str, **match: Any) -> None:
+    """Have the next answer be a refusal that quotes the request."""
+    sandbox.control.fault(
+        "status", status=403, message="refused:", quotes=quotes, quote_form=form, **match
+    )
+
+
+def check_no_trace(error: BaseException, *secrets: str) -> None:
+    shown = ["".join(traceback.format_exception(error)), repr(error), str(vars(error))]
+    if isinstance(error, PlatformError):
+        shown.append(str(error.to_payload()))
+        assert "refused: " in error.message
+        assert "***" in error.message
+    for secret in secrets:
+        for form in (*forms(secret), *base64_forms(secret)):
+            assert not [text for text in shown if form in text]
+
+
+def oauth(secret: Any = CANARY, **config: Any) -> Operation[Any]:
+    return CREATE_OAUTH_INTEGRATION(
+        body=CreateOAuthIntegrationInput.build(
+            name="n",
+            type="custom",
+            auth_url="https://a.example.com",
+            token_url="https://t.example.com",
+            client_id="c",
+            redirect_uri="https://r.example.com",
+            client_secret=secret,
+            config=config or None,
+        )
+    )
+
+
+@FORMS
+def test_the_data_token_that_the_data_api_quotes(
+    platform_sandbox: Sandbox, config: PlatformConfig, form: str
+) -> None:
+    quoting(platform_sandbox, "authorization", form, api="data")
+    with PlatformClient(config) as client:
+        query = SqlQuery.build("SELECT 1", deployment_id=1, deadline=client.clock() + 30)
+        with pytest.raises(PlatformPermissionError) as caught:
+            client.run(run_sql(query, config, client.clock))
+        minted = [secret for secret in client.secrets if secret not in config.secrets]
+        assert len(minted) == 1
+        check_no_trace(caught.value, *minted)
+
+
+def test_a_minted_token_that_another_call_quotes_later(
+    platform_sandbox: Sandbox, config: PlatformConfig
+) -> None:
+    body = CreateDeploymentTokenInput.build(expires_in=60)
+    with PlatformClient(config) as client:
+        token = client.run(CREATE_DEPLOYMENT_TOKEN(deployment_id=1, body=body)).cube_api_token
+        assert token.get_secret_value() not in repr(token)
+        said = f"refused: {token.get_secret_value()}"
+        platform_sandbox.control.fault("status", status=403, message=said, api="management")
+        with pytest.raises(PlatformPermissionError) as caught:
+            client.run(GET_DEPLOYMENT(deployment_id=1))
+        check_no_trace(caught.value, token.get_secret_value())
+
+
+@FORMS
+@pytest.mark.parametrize("secret", [CANARY, SecretStr(CANARY)], ids=["text", "SecretStr"])
+def test_a_secret_that_is_sent(
+    platform_sandbox: Sandbox, config: PlatformConfig, form: str, secret: Any
+) -> None:
+    quoting(platform_sandbox, "body", form, path="/oauth-integrations")
+    with PlatformClient(config) as client, pytest.raises(PlatformPermissionError) as caught:
+        client.run(oauth(secret))
+    check_no_trace(caught.value, CANARY)
+
+
+@FORMS
+def test_where_the_limit_has_cut_a_long_secret_that_is_sent(
+    platform_sandbox: Sandbox, config: PlatformConfig, form: str
+) -> None:
+    long = "canary/" * 100
+    quoting(platform_sandbox, "body", form, path="/oauth-integrations")
+    with PlatformClient(config) as client, pytest.raises(PlatformPermissionError) as caught:
+        client.run(oauth(long))
+    check_no_trace(caught.value, long)
+    assert "nary" not in str(caught.value)
+    assert "Y2FuYXJ5" not in str(caught.value)
+
+
+def test_credentials_in_free_form_settings_and_in_calls_by_path(
+    platform_sandbox: Sandbox, config: PlatformConfig
+) -> None:
+    sent = {"apiKey": "canary-of-an-api-key", "nested": [{"privateKeys": ["canary-of-a-key"]}]}
+    raw = raw_operation("POST", "/v1/oauth-integrations", body=sent, query={"token": "canary-of-q"})
+    assert "canary" not in repr(raw)
+    for operation in (oauth(**sent), raw):
+        quoting(platform_sandbox, "body", "plain", path="/oauth-integrations")
+        with PlatformClient(config) as client, pytest.raises(PlatformPermissionError) as caught:
+            client.run(operation)
+        check_no_trace(caught.value, "canary-of-an-api-key", "canary-of-a-key", "canary-of-q")
+
+
+def test_an_embed_session_that_is_received_and_sent(
+    platform_sandbox: Sandbox, config: PlatformConfig
+) -> None:
+    with PlatformClient(config) as client:
+        given = GenerateSession.build(deployment_id=1, external_id="somebody")
+        session = client.run(GENERATE_EMBED_SESSION(body=given)).session_id
+        quoting(platform_sandbox, "body", "plain", path="/embed/session/token")
+        body = PostTokenBySessionIdInput.build(session_id=session)
+        with pytest.raises(PlatformPermissionError) as caught:
+            client.run(CREATE_EMBED_TOKEN(body=body))
+    check_no_trace(caught.value, session.get_secret_value())
+
+
+def test_a_secret_that_was_rotated_stays_hidden(
+    platform_sandbox: Sandbox, config: PlatformConfig
+) -> None:
+    old = config.model_copy(update={"management_token": SecretStr("canary-of-the-old-token")})
+    with PlatformClient(old, reload=lambda: config) as client:
+        client.run(GET_DEPLOYMENT(deployment_id=1))
+        said = "refused: canary-of-the-old-token"
+        platform_sandbox.control.fault("status", status=403, message=said, api="management")
+        with pytest.raises(PlatformPermissionError) as caught:
+            client.run(GET_DEPLOYMENT(deployment_id=1))
+    check_no_trace(caught.value, "canary-of-the-old-token")
+
+
+def test_a_credential_in_the_body_of_an_error(
+    platform_sandbox: Sandbox, config: PlatformConfig
+) -> None:
+    from airflow_provider_platform.client.answers import service_message
+
+    said = service_message(b'{"token": "canary-of-a-token", "secret": "must be given"}')
+    assert said == "token: ***; secret: must be given"
+
+
+def test_a_proxys_password_is_hidden_without_its_address() -> None:
+    config = PlatformConfig.build(
+        host="http://127.0.0.1:9/api",
+        management_token="canary-of-a-token",
+        proxy="http://me:canary%2Fpassword@127.0.0.1:9",
+    )
+    error = PlatformError("407: canary/password or canary%2Fpassword")
+    error.hide(config.secrets)
+    assert str(error) == "407: *** or ***"
+
+
+def test_who_masks_logs_hears_of_it_before_the_caller_does(
+    platform_sandbox: Sandbox, config: PlatformConfig
+) -> None:
+    masked: list[str] = []
+    threads: set[int] = set()
+
+    def mask(secrets: list[str]) -> None:
+        masked.extend(secrets)
+        threads.add(threading.get_ident())
+
+    body = CreateDeploymentTokenInput.build(expires_in=60)
+    with PlatformClient(config, mask=mask) as client:
+        token = client.run(CREATE_DEPLOYMENT_TOKEN(deployment_id=1, body=body)).cube_api_token
+        assert masked == [token.get_secret_value()]
+        quoting(platform_sandbox, "body", "plain", path="/oauth-integrations")
+        with pytest.raises(PlatformPermissionError):
+            client.run(oauth())
+    assert masked == [token.get_secret_value(), CANARY]
+    assert threading.get_ident() not in threads
+
+
+def test_who_masks_logs_hears_of_it_on_a_loop(
+    platform_sandbox: Sandbox, config: PlatformConfig
+) -> None:
+    masked: list[str] = []
+
+    async def mask(secrets: list[str]) -> None:
+        await asyncio.sleep(0)
+        masked.extend(secrets)
+
+    async def mint() -> str:
+        body = CreateDeploymentTokenInput.build(expires_in=60)
+        async with AsyncPlatformClient(config, mask=mask) as client:
+            answer = await client.run(CREATE_DEPLOYMENT_TOKEN(deployment_id=1, body=body))
+            return answer.cube_api_token.get_secret_value()
+
+    assert [asyncio.run(mint())] == masked
+
+
+def test_a_short_secret_that_is_sent(platform_sandbox: Sandbox, config: PlatformConfig) -> None:
+    quoting(platform_sandbox, "body", "plain", path="/oauth-integrations")
+    with PlatformClient(config) as client, pytest.raises(PlatformPermissionError) as caught:
+        client.run(oauth("hunter2"))
+    assert "hunter2" not in str(caught.value)
+
+
+def test_what_is_no_secret_stays(platform_sandbox: Sandbox, config: PlatformConfig) -> None:
+    said = "refused: nextToken must be shorter, token: 5"
+    platform_sandbox.control.fault("status", status=400, message=said, api="management")
+    with PlatformClient(config) as client, pytest.raises(PlatformBadRequestError) as caught:
+        client.run(GET_DEPLOYMENT(deployment_id=1))
+    assert said in str(caught.value)

@@ -1,0 +1,130 @@
+"""What a hook sends or receives as a secret is masked in Airflow's logs from then on."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+
+from airflow_provider_platform import _airflow
+from airflow_provider_platform.client.deployments import (
+    CREATE_DEPLOYMENT_TOKEN,
+    CreateDeploymentTokenInput,
+)
+from airflow_provider_platform.client.errors import (
+    ChatToolError,
+    PlatformError,
+    PlatformPermissionError,
+)
+from airflow_provider_platform.client.operation import raw_operation
+from airflow_provider_platform.hooks.platform import PlatformHook
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+SECRET = "canary/of a client secret"
+
+
+@pytest.fixture
+def hook(platform_sandbox: Sandbox) -> PlatformHook:
+    return PlatformHook()
+
+
+def masked(text: str) -> bool:
+    """Whether a log of this process shows `***` instead."""
+    try:
+        from airflow.sdk.log import redact
+    except ImportError:  # Airflow 3.0
+        from airflow.sdk.execution_time.secrets_masker import redact
+    return text not in str(redact(f"it says {text}!"))
+
+
+def mint() -> Any:
+    return CREATE_DEPLOYMENT_TOKEN(
+        deployment_id=1, body=CreateDeploymentTokenInput.build(expires_in=60)
+    )
+
+
+def integration() -> dict[str, Any]:
+    """What an OAuth integration is created with."""
+    urls = dict.fromkeys(("auth_url", "token_url", "redirect_uri"), "https://o.example.com")
+    return {"name": "n", "type": "custom", "client_id": "c", "client_secret": SECRET, **urls}
+
+
+def test_what_is_received(hook: PlatformHook) -> None:
+    token = hook.run(mint()).cube_api_token.get_secret_value()
+    assert masked(token)
+    assert masked(base64.b64encode(f"Bearer {token}".encode()).decode())
+
+
+def test_what_is_received_on_a_loop(hook: PlatformHook) -> None:
+    answer = asyncio.run(hook.arun(mint()))
+    assert masked(answer.cube_api_token.get_secret_value())
+
+
+def test_what_is_received_by_a_call_that_no_model_describes(hook: PlatformHook) -> None:
+    raw = raw_operation("POST", "/v1/deployments/1/token", body={})
+    assert masked(hook.run(raw)["cubeApiToken"])
+
+
+def test_what_is_sent(hook: PlatformHook) -> None:
+    assert not masked(SECRET)
+    created = hook.create_oauth_integration(**integration())
+    assert SECRET not in repr(created)
+    for form in (SECRET, quote(SECRET), quote(SECRET, safe="")):
+        assert masked(form)
+
+
+def test_the_token_of_a_data_query(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.fault(
+        "status", status=403, message="not with", quotes="authorization", api="data"
+    )
+    with pytest.raises(PlatformPermissionError, match=r"not with \*\*\*"):
+        next(hook.run_sql("SELECT 1"))
+
+
+def test_a_call_survives_a_log_that_cannot_be_masked(
+    hook: PlatformHook,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert hook.config
+
+    def fail(_: list[str]) -> None:
+        raise OSError("no supervisor")
+
+    monkeypatch.setattr("airflow_provider_platform.hooks.platform.mask_secrets", fail)
+    token = hook.run(mint()).cube_api_token.get_secret_value()
+    assert len(token) > 20
+    told = caplog.text + capfd.readouterr().out
+    assert "could not be masked" in told
+    assert token not in told
+
+
+def test_masking_nothing_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_airflow, "_masking_module", lambda: pytest.fail("asked"))
+    _airflow.mask_secrets([])
+    asyncio.run(_airflow.mask_secrets_on_loop([]))
+
+
+@pytest.mark.parametrize("on_loop", [False, True], ids=["sync", "loop"])
+def test_a_chat_whose_tool_quotes_the_key(
+    hook: PlatformHook, platform_sandbox: Sandbox, on_loop: bool
+) -> None:
+    key = platform_sandbox.chat_api_key
+    options: Any = {"active_branch_name": key, "poll_interval": 0.05}
+
+    def ask() -> Any:
+        if on_loop:
+            return asyncio.run(hook.achat("revenue by country", **options))
+        return hook.chat("revenue by country", **options)
+
+    with pytest.raises(ChatToolError, match=r"Bad branch: \*\*\*") as caught:
+        ask()
+    assert isinstance(caught.value, PlatformError)
+    assert key not in json.dumps(caught.value.to_payload())

@@ -1,0 +1,111 @@
+"""No secret that a task sends or receives is in its XComs, its record, its events or its error."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.errors import ChatToolError
+from airflow_provider_platform.operators._submission import STORE_KEY
+from airflow_provider_platform.operators.api import PlatformApiOperator
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.triggers._remote_run import unexpected
+from tests.unit.operators.task_context import TaskTries, deferral
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+WORKBOOKS = "/v1/deployments/1/workbooks"
+CANARY = "canary-of-an-api-key"
+
+
+def ask(branch: str, **arguments: Any) -> PlatformChatOperator:
+    """A question whose tools fail with the branch's name."""
+    return PlatformChatOperator(
+        task_id="ask",
+        prompt="revenue by country",
+        active_branch_name=branch,
+        poll_interval=0.05,
+        **arguments,
+    )
+
+
+async def event_of(trigger: Any) -> dict[str, Any]:
+    (event,) = [event async for event in trigger.run()]
+    payload: dict[str, Any] = event.payload
+    return payload
+
+
+class TestChat:
+    def test_a_tool_error_that_quotes_the_key(self, platform_sandbox: Sandbox) -> None:
+        tries, key = TaskTries(), platform_sandbox.chat_api_key
+        with pytest.raises(ChatToolError, match=r"Bad branch: \*\*\*"):
+            ask(key).execute(tries.context())
+        assert key not in json.dumps(tries.store)
+
+    def test_its_result_in_xcom(self, platform_sandbox: Sandbox) -> None:
+        key = platform_sandbox.chat_api_key
+        result = ask(key, fail_on_tool_error="never").execute(TaskTries().context())
+        assert "Bad branch: ***" in result["queries"][0]["error"]
+        assert key not in json.dumps(result)
+
+    def test_its_event(self, platform_sandbox: Sandbox) -> None:
+        key, tries = platform_sandbox.chat_api_key, TaskTries()
+        operator = ask(key, deferrable=True)
+        deferred = deferral(operator.execute, tries.context())
+        event = asyncio.run(event_of(deferred.trigger))
+        assert "Bad branch: ***" in json.dumps(event)
+        assert key not in json.dumps(event)
+        with pytest.raises(ChatToolError, match=r"Bad branch: \*\*\*"):
+            operator.execute_complete(tries.context(), event, **(deferred.kwargs or {}))
+
+    def test_an_event_of_a_failure_that_nobody_foresaw(
+        self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        key = platform_sandbox.chat_api_key
+        trigger = deferral(ask("main", deferrable=True).execute, TaskTries().context()).trigger
+
+        async def fail(_: Any) -> dict[str, Any]:
+            raise KeyError(f"no such thing as {key}")
+
+        monkeypatch.setattr(trigger, "follow", fail)
+        event = asyncio.run(event_of(trigger))
+        assert "no such thing as ***" in event["error"]["message"]
+        assert key not in json.dumps(event)
+        assert key in unexpected(KeyError(key)).message  # what the trigger alone would say
+
+
+class TestAnyCall:
+    def call(self, tries: TaskTries, **arguments: Any) -> Any:
+        return PlatformApiOperator(task_id="call", **arguments).execute(tries.context())
+
+    def test_a_secret_that_is_sent_and_quoted(self, platform_sandbox: Sandbox) -> None:
+        tries = TaskTries()
+        platform_sandbox.control.fault(
+            "status", status=403, message="not so:", quotes="body", method="POST"
+        )
+        with pytest.raises(AirflowFailException, match=r"not so:.*\*\*\*") as caught:
+            self.call(tries, method="POST", path=WORKBOOKS, body={"apiKey": CANARY})
+        assert CANARY not in str(caught.value)
+        assert CANARY not in str(caught.value.__cause__)
+        assert CANARY not in json.dumps(tries.store)
+
+    def test_an_answer_that_quotes_what_was_sent_elsewhere(self, platform_sandbox: Sandbox) -> None:
+        """No field of the answer is named like a credential, and one of its texts holds one."""
+        token, tries = platform_sandbox.management_token, TaskTries()
+        arguments = {"method": "POST", "path": WORKBOOKS, "body": {"name": f"for {token}"}}
+        with pytest.raises(AirflowFailException, match="quoted in a text"):
+            self.call(tries, **arguments)
+        assert token not in json.dumps(tries.store)
+
+    def test_a_filter_that_names_another_field(self, platform_sandbox: Sandbox) -> None:
+        token, tries = platform_sandbox.management_token, TaskTries()
+        arguments = {"method": "POST", "path": WORKBOOKS, "body": {"name": f"for {token}"}}
+        found = self.call(tries, **arguments, response_filter=lambda answer: answer["id"])
+        assert isinstance(found, int)
+        assert token not in json.dumps(tries.store)
+        assert tries.store[STORE_KEY]["phase"] == "done"
