@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, BaseSensorOperator
+from airflow.sdk import __version__ as _sdk_version
 from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
 from airflow.sdk.definitions._internal.types import SET_DURING_EXECUTION
 
@@ -49,6 +50,7 @@ _PLACES = {
 
 __all__ = [
     "SET_DURING_EXECUTION",
+    "XCOM_TAKES_NONE",
     "AirflowFailException",
     "AirflowSensorTimeout",
     "AirflowSkipException",
@@ -69,6 +71,11 @@ __all__ = [
     "determine_kwargs",
     "task_decorator_factory",
 ]
+
+XCOM_TAKES_NONE = tuple(int(part) for part in _sdk_version.split(".")[:2]) >= (1, 1)
+"""Whether an XCom of None can be stored. In Airflow 3.0 (task SDK 1.0) the API server takes the
+`null` for a missing value, answers 422, and the task fails. It is the server that cannot, so that
+a worker has but the version to tell by."""
 
 
 def __getattr__(name: str) -> Any:

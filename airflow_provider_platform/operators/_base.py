@@ -11,6 +11,7 @@ from airflow_provider_platform._airflow import BaseOperator
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.links import LINK_KEY, PlatformLink
 from airflow_provider_platform.operators._arguments import is_template, optional
+from airflow_provider_platform.operators._outputs import storing_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +41,7 @@ class PlatformOperator(BaseOperator):
     """What arguments must fulfil together."""
 
     def __init__(self, *, platform_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(post_execute=storing_outputs(kwargs.pop("post_execute", None)), **kwargs)
         self.platform_conn_id = platform_conn_id
 
     def meant(self, name: str) -> Any:
@@ -90,10 +91,15 @@ class PlatformOperator(BaseOperator):
                 yield hook
 
     def store_link(self, context: Context, config: PlatformConfig) -> None:
-        """Store the platform's web address for the task's extra link."""
+        """Store the platform's web address for the task's extra link. Where that fails the task
+        does its work all the same."""
         address, ti = web_address(config), context.get("ti")
-        if address is not None and ti is not None:
+        if address is None or ti is None:
+            return
+        try:
             ti.xcom_push(key=LINK_KEY, value=address)
+        except Exception:
+            self.log.warning("The task's link to the platform could not be stored.", exc_info=True)
 
 
 @cache

@@ -31,6 +31,7 @@ RUN_KINDS = frozenset(
         "abort",
         "no_answer",
         "no_final",
+        "no_usage",
         "answer_only_in_state",
         "deltas_only",
         "decoy_final",

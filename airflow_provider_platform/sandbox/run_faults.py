@@ -60,6 +60,9 @@ class _Spoiler:
     def answer_only_in_state(self, beats: Iterator[Beat]) -> Iterator[Beat]:
         return (beat for beat in beats if beat.mark not in ("final", "final_closing"))
 
+    def no_usage(self, beats: Iterator[Beat]) -> Iterator[Beat]:
+        return (beat for beat in beats if beat.mark != "usage")
+
     def deltas_only(self, beats: Iterator[Beat]) -> Iterator[Beat]:
         """The final message is never repeated whole."""
         return (beat for beat in beats if beat.mark != "final_closing")

@@ -320,6 +320,13 @@ def test_runs_without_an_answer(platform: Platform, kind: str) -> None:
     assert later[-1] == stream[-2]
 
 
+def test_a_run_without_usage(platform: Platform) -> None:
+    platform.control.fault("no_usage")
+    stream = platform.ask("revenue by country")
+    assert answer(stream) is not None
+    assert ids(stream)[-1] == "__state__"
+
+
 def test_the_answer_only_in_the_state(platform: Platform) -> None:
     platform.control.fault("answer_only_in_state")
     stream = platform.ask("revenue by country")

@@ -1,0 +1,123 @@
+"""The result of a task key by key, as downstream tasks get it: also what has no value, on every
+release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import DAG, task
+
+from airflow_provider_platform._airflow import XCOM_TAKES_NONE
+from airflow_provider_platform.operators.api import PlatformApiOperator
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+QUESTION = "Revenue by country"
+
+
+def succeeded(run: FinishedRun) -> FinishedRun:
+    """The run. Without retries: `DAG.test` would sit out their delays."""
+    assert run.state == "success", {task.name: task.error for task in run.tasks}
+    return run
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_a_chat_without_usage(run_dag: RunDag, platform_sandbox: Sandbox, deferrable: bool) -> None:
+    platform_sandbox.control.fault("no_usage")
+    with DAG(dag_id="no_usage") as dag:
+        ask = PlatformChatOperator(task_id="ask", prompt=QUESTION, deferrable=deferrable)
+
+        @task
+        def take(usage: Any, answer: str) -> list[Any]:
+            return [usage, answer]
+
+        @task
+        def pull(ti: Any = None) -> list[Any]:
+            return [ti.xcom_pull("ask", key="usage"), ti.xcom_pull("ask")["usage"]]
+
+        take(ask.output["usage"], ask.output["answer"])
+        ask >> pull()
+    run = succeeded(run_dag(dag))
+    result = run.xcom("ask")
+    assert result["usage"] is None
+    assert run.task("ask").xcoms.get("usage") is None
+    assert {key: run.xcom("ask", key) for key in result if key != "usage"} == {
+        key: value for key, value in result.items() if key != "usage"
+    }
+    assert run.xcom("take") == [None, result["answer"]]
+    assert run.xcom("pull") == [None, None]
+
+
+def test_a_sync_that_is_not_waited_for(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
+    with DAG(dag_id="no_result") as dag:
+        sync = PlatformDbtSyncOperator(task_id="sync", wait_for_completion=False)
+
+        @task
+        def take(status: Any, result: Any, branch_name: str) -> list[Any]:
+            return [status, result, branch_name]
+
+        take(sync.output["status"], sync.output["result"], sync.output["branch_name"])
+    run = succeeded(run_dag(dag))
+    result = run.xcom("sync")
+    assert result["status"] is None
+    assert result["sync_job_id"] == run.xcom("sync", "sync_job_id")
+    assert run.xcom("take") == [None, None, result["branch_name"]]
+
+
+def test_mapped_chats_without_usage(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.fault("no_usage", count=None)
+    with DAG(dag_id="mapped_without_usage") as dag:
+        ask = PlatformChatOperator.partial(task_id="ask").expand(prompt=[QUESTION, "orders"])
+
+        @task
+        def take(answers: Any, usages: Any, results: Any) -> list[Any]:
+            return [list(answers), list(usages), [result["usage"] for result in results]]
+
+        take(ask.output["answer"], ask.output["usage"], ask.output)
+    run = succeeded(run_dag(dag))
+    answers, usages, of_results = run.xcom("take")
+    assert answers == [run.xcom("ask", "answer", number) for number in (0, 1)]
+    assert usages == ([None, None] if XCOM_TAKES_NONE else [])
+    assert of_results == [None, None]
+
+
+def test_any_operator_and_what_the_author_runs_afterwards(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    """`multiple_outputs` and `post_execute` are Airflow's own parameters."""
+    seen: list[Any] = []
+
+    def after(context: Any, result: Any) -> None:
+        seen.append(result["name"])
+
+    with DAG(dag_id="author") as dag:
+        PlatformApiOperator(
+            task_id="read",
+            method="GET",
+            path="/v1/deployments/1/reports/101",
+            response_filter=lambda report: {"name": report["name"], "folder": None},
+            multiple_outputs=True,
+            post_execute=after,
+        )
+    run = succeeded(run_dag(dag))
+    assert seen == [run.xcom("read", "name")] == [run.xcom("read")["name"]]
+    assert run.task("read").xcoms.get("folder") is None
+
+
+def test_nothing_key_by_key_where_it_is_not_wanted(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.fault("no_usage", count=None)
+    with DAG(dag_id="once") as dag:
+        PlatformChatOperator(task_id="whole", prompt=QUESTION, multiple_outputs=False)
+        PlatformChatOperator(task_id="nothing", prompt=QUESTION, do_xcom_push=False)
+    run = succeeded(run_dag(dag))
+    assert "answer" in run.xcom("whole")
+    assert not {"answer", "usage"} & set(run.task("whole").xcoms)
+    assert not {"answer", "usage", "return_value"} & set(run.task("nothing").xcoms)
