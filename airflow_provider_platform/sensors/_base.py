@@ -10,6 +10,7 @@ What is looked at is plain data (`client.looks`), so that every mode comes to th
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -57,6 +58,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         super().__init__(**kwargs)
         self.deferrable = default_deferrable(deferrable)
         self._tolerance: Tolerance | None = None
+        self._stored: Tolerance | None = None
         self._linked = False
 
     @abstractmethod
@@ -195,6 +197,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
             self._tolerance = Tolerance()
             if self.mode == "reschedule":
                 self._tolerance = self._stored_tolerance(context)
+                self._stored = replace(self._tolerance)
         return self._tolerance
 
     def _stored_tolerance(self, context: Context) -> Tolerance:
@@ -205,17 +208,27 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         if store is None:
             began = ti.get_first_reschedule_date(context)
             return Tolerance(missing_since=began.timestamp() if began is not None else None)
-        stored = store.get(STORE_KEY)
+        try:
+            stored = store.get(STORE_KEY)
+        except Exception:
+            self.log.warning("The failures so far cannot be read; counting anew.", exc_info=True)
+            return Tolerance()
         if not isinstance(stored, dict) or stored.pop("try_number", None) != ti.try_number:
             return Tolerance()
         return Tolerance(**stored)
 
     def _remember(self, context: Context, tolerance: Tolerance) -> None:
-        from dataclasses import asdict
-
+        """Keep a count that has changed for the next process. What the look came to stands,
+        whether or not that works."""
         store: Any = context.get("task_state_store")
-        if self.mode == "reschedule" and not self.deferrable and store is not None:
+        if self.deferrable or store is None or self._stored in (None, tolerance):
+            return
+        try:
             store.set(STORE_KEY, {**asdict(tolerance), "try_number": context["ti"].try_number})
+        except Exception:
+            self.log.warning("The failures so far cannot be stored.", exc_info=True)
+        else:
+            self._stored = replace(tolerance)
 
     def _store_link_once(self, context: Context, client: PlatformClient) -> None:
         if not self._linked:

@@ -139,6 +139,50 @@ class TestFailures:
             for _ in range(5):
                 assert not sensor(PlatformDbtSyncSensor, **arguments).poke(context)
 
+    def test_only_a_count_that_changes_is_written(self, platform_sandbox: Sandbox) -> None:
+        tries = TaskTries()
+        written: list[int] = []
+
+        def note(key: str, value: Any) -> None:
+            written.append(value["failures"])
+            tries.store[key] = value
+
+        tries.store.set = note  # type: ignore[method-assign]
+        context = tries.context()
+        arguments = {"report_id": 999, "mode": "reschedule"}
+        for _ in range(3):
+            assert not sensor(PlatformReportSensor, **arguments).poke(context)
+        assert written == []
+        platform_sandbox.control.fault("status", path="/reports/", status=500)
+        for _ in range(3):
+            assert not sensor(PlatformReportSensor, **arguments).poke(context)
+        assert written == [1, 0]
+
+    @pytest.mark.parametrize("broken", ["get", "set"])
+    def test_a_store_that_fails_decides_nothing(
+        self,
+        platform_sandbox: Sandbox,
+        caplog: pytest.LogCaptureFixture,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+        broken: str,
+    ) -> None:
+        tries = TaskTries()
+        context = tries.context()
+
+        def refuse(*arguments: Any) -> None:
+            raise RuntimeError("API_SERVER_ERROR")
+
+        monkeypatch.setattr(tries.store, broken, refuse, raising=False)
+        platform_sandbox.control.fault("status", path="/reports/", status=500)
+        arguments = {"report_id": 101, "mode": "reschedule"}
+        assert not sensor(PlatformReportSensor, **arguments).poke(context)
+        assert seen(sensor(PlatformReportSensor, **arguments).poke(context))["id"] == 101
+        assert "API_SERVER_ERROR" in caplog.text + capsys.readouterr().out
+        platform_sandbox.control.rotate_management_token()
+        with pytest.raises(AirflowFailException, match="management token"):
+            sensor(PlatformReportSensor, **arguments).poke(context)
+
     def test_a_sync_that_was_just_started_may_be_unknown(self, platform_sandbox: Sandbox) -> None:
         assert poke(PlatformDbtSyncSensor, sync_job_id="unknown") is None
 
