@@ -11,6 +11,7 @@ from airflow_provider_platform._airflow import (
     task_decorator_factory,
 )
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.operators._base import ForeseenFailures
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 
 if TYPE_CHECKING:
@@ -70,14 +71,16 @@ class PlatformChatDecoratedOperator(DecoratedOperator, PlatformChatOperator):
     def execute(self, context: Context) -> Any:
         """Ask what the function returns."""
         self._context = context
-        return super().execute(context)
+        with ForeseenFailures():
+            return super().execute(context)
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
         """Go on after the wait."""
         self._context = context
-        return super().resume_execution(next_method, next_kwargs, context)
+        with ForeseenFailures():
+            return super().resume_execution(next_method, next_kwargs, context)
 
     def _call_function(self, context: Context) -> str:
         known = {**context, **self.op_kwargs}

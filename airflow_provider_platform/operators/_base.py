@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import logging
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -15,6 +16,7 @@ from airflow_provider_platform.operators._outputs import storing_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 Rule: TypeAlias = "tuple[tuple[str, ...], Callable[..., Any]]"
 """Names of arguments, and what checks their values by name."""
+
+log = logging.getLogger(__name__)
 
 DEFAULT_CONN_ID = "platform_default"
 BACKSTOP_SECONDS = 120.0
@@ -139,3 +143,28 @@ def airflow_errors() -> Iterator[None]:
         from airflow_provider_platform._airflow import AirflowFailException
 
         raise AirflowFailException(error.message) from error
+
+
+class ForeseenFailures(AbstractContextManager[None]):
+    """The outermost block of what Airflow calls: a failure that was foreseen is told in its one
+    sentence. The way that led to it (frames of this package and of libraries, causes) is logged at
+    debug level, where Airflow would print it after the sentence.
+
+    The error stays what it is: its type, and in `__context__` the one that it came from.
+    """
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        origin = error if isinstance(error, PlatformError) else error and error.__cause__
+        if error is None or not isinstance(origin, PlatformError):
+            return
+        log.debug("Where it failed:", exc_info=(type(error), error, traceback))
+        cause = error.__cause__ or error.__context__
+        error.__cause__ = None  # which also has the context not shown
+        error.__context__ = cause
+        # What is raised on has no frames but those of the callers of this block.
+        error.__traceback__ = None

@@ -30,6 +30,7 @@ from airflow_provider_platform.client.event_log import log_events
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
+    ForeseenFailures,
     PlatformOperator,
     airflow_errors,
     default_deferrable,
@@ -157,7 +158,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
 
     def execute(self, context: Context) -> Any:
         """Start or take up the run, wait for it, return its result."""
-        with self._opened(context) as work:
+        with ForeseenFailures(), self._opened(context) as work:
             return self._start(work)
 
     def execute_complete(
@@ -193,7 +194,8 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
                     self.log.error("The trigger did not report in time; stopping the remote run.")
                     self._stop_quietly(work.client, record.ids)
                     work.submission.note("failed", record.ids)
-        return super().resume_execution(next_method, next_kwargs, context)
+        with ForeseenFailures():
+            return super().resume_execution(next_method, next_kwargs, context)
 
     def on_kill(self) -> None:
         """Stop the remote run of a task that is ended from outside, or leave it to the retry.

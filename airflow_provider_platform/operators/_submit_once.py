@@ -10,7 +10,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import PlatformError, PlatformOutcomeUnknownError
-from airflow_provider_platform.operators._base import PlatformOperator
+from airflow_provider_platform.operators._base import ForeseenFailures, PlatformOperator
 from airflow_provider_platform.operators._submission import (
     Step,
     Submission,
@@ -69,7 +69,7 @@ class SubmitOnceOperator(PlatformOperator):
 
     def execute(self, context: Context) -> Any:
         """Make the call once, and return its result."""
-        with self.opened(context) as hook:
+        with ForeseenFailures(), self.opened(context) as hook:
             return self.execute_once(context, hook)
 
     def execute_once(self, context: Context, hook: PlatformHook) -> Any:

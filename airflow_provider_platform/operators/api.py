@@ -10,6 +10,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
 )
 from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import ForeseenFailures
 from airflow_provider_platform.operators._lists import MAX_ITEMS, tell_length
 from airflow_provider_platform.operators._submit_once import SubmitOnceOperator
 
@@ -120,7 +121,7 @@ class PlatformApiOperator(SubmitOnceOperator):
 
     def execute(self, context: Context) -> Any:
         """Make the call; one that can be repeated needs no record."""
-        with self.opened(context) as hook:
+        with ForeseenFailures(), self.opened(context) as hook:
             if self._operation().repeatable:
                 return self.call(hook)
             return self.execute_once(context, hook)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import PlatformNotFoundError
 from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._base import PlatformOperator
+from airflow_provider_platform.operators._base import ForeseenFailures, PlatformOperator
 from airflow_provider_platform.operators._lists import MAX_ITEMS, capped
 from airflow_provider_platform.operators._notification_creation import (
     PlatformCreateNotificationOperator,
@@ -104,7 +104,7 @@ class PlatformUpdateNotificationOperator(NotificationOperator, NotificationSched
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Change the schedule."""
-        with self.opened(context) as hook:
+        with ForeseenFailures(), self.opened(context) as hook:
             updated = hook.update_notification(
                 self.notification_id,
                 is_enabled=self.is_enabled,
@@ -130,7 +130,7 @@ class PlatformDeleteNotificationOperator(NotificationOperator):
 
     def execute(self, context: Context) -> None:
         """Delete the schedule."""
-        with self.opened(context) as hook:
+        with ForeseenFailures(), self.opened(context) as hook:
             try:
                 hook.delete_notification(self.notification_id, deployment_id=self.deployment_id)
             except PlatformNotFoundError:
@@ -172,7 +172,7 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """List the schedules."""
-        with self.opened(context) as hook:
+        with ForeseenFailures(), self.opened(context) as hook:
             listed = hook.list_notifications(deployment_id=self.deployment_id, **self.filters())
             return capped(listed, int(self.max_items), self.log)
 
@@ -221,7 +221,7 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Add and remove recipients, and return who is left."""
-        with self.opened(context) as hook:
+        with ForeseenFailures(), self.opened(context) as hook:
             self._change(hook)
             listed = hook.list_notification_recipients(
                 self.notification_id, deployment_id=self.deployment_id

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._base import PlatformOperator, airflow_errors
+from airflow_provider_platform.operators._base import (
+    ForeseenFailures,
+    PlatformOperator,
+    airflow_errors,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +66,7 @@ class PlatformConnectReportOperator(PlatformOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Record the placement and return the report."""
-        with airflow_errors():
+        with ForeseenFailures(), airflow_errors():
             self.settle_arguments()
             hook = self.hook()
             self.store_link(context, hook.config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._base import PlatformOperator
+from airflow_provider_platform.operators._base import ForeseenFailures, PlatformOperator
 from airflow_provider_platform.operators._submit_once import SubmitOnceOperator
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class PlatformUpdateWorkbookOperator(WorkbookOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Change the workbook and read it."""
-        with self.opened(context) as hook:
+        with ForeseenFailures(), self.opened(context) as hook:
             hook.update_workbook(
                 self.workbook_id,
                 name=self.name,
@@ -281,7 +281,7 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Attach the thread."""
-        with self.opened(context) as hook:
+        with ForeseenFailures(), self.opened(context) as hook:
             dashboard = hook.attach_ai_widget_thread(
                 self.workbook_id,
                 widget_id=self.widget_id,

@@ -21,6 +21,7 @@ from airflow_provider_platform.client.event_log import log_changes
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
+    ForeseenFailures,
     PlatformOperator,
     airflow_errors,
     default_deferrable,
@@ -69,7 +70,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         """Look once. Raises PlatformError, AirflowFailException."""
         from airflow_provider_platform._airflow import PokeReturnValue
 
-        with airflow_errors():
+        with ForeseenFailures(), airflow_errors():
             self.settle_arguments()
             with self.hook().client() as client:
                 self._store_link_once(context, client)
@@ -92,16 +93,18 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         from airflow_provider_platform._airflow import AirflowSkipException
 
         expected = wait or event["wait"]
-        try:
-            with airflow_errors():
-                self.settle_arguments()
-                return self._complete(context, event, expected)
-        except AirflowSkipException:
-            raise
-        except Exception as error:
-            if self.never_fail:
-                raise AirflowSkipException("Skipping due to never_fail is set to True.") from error
-            raise
+        with ForeseenFailures():
+            try:
+                with airflow_errors():
+                    self.settle_arguments()
+                    return self._complete(context, event, expected)
+            except AirflowSkipException:
+                raise
+            except Exception as error:
+                if self.never_fail:
+                    message = "Skipping due to never_fail is set to True."
+                    raise AirflowSkipException(message) from error
+                raise
 
     def _complete(self, context: Context, event: dict[str, Any], wait: dict[str, Any]) -> Any:
         with self.hook().client() as client:
