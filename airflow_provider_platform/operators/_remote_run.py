@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 import time
 from abc import abstractmethod
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -39,7 +39,6 @@ from airflow_provider_platform.operators._ending import judge, run_is_dead
 from airflow_provider_platform.operators._submission import (
     Step,
     Submission,
-    decide,
     read_record,
 )
 from airflow_provider_platform.operators._work import Ids, Work
@@ -253,15 +252,15 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
             hook = self.hook()
             with hook.client() as client, client.redacted_errors():
                 key = (ids or {}).get("key") or self.key_of(hook.config)
-                submission = Submission(context, key)
-                work = Work(context, client, hook.config, submission)
-                self._work = work
-                self.store_link(context, hook.config)
-                yield work
+                with closing(Submission(context, key)) as submission:
+                    work = Work(context, client, hook.config, submission)
+                    self._work = work
+                    self.store_link(context, hook.config)
+                    yield work
 
     def _start(self, work: Work) -> Any:
         record = read_record(work.context)
-        step, stop_first = decide(record, work.submission.key, work.submission.max_tries)
+        step, stop_first = work.submission.first_step(record)
         if record is not None and stop_first:
             self.log.info("The input changed or the task was cleared: stopping the earlier run.")
             self._stop_quietly(work.client, record.ids)
@@ -332,6 +331,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
     def _defer(self, work: Work, ids: Ids) -> None:
         deadline = self.deadline(work, ids)
         patience = max(0.0, deadline - work.now) + BACKSTOP_SECONDS
+        work.submission.make_up()
         self.defer(
             trigger=self.trigger(ids, deadline),
             method_name="execute_complete",

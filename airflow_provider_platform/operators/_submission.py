@@ -4,22 +4,24 @@ Before a call that must not be repeated the task writes what it is about to do, 
 of it. The record lives in the task state store (Airflow 3.3+), which survives retries, crashes and
 clearing; XComs do not. A later try reads it and decides, by these rules:
 
-    phase     same key and max_tries        otherwise (input changed, or task cleared)
+    phase     a retry with the same key     otherwise (input changed, or task cleared)
     intent    find out what happened        start anew
     running   re-attach                     stop that run, start anew
     done      take the result again         start anew
     failed    start anew                    start anew
     lost      start anew                    start anew
 
-The key is a fingerprint of address, identity and input. A retry does not change `max_tries`, a
-clear does. On older releases there is no store: the same code runs, starts anew each time, and
-says so.
+The key is a fingerprint of address, identity and input. What tells a retry from a clear stands in
+`_is_retry`; it can be wrong, so a try that takes up a run must get past a dead one. On older
+releases there is no store: the same code runs, starts anew each time, and says so.
 """
 
 from __future__ import annotations
 
+import contextvars
 import logging
-from dataclasses import asdict, dataclass, field
+import threading
+from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,18 +31,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STORE_KEY = "platform_submission"
+WRITE_AGAIN_SECONDS = 5.0
 
 Phase = Literal["intent", "running", "done", "failed", "lost"]
 
 
 @dataclass(frozen=True)
 class SubmissionRecord:
-    """What one submission has come to; `ids` holds what names it at the service, never a secret."""
+    """What one submission has come to; `ids` holds what names it at the service, never a secret.
+    `try_number` is that of the try that wrote it, None in a record of an early release."""
 
     key: str
     max_tries: int
     phase: Phase
     ids: dict[str, Any] = field(default_factory=dict)
+    try_number: int | None = None
 
 
 class Step(Enum):
@@ -52,11 +57,13 @@ class Step(Enum):
     TAKE = "take the result again"
 
 
-def decide(record: SubmissionRecord | None, key: str, max_tries: int) -> tuple[Step, bool]:
+def decide(
+    record: SubmissionRecord | None, key: str, max_tries: int, try_number: int | None = None
+) -> tuple[Step, bool]:
     """The first step of a try, and whether the recorded run must be stopped before."""
     if record is None:
         return Step.START, False
-    if record.key != key or record.max_tries != max_tries:
+    if record.key != key or not _is_retry(record, max_tries, try_number):
         return Step.START, record.phase == "running"
     steps: dict[str, Step] = {
         "intent": Step.RECOVER,
@@ -66,25 +73,52 @@ def decide(record: SubmissionRecord | None, key: str, max_tries: int) -> tuple[S
     return steps.get(record.phase, Step.START), False
 
 
+def _is_retry(record: SubmissionRecord, max_tries: int, try_number: int | None) -> bool:
+    """Whether the try follows the recorded one without a clear in between.
+
+    A clear raises `max_tries`, a retry leaves it. Airflow 3.3.2 loses the raise where several
+    running tasks are cleared at once; what it lets through then is a retry that `max_tries` would
+    not allow, or one that nothing tells from a clear. The same try, gone on with, is none.
+    """
+    if try_number is not None and try_number == record.try_number:
+        return True
+    if try_number is not None and try_number > max_tries + 1:
+        return False
+    return record.max_tries == max_tries
+
+
 def read_record(context: Context) -> SubmissionRecord | None:
     """What the last try left; None where there is no store, or nothing that can be read."""
     store: Any = context.get("task_state_store")
     stored = store.get(STORE_KEY) if store is not None else None
+    if not isinstance(stored, dict):
+        return None
+    known = {one.name for one in fields(SubmissionRecord)}
     try:
-        return SubmissionRecord(**stored) if isinstance(stored, dict) else None
+        return SubmissionRecord(**{name: stored[name] for name in stored.keys() & known})
     except TypeError:
         return None
 
 
 class Submission:
-    """The record of this task instance, for one key."""
+    """The record of this task instance, for one key.
+
+    What could not be written is written as soon as the store answers, from a thread of its own: a
+    try that waits for a run has nothing else to do with Airflow until the end.
+    """
 
     _told_no_store = False
 
     def __init__(self, context: Context, key: str) -> None:
+        ti = context.get("ti")
         self.key = key
-        self.max_tries = int(getattr(context.get("ti"), "max_tries", 0) or 0)
+        self.max_tries = int(getattr(ti, "max_tries", 0) or 0)
+        self.try_number = getattr(ti, "try_number", None)
         self._store: Any = context.get("task_state_store")
+        self._lock = threading.RLock()
+        self._missed: SubmissionRecord | None = None
+        self._closed = threading.Event()
+        self._writer: threading.Thread | None = None
         if self._store is None and not Submission._told_no_store:
             Submission._told_no_store = True
             log.info(
@@ -92,16 +126,74 @@ class Submission:
                 "task cannot take up a run that an earlier try has started."
             )
 
+    def first_step(self, record: SubmissionRecord | None) -> tuple[Step, bool]:
+        """What this try does first, by what the last one left (see `decide`)."""
+        return decide(record, self.key, self.max_tries, self.try_number)
+
     def write(self, phase: Phase, ids: dict[str, Any]) -> None:
         """Write the record; the call that it announces must not happen where this raises."""
-        if self._store is not None:
-            record = SubmissionRecord(self.key, self.max_tries, phase, ids)
-            self._store.set(STORE_KEY, asdict(record))
+        self._write(self._record(phase, ids))
 
     def note(self, phase: Phase, ids: dict[str, Any]) -> None:
         """Write what came of the call. A store that refuses (the task was ended from outside) or
         cannot be reached is logged: what has happened stands, and its outcome is still wanted."""
+        record = self._record(phase, ids)
+        with self._lock:
+            try:
+                self._write(record)
+            except Exception:
+                log.warning(
+                    "The record of the run (%s) could not be written; it is tried again.",
+                    phase,
+                    exc_info=True,
+                )
+                self._missed = record
+                self._write_later()
+
+    def make_up(self) -> None:
+        """Write now what could not be written before, if anything."""
+        with self._lock:
+            record = self._missed
+            if record is not None:
+                self._make_up(record)
+
+    def close(self) -> None:
+        """This try writes no more."""
+        self._closed.set()
+
+    def _record(self, phase: Phase, ids: dict[str, Any]) -> SubmissionRecord:
+        return SubmissionRecord(self.key, self.max_tries, phase, dict(ids), self.try_number)
+
+    def _write(self, record: SubmissionRecord) -> None:
+        if self._store is None:
+            return
+        with self._lock:
+            self._missed = None  # whatever becomes of this one, it is the newer
+            self._store.set(STORE_KEY, asdict(record))
+
+    def _write_later(self) -> None:
+        if self._writer is None and not self._closed.is_set():
+            # The task's log and what hides secrets in it come with the context.
+            run = contextvars.copy_context().run
+            self._writer = threading.Thread(
+                target=run, args=(self._write_missed,), name="record", daemon=True
+            )
+            self._writer.start()
+
+    def _write_missed(self) -> None:
+        """Write what was missed once the store answers, unless this try ends before."""
+        while not self._closed.wait(WRITE_AGAIN_SECONDS):
+            with self._lock:
+                if self._missed is None or self._make_up(self._missed):
+                    self._writer = None
+                    return
+
+    def _make_up(self, record: SubmissionRecord) -> bool:
         try:
-            self.write(phase, ids)
-        except Exception:
-            log.warning("The record of the run (%s) could not be written.", phase, exc_info=True)
+            self._write(record)
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again
+            self._missed = record
+            log.debug("The record of the run cannot be written yet: %s", error)
+            return False
+        log.info("The record of the run (%s) is written now.", record.phase)
+        return True

@@ -7,6 +7,7 @@ unknown, and the task says so instead of doing the same thing twice.
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import PlatformError, PlatformOutcomeUnknownError
@@ -14,7 +15,7 @@ from airflow_provider_platform.operators._base import ForeseenFailures, Platform
 from airflow_provider_platform.operators._submission import (
     Step,
     Submission,
-    decide,
+    SubmissionRecord,
     read_record,
 )
 
@@ -74,9 +75,13 @@ class SubmitOnceOperator(PlatformOperator):
 
     def execute_once(self, context: Context, hook: PlatformHook) -> Any:
         """Make the call by the record of the last try."""
-        submission = Submission(context, self.key_of(hook.config))
-        record = read_record(context)
-        step, _ = decide(record, submission.key, submission.max_tries)
+        with closing(Submission(context, self.key_of(hook.config))) as submission:
+            return self._make_once(hook, submission, read_record(context))
+
+    def _make_once(
+        self, hook: PlatformHook, submission: Submission, record: SubmissionRecord | None
+    ) -> Any:
+        step, _ = submission.first_step(record)
         if record is not None and step is Step.TAKE:
             self.log.info("An earlier try saw the call succeed; taking its result again.")
             return self.take(hook, record.ids)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_platform.operators import _submission
 from airflow_provider_platform.operators._submission import (
     STORE_KEY,
     Step,
@@ -52,6 +55,30 @@ def test_a_clear_or_another_input_starts_anew_and_stops_only_what_runs(
         assert found == (Step.START, phase == "running")
     else:
         assert found[1] is False
+
+
+@pytest.mark.parametrize(
+    ("recorded", "now", "step"),
+    [
+        # (try_number, max_tries) of the record and of this try
+        pytest.param((1, 2), (2, 2), Step.REATTACH, id="a retry"),
+        pytest.param((1, 2), (3, 2), Step.REATTACH, id="a retry after one that wrote nothing"),
+        pytest.param((1, 2), (2, 3), Step.START, id="a clear"),
+        pytest.param((3, 2), (4, 5), Step.START, id="a clear of the last try"),
+        pytest.param((4, 5), (5, 5), Step.REATTACH, id="a retry after a clear"),
+        pytest.param((1, 0), (2, 0), Step.START, id="a clear that is lost, without retries"),
+        pytest.param((3, 2), (4, 2), Step.START, id="a clear of the last try that is lost"),
+        pytest.param((1, 2), (2, 2), Step.REATTACH, id="a clear that is lost: nothing tells"),
+        pytest.param((2, 2), (2, 4), Step.REATTACH, id="the same try, gone on with"),
+        pytest.param((None, 2), (2, 2), Step.REATTACH, id="a retry after an early release"),
+        pytest.param((None, 2), (2, 3), Step.START, id="a clear after an early release"),
+    ],
+)
+def test_what_tells_a_retry_from_a_clear(
+    recorded: tuple[int | None, int], now: tuple[int, int], step: Step
+) -> None:
+    left = SubmissionRecord("k", recorded[1], "running", {}, recorded[0])
+    assert decide(left, "k", now[1], now[0]) == (step, step is Step.START)
 
 
 class Store(dict[str, Any]):
@@ -101,5 +128,89 @@ def test_an_intent_that_cannot_be_written_stops_the_submission() -> None:
 def test_what_came_of_it_is_logged_only_where_it_cannot_be_written(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    Submission(context(RefusingStore()), "k").note("done", {})
+    with closing(Submission(context(RefusingStore()), "k")) as submission:
+        submission.note("done", {})
     assert "could not be written" in caplog.text
+
+
+def test_records_of_other_releases_are_read() -> None:
+    old = {"key": "k", "max_tries": 2, "phase": "running", "ids": {"chat_id": "c"}}
+    assert read_record(context(Store({STORE_KEY: old}))) == SubmissionRecord(**old)
+    later = {**old, "try_number": 3, "new": {"a": 1}}
+    assert read_record(context(Store({STORE_KEY: later}))) == SubmissionRecord(**old, try_number=3)
+
+
+class StoreThatIsAway(Store):
+    """Cannot be reached until `back` is set; `written` says that something arrived."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.back = threading.Event()
+        self.refused = threading.Semaphore(0)
+        self.written = threading.Event()
+
+    def set(self, key: str, value: Any) -> None:
+        if not self.back.is_set():
+            self.refused.release()
+            raise ConnectionError("Airflow's API server does not answer")
+        super().set(key, value)
+        self.written.set()
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_submission, "WRITE_AGAIN_SECONDS", 0.01)
+
+
+@pytest.mark.usefixtures("soon")
+def test_what_could_not_be_written_is_written_as_soon_as_the_store_answers() -> None:
+    """The newest of it, without anything that the task does."""
+    store = StoreThatIsAway()
+    with closing(Submission(context(store), "k")) as submission:
+        submission.note("intent", {"chat_id": "c"})
+        submission.note("running", {"chat_id": "c"})
+        for _ in range(5):
+            assert store.refused.acquire(timeout=30)
+        store.back.set()
+        assert store.written.wait(30)
+        assert store[STORE_KEY]["phase"] == "running"
+        submission.note("done", {"chat_id": "c"})
+        assert store[STORE_KEY]["phase"] == "done"
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_second_outage_is_made_up_for_too() -> None:
+    store = StoreThatIsAway()
+    with closing(Submission(context(store), "k")) as submission:
+        for phase in ("running", "done"):
+            store.back.clear()
+            submission.note(phase, {})  # type: ignore[arg-type]
+            assert store.refused.acquire(timeout=30)
+            store.written.clear()
+            store.back.set()
+            assert store.written.wait(30)
+            assert store[STORE_KEY]["phase"] == phase
+
+
+@pytest.mark.usefixtures("soon")
+def test_nothing_is_written_after_the_end_of_the_try() -> None:
+    store = StoreThatIsAway()
+    submission = Submission(context(store), "k")
+    submission.note("running", {})
+    submission.close()
+    for thread in threading.enumerate():
+        if thread.name == "record":
+            thread.join(30)
+    store.back.set()
+    assert STORE_KEY not in store
+
+
+def test_a_task_that_defers_makes_up_for_what_was_missed() -> None:
+    store = StoreThatIsAway()
+    with closing(Submission(context(store), "k")) as submission:
+        submission.note("running", {})
+        submission.make_up()
+        assert STORE_KEY not in store
+        store.back.set()
+        submission.make_up()
+        assert store[STORE_KEY]["phase"] == "running"
