@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import import_cost, waiting_chats
+from benchmarks import chat_fold, import_cost, waiting_chats
 
-BENCHMARKS = {"import_cost": import_cost.main, "waiting_chats": waiting_chats.main}
+BENCHMARKS = {
+    "chat_fold": chat_fold.main,
+    "import_cost": import_cost.main,
+    "waiting_chats": waiting_chats.main,
+}
 
 for name in sys.argv[1:] or BENCHMARKS:
     if name not in BENCHMARKS:

@@ -29,7 +29,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat_records import ThreadMessages, is_delta, read_messages
+from airflow_provider_platform.client.chat_records import (
+    ThreadMessages,
+    has_plain_fields,
+    is_delta,
+    read_messages,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.chat_run import ChatRun
@@ -108,6 +113,38 @@ class ChatConnection:
             and not record_id.startswith("__")
         ):
             self._take_assistant(record_id, record)
+
+    def take_plain(self, record: Any) -> bool:
+        """Take a line as `read_plain_json` gives it, if it is an assistant record in which no
+        number or odd type changes anything: nearly all of a stream. False, and nothing done, where
+        it is another: that goes to `take`, read in full."""
+        if type(record) is not dict:
+            return False
+        get = record.get
+        record_id = get("id")
+        if type(record_id) is not str or get("error") is not None:
+            return False
+        if get("role") != "assistant":
+            if get("role") != "user" or record_id.startswith("__"):
+                return False
+            self.records += 1
+            self._take_user(record)
+            return True
+        ours = self.ours and self.end is None
+        if (
+            ours
+            and self.run.accepted
+            and (self.known_up_to is None or record_id in self.replaced)
+            and self.run.take_delta(record)
+        ):
+            self.suspended = False
+            self.in_part = not (self.first or self.echo)
+        elif record_id.startswith("__") or (ours and not has_plain_fields(record)):
+            return False
+        elif ours:
+            self._take_assistant(record_id, record)
+        self.records += 1
+        return True
 
     def finish(self, *, clean: bool) -> None:
         """The stream ended; what was waiting for its context is settled."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from airflow_provider_platform.client import chat_tools
 from airflow_provider_platform.client.chat_events import (
     Accepted,
     ChatEvent,
@@ -13,6 +10,7 @@ from airflow_provider_platform.client.chat_events import (
     ToolCallEnded,
 )
 from airflow_provider_platform.client.chat_records import AssistantRecord
+from airflow_provider_platform.client.chat_tools import ToolCall
 
 
 class RunNews:
@@ -59,19 +57,18 @@ class RunNews:
         if record.tool_call is not None:
             self._note_tool_call(record.id, record.tool_call)
 
-    def _note_tool_call(self, record_id: str, call: dict[str, Any]) -> None:
+    def _note_tool_call(self, record_id: str, call: ToolCall) -> None:
         began = self._calls_began.setdefault(record_id, self.now)
-        if not chat_tools.has_result(call) or record_id in self._calls_told:
+        if not call.has_result or record_id in self._calls_told:
             return
         self._calls_told.add(record_id)
-        query = chat_tools.read_query(call) if chat_tools.is_query(call) else None
         self._events.append(
             ToolCallEnded(
-                tool=str(call.get("name") or ""),
-                title=chat_tools.title_of(call),
+                tool=call.name,
+                title=call.title,
                 seconds=self.now - began,
-                rows=len(query.rows) if query else None,
-                total_rows=query.total_rows if query else None,
-                error=chat_tools.error_of(call),
+                rows=call.rows if call.is_query else None,
+                total_rows=call.total_rows if call.is_query else None,
+                error=call.error,
             )
         )

@@ -6,12 +6,14 @@ when the run is over, is decided in `chat_connection` and `chat_run`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import StringIO
 from typing import Any
 
-from airflow_provider_platform.client import chat_tools
 from airflow_provider_platform.client.chat import Query
+from airflow_provider_platform.client.chat_tools import ToolCall, read_tool_call
 from airflow_provider_platform.client.json_text import whole_characters
 
 FINAL = "final"
@@ -23,18 +25,18 @@ class AssistantRecord:
     `rising` says that each of its deltas has a `sort` of its own."""
 
     id: str
-    pieces: list[str] = field(default_factory=list)
+    text: StringIO = field(default_factory=StringIO)
     graph_path: list[str] = field(default_factory=list)
     in_process: bool = False
     sort: float | None = None
-    tool_call: dict[str, Any] | None = None
+    tool_call: ToolCall | None = None
     told: int = 0
     rising: bool = False
 
     @property
     def content(self) -> str:
         """The text so far."""
-        return str(whole_characters("".join(self.pieces)))
+        return str(whole_characters(self.text.getvalue()))
 
     @property
     def is_final(self) -> bool:
@@ -49,8 +51,8 @@ class AssistantRecord:
     @property
     def size(self) -> int:
         """A measure that grows with what is known; it tells progress from repetition."""
-        done = self.tool_call is not None and chat_tools.has_result(self.tool_call)
-        return 1 + sum(map(len, self.pieces)) + 2 * done + (not self.in_process)
+        done = self.tool_call is not None and self.tool_call.has_result
+        return 1 + self.text.tell() + 2 * done + (not self.in_process)
 
 
 class RecordFold:
@@ -106,13 +108,13 @@ class RecordFold:
                     self._tell(known)  # the very last that was known: nothing was lost
                 return None
             folded = known or AssistantRecord(record_id)
-            folded.pieces.append(_text(record.get("content")))
             folded.rising = folded.sort is not None and sort is not None and sort > folded.sort
         else:
-            folded = AssistantRecord(record_id, pieces=[_text(record.get("content"))])
+            folded = AssistantRecord(record_id)
             if isinstance(tool_call, dict):
-                trimmed = chat_tools.trim_rows(tool_call, self._max_rows)
-                folded.tool_call = chat_tools.complete(known.tool_call if known else None, trimmed)
+                before = known.tool_call if known else None
+                folded.tool_call = read_tool_call(tool_call, before, self._max_rows)
+        folded.text.write(_text(record.get("content")))
         if isinstance(record.get("graphPath"), list):
             folded.graph_path = [str(node) for node in record["graphPath"]]
         folded.in_process = record.get("isInProcess") is True
@@ -120,6 +122,34 @@ class RecordFold:
         self._tell(folded)
         self._records[record_id] = folded
         return folded
+
+    def append(self, record: dict[str, Any]) -> bool:
+        """Fold in what nearly every record of a stream is: one more delta of a record that is
+        known, at the same place. Does what `add` does, or nothing: False where this is not such a
+        record (its `id` is a text)."""
+        get = record.get
+        known = self._records.get(record["id"])
+        content = get("content", "")
+        if (
+            known is None
+            or get("isDelta") is not True
+            or get("toolCall") is not None
+            or type(content) is not str
+            or get("graphPath", known.graph_path) != known.graph_path
+        ):
+            return False
+        sort = _number(get("sort"))
+        if sort is None:
+            known.rising = False
+        else:
+            known.rising = known.sort is not None and sort > known.sort
+            known.sort = sort
+        if content:
+            known.text.write(content)
+        known.in_process = get("isInProcess") is True
+        self._told += 1
+        known.told = self._told
+        return True
 
     def _tell(self, record: AssistantRecord) -> None:
         self._told += 1
@@ -159,12 +189,12 @@ class RecordFold:
     def queries(self) -> list[Query]:
         """Every SQL call of the run, in order."""
         calls = [record.tool_call for record in self if record.tool_call is not None]
-        return [chat_tools.read_query(call) for call in calls if chat_tools.is_query(call)]
+        return [call.query() for call in calls if call.is_query]
 
     def tool_errors(self) -> list[str]:
         """The errors of all tool calls."""
         calls = [record.tool_call for record in self if record.tool_call is not None]
-        errors = [chat_tools.error_of(call) for call in calls]
+        errors = [call.error for call in calls]
         return [error for error in errors if error is not None]
 
 
@@ -173,13 +203,27 @@ def is_delta(record: dict[str, Any]) -> bool:
     return record.get("isDelta") is True and not isinstance(record.get("toolCall"), dict)
 
 
+def has_plain_fields(record: dict[str, Any]) -> bool:
+    """Whether a record's texts are texts, so that what is read of it holds no number but `sort`."""
+    path, call = record.get("graphPath"), record.get("toolCall")
+    if type(record.get("content", "")) is not str:
+        return False
+    if path is not None and not (type(path) is list and all(type(node) is str for node in path)):
+        return False
+    return call is None or (
+        type(call) is dict
+        and all(type(call.get(name, "")) is str for name in ("name", "input", "result"))
+    )
+
+
 def _number(value: Any) -> float | None:
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if type(value) is not int and type(value) is not float:
         return None
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:
         return None
+    return number if -math.inf < number < math.inf else None
 
 
 def _text(content: Any) -> str:

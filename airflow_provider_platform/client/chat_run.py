@@ -28,6 +28,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     quote_service,
 )
+from airflow_provider_platform.client.json_text import read_plain_json
 from airflow_provider_platform.client.ndjson import LineReader, parse_line
 
 
@@ -101,8 +102,14 @@ class ChatRun:
         """Take a piece of the stream; returns what is worth telling. Raises
         PlatformProtocolError for a line that is not JSON or too long."""
         self._news.now = now
+        connection = self._open_connection
         for line, number in self._reader.feed(data):
-            self._take_line(line, number)
+            try:
+                plain = read_plain_json(line)
+            except ValueError:
+                plain = None
+            if not connection.take_plain(plain):
+                self._take_line(line, number)
         if self.chat_id is not None:
             self._news.note_thread(self.chat_id, self.message_id, accepted=self.accepted)
         return self._news.take()
@@ -241,6 +248,10 @@ class ChatRun:
         folded = self._fold.add(record, known_up_to=known_up_to)
         if folded is not None:
             self._news.note_record(folded)
+
+    def take_delta(self, record: dict[str, Any]) -> bool:
+        """Fold in one more delta of a known record, which is no news; False for any other."""
+        return self._fold.append(record)
 
     def may_be_ours(self, message_id: str, text: str) -> bool:
         """Whether a message of the thread has our id, or our words and no client's id."""

@@ -7,6 +7,7 @@ different prefixes.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_platform.client.chat import Query
@@ -29,91 +30,123 @@ _KEPT = (
 """What is read of a result; the rest (metadata can be long) is not kept while a run is followed."""
 
 
-def is_query(tool_call: dict[str, Any]) -> bool:
-    """Whether the call runs SQL."""
-    return str(tool_call.get("name") or "").endswith("SqlApi")
+_LONG = 64 * 1024
+"""Characters of a result that is not kept as the text it is, but as what is read of it."""
 
 
-def has_result(tool_call: dict[str, Any]) -> bool:
-    """Whether the call is complete."""
-    return tool_call.get("result") is not None
+@dataclass(frozen=True)
+class ToolCall:
+    """One call as told so far; without a `result` it is not complete.
+
+    `input` and `result` are JSON texts or values. A result is kept as the text that it came as,
+    which takes a fraction of the memory of its rows, or, where there is more than is needed, as an
+    object of what is. `rows` and `total_rows` count those kept and all; `words` are those of a
+    result that is no object.
+    """
+
+    name: str = ""
+    input: Any = None
+    result: Any = None
+    rows: int = 0
+    total_rows: int = 0
+    result_title: str = ""
+    result_error: str | None = None
+    words: str | None = None
+
+    @property
+    def is_query(self) -> bool:
+        """Whether the call runs SQL."""
+        return self.name.endswith("SqlApi")
+
+    @property
+    def has_result(self) -> bool:
+        """Whether the call is complete."""
+        return self.result is not None
+
+    @property
+    def error(self) -> str | None:
+        """The error that a complete call ended with, None where it succeeded or is not complete."""
+        return self.words if self.words is not None and self.is_query else self.result_error
+
+    @property
+    def title(self) -> str:
+        """A few words for the log: the query's title, or what was searched for."""
+        return self.result_title or _title(_json_text(self.input)) or self.name or "tool call"
+
+    def query(self) -> Query:
+        """The query of a SQL call, complete or not."""
+        given, got = _json_object(self.input), _json_object(self.result)
+
+        def text(name: str) -> str:
+            return str(got.get(name) or given.get(name) or "")
+
+        columns, rows = _table(_columns(got.get("schema")), got.get("data"))
+        error = self.error if self.has_result else UNFINISHED
+        chart = _json_text(got.get("vegaSpec") or given.get("vegaSpec"))
+        return Query(
+            title=text("queryTitle"),
+            description=text("description"),
+            sql=text("sqlQuery"),
+            columns=columns,
+            rows=rows,
+            total_rows=self.total_rows,
+            truncated=self.total_rows > len(rows),
+            uuid=str(got["uuid"]) if got.get("uuid") is not None else None,
+            chart=chart if isinstance(chart, dict) else None,
+            error=None if error is None else quote_service(error),
+        )
 
 
-def error_of(tool_call: dict[str, Any]) -> str | None:
-    """The error that a complete call ended with, None where it succeeded or is not complete."""
-    if not has_result(tool_call):
-        return None
-    result = _json_text(tool_call["result"])
-    if isinstance(result, dict):
-        error = result.get("error")
-        if not error:
-            return None
-        return str(error.get("message") or error) if isinstance(error, dict) else str(error)
-    return _words_of(tool_call["result"]) if is_query(tool_call) else None
-
-
-def complete(known: dict[str, Any] | None, told: dict[str, Any]) -> dict[str, Any]:
+def read_tool_call(told: dict[str, Any], known: ToolCall | None, max_rows: int) -> ToolCall:
     """The call with what an earlier record of it said and this one leaves out; a result that came
-    before the record of the call's start (connections may overlap) is kept."""
-    return {**(known or {}), **{name: part for name, part in told.items() if part is not None}}
+    before the record of the call's start (connections may overlap) is kept. No more than `max_rows`
+    rows are."""
+    before = known or _NOTHING
+    name, given, result = told.get("name"), told.get("input"), told.get("result")
+    name = before.name if name is None else str(name or "")
+    given = before.input if given is None else given
+    if result is None:
+        return replace(before, name=name, input=given)
+    return _complete(name, given, result, max_rows)
 
 
-def trim_rows(tool_call: dict[str, Any], max_rows: int) -> dict[str, Any]:
-    """The call with its JSON texts parsed and at most `max_rows` rows, so that no more is kept."""
-    if not has_result(tool_call):
-        return tool_call
-    told = _json_text(tool_call["result"])
-    if not isinstance(told, dict):
-        failed = is_query(tool_call)
-        return {
-            **tool_call,
-            "result": {"error": _words_of(tool_call["result"])} if failed else "",
-        }
-    result = {name: told[name] for name in _KEPT if name in told}
-    rows = result.get("data")
-    if isinstance(rows, list):
-        result["totalRows"] = _total(result.get("totalRows"), len(rows))
-        result["data"] = rows[:max_rows]
-    return {**tool_call, "result": result}
+_NOTHING = ToolCall()
 
 
-def read_query(tool_call: dict[str, Any]) -> Query:
-    """The query of a SQL call, complete or not."""
-    given = _json_text(tool_call.get("input"))
-    got = _json_text(tool_call.get("result"))
-    given = given if isinstance(given, dict) else {}
-    got = got if isinstance(got, dict) else {}
-
-    def text(name: str) -> str:
-        return str(got.get(name) or given.get(name) or "")
-
-    columns, rows = _table(_columns(got.get("schema")), got.get("data"))
-    total = _total(got.get("totalRows"), len(rows))
-    error = error_of(tool_call) if has_result(tool_call) else UNFINISHED
-    chart = _json_text(got.get("vegaSpec") or given.get("vegaSpec"))
-    return Query(
-        title=text("queryTitle"),
-        description=text("description"),
-        sql=text("sqlQuery"),
-        columns=columns,
-        rows=rows,
-        total_rows=total,
-        truncated=total > len(rows),
-        uuid=str(got["uuid"]) if got.get("uuid") is not None else None,
-        chart=chart if isinstance(chart, dict) else None,
-        error=None if error is None else quote_service(error),
+def _complete(name: str, given: Any, told: Any, max_rows: int) -> ToolCall:
+    result = _json_text(told)
+    if not isinstance(result, dict):
+        return ToolCall(name, given, result="", words=_words_of(told))
+    data = result.get("data")
+    rows = data if isinstance(data, list) else []
+    kept = told
+    if not (isinstance(told, str) and len(told) <= _LONG and len(rows) <= max_rows):
+        kept = {name: result[name] for name in _KEPT if name in result}
+        if rows:
+            kept["data"] = rows[:max_rows]
+    return ToolCall(
+        name,
+        given,
+        result=kept,
+        rows=min(len(rows), max_rows),
+        total_rows=_total(result.get("totalRows"), len(rows)),
+        result_title=_title(result),
+        result_error=_error(result.get("error")),
     )
 
 
-def title_of(tool_call: dict[str, Any]) -> str:
-    """A few words for the log: the query's title, or what was searched for."""
-    for part in ("result", "input"):
-        value = _json_text(tool_call.get(part))
-        if isinstance(value, dict):
-            for name in ("queryTitle", "searchQuery"):
-                if value.get(name):
-                    return str(value[name])
-    return str(tool_call.get("name") or "tool call")
+def _error(error: Any) -> str | None:
+    if not error:
+        return None
+    return str(error.get("message") or error) if isinstance(error, dict) else str(error)
+
+
+def _title(part: Any) -> str:
+    if isinstance(part, dict):
+        for name in ("queryTitle", "searchQuery"):
+            if part.get(name):
+                return str(part[name])
+    return ""
 
 
 def _columns(schema: Any) -> list[dict[str, str]]:
@@ -135,11 +168,13 @@ def _table(
     so that no value is lost; without a schema the first row's names come first.
     """
     told = data if isinstance(data, list) else []
-    objects = [row for row in told if isinstance(row, dict)]
-    if not objects:
+    kinds = set(map(type, told))
+    if kinds <= {list}:
+        return columns, told
+    if dict not in kinds:
         return columns, [row if isinstance(row, list) else [row] for row in told]
     names = [column["name"] for column in columns]
-    added = dict.fromkeys(name for row in objects for name in row)
+    added = dict.fromkeys(name for row in told if isinstance(row, dict) for name in row)
     for name in names:
         added.pop(name, None)
     names += added
@@ -180,6 +215,11 @@ def _total(told: Any, at_least: int) -> int:
         return max(int(float(told)), at_least)
     except (TypeError, ValueError, OverflowError):
         return at_least
+
+
+def _json_object(value: Any) -> dict[str, Any]:
+    found = _json_text(value)
+    return found if isinstance(found, dict) else {}
 
 
 def _json_text(value: Any) -> Any:

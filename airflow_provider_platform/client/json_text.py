@@ -5,6 +5,10 @@ beyond a float's range become None; whole numbers beyond 64 bits, which end the 
 them into a message of Airflow, become floats. Nesting that later exhausts the stack is refused.
 Half a character (a lone surrogate) fits into no UTF-8 text; its other half may come in the next
 piece of a text, so that is for the reader of the whole to mend (`whole_characters`).
+
+Nearly every text is read by pydantic's parser, which is several times as fast. What it refuses, and
+what may hold numbers of the kinds above, is read again by Python's: that one decides what is an
+error, and where.
 """
 
 from __future__ import annotations
@@ -14,12 +18,21 @@ import math
 import re
 from typing import Any
 
+from pydantic_core import from_json
+
 MAX_DEPTH = 100
+_CONTAINERS = (dict, list)
 
 _HALF = re.compile("[\ud800-\udfff]")
 _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _CUT_NUMBER = re.compile(r"[.eE][+-]?")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_NUMERALS = bytes.maketrans(b"123456789E", b"000000000e")
+_MANY_DIGITS = b"0" * 19
+_EXPONENT = b"0e"
+_LARGE_EXPONENT = re.compile(rb"0e\+?000+[ \t\r\n]*(?:[],}]|$)")
+"""As they look once each digit is a 0: what may be a whole number beyond 64 bits, and what may be a
+number beyond a float's range (its exponent has three digits unless there are many before)."""
 
 
 class CutJsonError(ValueError):
@@ -29,6 +42,33 @@ class CutJsonError(ValueError):
 def read_json(text: str | bytes) -> Any:
     """The value of a JSON text; bytes are UTF-8. Raises ValueError saying what is wrong, and
     CutJsonError where only the end is missing."""
+    try:
+        data = text if isinstance(text, bytes) else text.encode()
+        value = read_plain_json(data)
+    except ValueError:
+        return _read_again(text)
+    return _read_again(text) if _may_hold_odd_numbers(data) else value
+
+
+def read_plain_json(data: bytes) -> Any:
+    """The value of a JSON text, for readers that look at its numbers themselves: those may be
+    larger than what `read_json` gives, or infinite. Raises ValueError without a reason for what is
+    not plain; `read_json` tells whether that is wrong, and why."""
+    value = from_json(data, allow_inf_nan=False)
+    brackets = data.count(b"[") + data.count(b"{")
+    if brackets > MAX_DEPTH and _is_deep(value, brackets):
+        raise ValueError
+    return value
+
+
+def _may_hold_odd_numbers(data: bytes) -> bool:
+    numerals = data.translate(_NUMERALS)
+    return _MANY_DIGITS in numerals or (
+        _EXPONENT in numerals and _LARGE_EXPONENT.search(numerals) is not None
+    )
+
+
+def _read_again(text: str | bytes) -> Any:
     if isinstance(text, bytes):
         try:
             text = text.removeprefix(_BYTE_ORDER_MARK).decode()
@@ -46,7 +86,8 @@ def read_json(text: str | bytes) -> Any:
         raise ValueError("holds a number with too many digits") from None
     except RecursionError:
         raise ValueError("is nested too deeply") from None
-    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(value):
+    brackets = text.count("[") + text.count("{")
+    if brackets > MAX_DEPTH and _is_deep(value, brackets):
         raise ValueError("is nested too deeply")
     return value
 
@@ -79,18 +120,22 @@ def _is_beginning(text: str, error: json.JSONDecodeError) -> bool:
     )
 
 
-def _is_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
+def _is_deep(value: Any, brackets: int) -> bool:
+    """Whether more than `MAX_DEPTH` lists and objects lie within one another below the outermost.
+    The text has as many opening brackets; once those left cannot make it deep, nothing more is
+    looked at: the values of a table, as a rule."""
+    level = [value] if isinstance(value, _CONTAINERS) else []
+    for depth in range(MAX_DEPTH + 1):
+        brackets -= len(level)
+        if not level or depth + brackets <= MAX_DEPTH:
+            return False
         level = [
             inner
             for outer in level
             for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
+            if isinstance(inner, _CONTAINERS)
         ]
-        if not level:
-            return False
-    return True
+    return bool(level)
 
 
 def _finite(digits: str) -> float | None:

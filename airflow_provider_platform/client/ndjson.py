@@ -32,16 +32,22 @@ class LineReader:
     def feed(self, data: bytes) -> list[tuple[bytes, int]]:
         """The lines that this piece completes, each with its number (from 1, blank lines
         counted). Raises PlatformProtocolError for a line that exceeds the limit."""
-        self.active = bool(data.strip())
-        pieces = data.split(b"\n")
+        self.active = bool(data) and not data.isspace()
+        *pieces, last = data.split(b"\n")
         lines = []
-        for piece in pieces[:-1]:
-            self._keep(piece)
-            self.lines_seen += 1
-            line = self._take()
+        number = self.lines_seen
+        for piece in pieces:
+            number += 1
+            if self._parts or len(piece) > self._max:
+                self.lines_seen = number - 1
+                self._keep(piece)
+                line = self._take()
+            else:
+                line = piece.strip(b" \t\r")
             if line:
-                lines.append((line, self.lines_seen))
-        self._keep(pieces[-1])
+                lines.append((line, number))
+        self.lines_seen = number
+        self._keep(last)
         return lines
 
     def rest(self) -> bytes:

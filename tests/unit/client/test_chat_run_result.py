@@ -158,7 +158,7 @@ def test_rows_beyond_the_limit_are_dropped_while_reading() -> None:
         run.feed(json.dumps(record).encode() + b"\n", 0.0)
     kept = next(iter(run._fold)).tool_call
     assert kept is not None
-    assert kept["result"]["data"] == [[0], [1]]
+    assert kept.result["data"] == [[0], [1]]
     run.feed(json.dumps(final("Done.")).encode() + b"\n" + json.dumps(state()).encode() + b"\n", 0)
     run.disconnect(clean=True)
     [query] = run.result().queries
