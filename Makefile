@@ -6,6 +6,7 @@ SHELL := /bin/sh
 ROOT := $(CURDIR)
 PYTHON_3_3 := "$(ROOT)/.venv/bin/python"
 PYTHON_3_0 := "$(ROOT)/.venv-3.0/bin/python"
+PYTHON_CLUSTER := "$(ROOT)/.venv-cluster/bin/python"
 # Temporary files stay inside the project folder too.
 IN_PROJECT := mkdir -p "$(ROOT)/.cache/tmp" && TMPDIR="$(ROOT)/.cache/tmp"
 WORKERS ?= auto
@@ -26,7 +27,7 @@ ui: .venv ## Airflow's UI over the last demo run, with the sandbox behind it
 
 .PHONY: test
 test: .venv ## the fast tests (ARGS="-k chat" for some of them)
-	@$(IN_PROJECT) $(PYTHON_3_3) -m pytest -n $(WORKERS) --ignore=tests/browser --ignore=tests/system $(ARGS)
+	@$(IN_PROJECT) $(PYTHON_3_3) -m pytest -n $(WORKERS) --ignore=tests/browser --ignore=tests/cluster --ignore=tests/system $(ARGS)
 
 .PHONY: test-3.0
 test-3.0: .venv-3.0 ## the unit tests on Airflow 3.0, the oldest supported release
@@ -38,6 +39,11 @@ test-system: .venv ## the tests on a whole running Airflow and in a browser (REP
 	  echo "system tests, round $$i of $(REPEAT)"; \
 	  $(IN_PROJECT) $(PYTHON_3_3) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS) tests/system tests/browser || exit; \
 	done
+
+.PHONY: test-cluster
+test-cluster: .venv-cluster ## the tests on a cluster: Celery, Redis, PostgreSQL (ARGS="--rounds=10" repeats them)
+	@sh .ci/cluster-servers.sh
+	@$(IN_PROJECT) exec $(PYTHON_CLUSTER) -m pytest -n 0 -m cluster $(ARGS) tests/cluster
 
 .PHONY: lint
 lint: .venv ## ruff: rules and format
@@ -56,12 +62,12 @@ bench: .venv ## the benchmarks
 	@$(IN_PROJECT) $(PYTHON_3_3) -m benchmarks $(ARGS)
 
 .PHONY: constraints
-constraints: .venv ## resolve constraints.txt and constraints-3.0.txt anew
+constraints: .venv ## resolve the constraints files anew
 	@sh .ci/constraints.sh "$(ROOT)/.venv/bin/uv"
 
 .PHONY: clean
 clean: ## remove everything that these commands made
-	rm -rf .venv .venv-3.0 .cache .demo .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venv-3.0 .venv-cluster .cache .demo .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: .venv
@@ -71,3 +77,7 @@ clean: ## remove everything that these commands made
 .PHONY: .venv-3.0
 .venv-3.0:
 	@python=$$(sh .ci/find-python.sh) && "$$python" .ci/environment.py .venv-3.0 constraints-3.0.txt test
+
+.PHONY: .venv-cluster
+.venv-cluster:
+	@python=$$(sh .ci/find-python.sh) && "$$python" .ci/environment.py .venv-cluster constraints-cluster.txt cluster

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Resolves constraints.txt (the newest Airflow this project supports) and constraints-3.0.txt (the oldest) anew from
-# pyproject.toml: exact versions, without hashes and hosts. Run as `make constraints`; to move to another release,
-# change the versions and dates here.
+# Resolves constraints.txt (the newest Airflow this project supports), constraints-cluster.txt (the same with what a
+# cluster needs) and constraints-3.0.txt (the oldest Airflow) anew from pyproject.toml: exact versions, without hashes
+# and hosts. Run as `make constraints`; to move to another release, change the versions and dates here.
 set -eu
 
 uv=$1 # the uv to resolve with
@@ -19,9 +19,12 @@ resolve() { # resolve FILE ARGUMENTS...: reads the fixed versions from standard 
   printf '%s: %s packages\n' "$file" "$(grep -c '==' "$file")"
 }
 
-resolve constraints.txt --all-extras --universal --python-version 3.11 <<EOF
+resolve constraints.txt --extra dev --universal --python-version 3.11 <<EOF
 apache-airflow==3.3.2
 EOF
+
+# Whatever both hold is in both the same.
+resolve constraints-cluster.txt --extra cluster --universal --python-version 3.11 <constraints.txt
 
 # Airflow 3.0.6 runs with the packages of its days only.
 resolve constraints-3.0.txt --extra test --python-version 3.11 --exclude-newer 2025-09-10 <<EOF

@@ -77,6 +77,17 @@ class AirflowApi:
         }
         self._ask("POST", f"dags/{dag_id}/clearTaskInstances", body, unless=is_cleared)
 
+    def clear_mapped(self, dag_id: str, run_id: str, task_id: str, map_indexes: list[int]) -> None:
+        """Clear mapped task instances that have not ended, all by one request."""
+        body = {
+            "dry_run": False,
+            "dag_run_id": run_id,
+            "task_ids": [[task_id, map_index] for map_index in map_indexes],
+            "only_failed": False,
+            "reset_dag_runs": True,
+        }
+        self._ask("POST", f"dags/{dag_id}/clearTaskInstances", body)
+
     def xcoms(self, dag_id: str, run_id: str, task_id: str, map_index: int) -> dict[str, Any]:
         """The XComs of a task instance by key."""
         base = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries"

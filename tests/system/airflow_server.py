@@ -19,7 +19,7 @@ import httpx
 from airflow_provider_platform.sandbox.demo.airflow_home import isolated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
 DAGS = Path(__file__).parent / "dags"
@@ -27,18 +27,15 @@ CONFIG = Path(__file__).parent / "config"
 _HEALTHY_SECONDS = 180
 _STOP_SECONDS = 40
 
-SETTINGS = {
+COMMON_SETTINGS = {
     "AIRFLOW__API__HOST": "127.0.0.1",
     "AIRFLOW__API__WORKERS": "1",
-    "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
     "AIRFLOW__CORE__MAX_ACTIVE_RUNS_PER_DAG": "100",
     "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG": "100",
     "AIRFLOW__CORE__PARALLELISM": "8",
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
     "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "3600",
-    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS": "sqlite_patience.CONNECT_ARGS",
-    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS_ASYNC": "sqlite_patience.CONNECT_ARGS",
     "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
     "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
     # A worker that is gone with its supervisor is missed after so many seconds.
@@ -47,6 +44,14 @@ SETTINGS = {
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
+}
+"""What every Airflow under test is set to: small, and quick to miss who is gone."""
+
+SETTINGS = {
+    **COMMON_SETTINGS,
+    "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS": "sqlite_patience.CONNECT_ARGS",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS_ASYNC": "sqlite_patience.CONNECT_ARGS",
 }
 
 
@@ -76,7 +81,7 @@ def running_airflow() -> Iterator[RunningAirflow]:
     try:
         shutil.copytree(DAGS, home / "dags")
         shutil.copytree(CONFIG, home / "config")
-        port = _free_port()
+        port = free_port()
         log_file = home / "standalone.log"
         with log_file.open("w") as log:
             keeper = subprocess.Popen(
@@ -90,7 +95,7 @@ def running_airflow() -> Iterator[RunningAirflow]:
             )
             try:
                 airflow = RunningAirflow(f"http://127.0.0.1:{port}", home, keeper.pid)
-                _wait_until_healthy(keeper, airflow.url, log_file)
+                wait_until_healthy(airflow.url, lambda: _why_not(keeper, log_file))
                 yield airflow
             finally:
                 _stop(keeper)
@@ -99,22 +104,34 @@ def running_airflow() -> Iterator[RunningAirflow]:
             shutil.rmtree(home, ignore_errors=True)
 
 
+def _why_not(keeper: subprocess.Popen[bytes], log_file: Path) -> tuple[bool, str]:
+    return keeper.poll() is not None, log_file.read_text()[-3000:]
+
+
 def _environment(home: Path, port: int) -> Mapping[str, str]:
-    # Standalone starts its parts as plain `airflow`.
+    return environment(home, port) | SETTINGS
+
+
+def environment(home: Path, port: int) -> dict[str, str]:
+    """The variables of an Airflow whose API server listens on this port, without its settings."""
+    # Airflow starts its parts as plain `airflow`.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return isolated(os.environ, home, home / "dags") | {
-        **SETTINGS,
         "PATH": path,
         "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
-        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(_free_port()),
-        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port()),
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
     }
 
 
-def _wait_until_healthy(keeper: subprocess.Popen[bytes], url: str, log_file: Path) -> None:
-    deadline = time.monotonic() + _HEALTHY_SECONDS
+def wait_until_healthy(
+    url: str, why_not: Callable[[], tuple[bool, str]], timeout: float = _HEALTHY_SECONDS
+) -> None:
+    """Wait until all parts of an Airflow say that they work. `why_not` tells whether that is
+    hopeless, and what the log says. Raises RuntimeError with it."""
+    deadline = time.monotonic() + timeout
     parts = ("metadatabase", "scheduler", "triggerer", "dag_processor")
     with httpx.Client(trust_env=False) as client:
         while True:
@@ -124,8 +141,9 @@ def _wait_until_healthy(keeper: subprocess.Popen[bytes], url: str, log_file: Pat
                     return
             except (httpx.HTTPError, ValueError, KeyError, TypeError):
                 pass
-            if keeper.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"Airflow did not start:\n{log_file.read_text()[-3000:]}")
+            hopeless, log = why_not()
+            if hopeless or time.monotonic() > deadline:
+                raise RuntimeError(f"Airflow is not healthy:\n{log}")
             time.sleep(0.3)
 
 
@@ -141,7 +159,8 @@ def _stop(keeper: subprocess.Popen[bytes]) -> None:
         raise
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of loopback that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -46,7 +46,11 @@ class TaskRun:
         return state
 
     def wait(
-        self, *states: str, try_number: int | None = None, or_later: bool = False
+        self,
+        *states: str,
+        try_number: int | None = None,
+        or_later: bool = False,
+        timeout: float = PATIENCE,
     ) -> dict[str, Any]:
         """Wait for one of the states, in this try (or a later one) if one is given. Raises
         AssertionError at once, with what the task logged, when it has ended otherwise or is past
@@ -64,7 +68,7 @@ class TaskRun:
             assert task["state"] not in _ENDED, f"{task['state']}, not {states}\n{self.logs()}"
             return False
 
-        return self.until(there, f"state {' or '.join(states)}")
+        return self.until(there, f"state {' or '.join(states)}", timeout)
 
     def until(
         self,

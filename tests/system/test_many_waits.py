@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.platform_client import AsyncPlatformClient
     from airflow_provider_platform.sandbox.journal import SandboxState
     from tests.system.airflow_server import RunningAirflow
-    from tests.system.conftest import StartTask
+    from tests.system.fixtures import StartTask
     from tests.system.sandbox_server import PatientControl
 
 pytestmark = pytest.mark.system

@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.journal import SandboxState
     from tests.system.airflow_api import AirflowApi
-    from tests.system.conftest import StartTask
+    from tests.system.fixtures import StartTask
     from tests.system.sandbox_server import PatientControl
     from tests.system.task_run import TaskRun
 

@@ -12,7 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.system.airflow_api import AirflowApi
-    from tests.system.conftest import StartTask
+    from tests.system.fixtures import StartTask
     from tests.system.sandbox_server import PatientControl
 
 pytestmark = pytest.mark.system

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.system.conftest import StartTask
+    from tests.system.fixtures import StartTask
     from tests.system.sandbox_server import PatientControl
 
 pytestmark = pytest.mark.system

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import psutil
 
-    from tests.system.conftest import StartTask
+    from tests.system.fixtures import StartTask
     from tests.system.sandbox_server import PatientControl
 
 pytestmark = pytest.mark.system

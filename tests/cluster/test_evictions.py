@@ -1,0 +1,90 @@
+"""A worker that is told to end while its task goes on says nothing of what the author wants."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from tests.cluster.outcomes import assert_asked_once, wait_followed
+from tests.system.airflow_processes import kill
+
+if TYPE_CHECKING:
+    from tests.cluster.cluster_server import Cluster
+    from tests.system.fixtures import StartTask
+    from tests.system.sandbox_server import PatientControl
+    from tests.system.task_run import TaskRun
+
+pytestmark = pytest.mark.cluster
+
+GRACES = {"killed at once": 0.0, "killed after a while": 2.0, "ended in time": 30.0}
+"""Seconds between the signal that a pod's main process gets and the end of the pod."""
+
+
+def asking(ask: StartTask, sandbox: PatientControl) -> tuple[TaskRun, psutil.Process]:
+    """A task whose question is being answered, and the process of its code."""
+    sandbox.hold("mid_stream")
+    task = ask()
+    sandbox.wait_held("mid_stream")
+    wait_followed(task, deferrable=False)
+    return task, task.processes.of_task(task.now())
+
+
+def wait_taken_up(task: TaskRun, sandbox: PatientControl) -> None:
+    """Until a later try follows the run; it gets its answer then."""
+    task.wait("running", try_number=2, or_later=True)
+    sandbox.wait_until(lambda state: len(state.subscriptions) == 2)
+    sandbox.release()
+    task.wait("success", try_number=2, or_later=True)
+
+
+@pytest.mark.parametrize("grace", GRACES)
+def test_the_run_of_an_evicted_pod_is_taken_up(
+    ask: StartTask, sandbox: PatientControl, grace: str
+) -> None:
+    """Only the pod's main process, which watches over the task's, is sent the SIGTERM."""
+    task, process = asking(ask, sandbox)
+    supervisor = process.parent()
+    assert supervisor is not None
+    supervisor.send_signal(signal.SIGTERM)
+    _, left = psutil.wait_procs([process], timeout=GRACES[grace])
+    kill([supervisor, process] if left else [])
+    wait_taken_up(task, sandbox)
+    assert_asked_once(sandbox)
+
+
+def test_a_worker_that_shuts_down_lets_its_task_end(
+    ask: StartTask, sandbox: PatientControl, cluster: Cluster
+) -> None:
+    """Celery's warm shutdown: SIGTERM to the main process, which waits for its tasks."""
+    task, process = asking(ask, sandbox)
+    worker = cluster.process(cluster.worker_of(process))
+    worker.send_signal(signal.SIGTERM)
+    sandbox.release()
+    task.wait("success", try_number=1)
+    assert_asked_once(sandbox)
+    psutil.wait_procs([worker], timeout=30)
+
+
+def test_the_run_of_a_worker_that_does_not_end_in_its_grace_period_is_taken_up(
+    ask: StartTask, sandbox: PatientControl, cluster: Cluster
+) -> None:
+    task, process = asking(ask, sandbox)
+    worker = cluster.worker_of(process)
+    cluster.process(worker).send_signal(signal.SIGTERM)
+    psutil.wait_procs([process], timeout=3)
+    cluster.kill(worker)
+    wait_taken_up(task, sandbox)
+    assert_asked_once(sandbox)
+
+
+def test_the_run_of_a_worker_that_is_shut_down_cold_is_taken_up(
+    ask: StartTask, sandbox: PatientControl, cluster: Cluster
+) -> None:
+    """Celery's cold shutdown: SIGQUIT to the main process, which ends its children."""
+    task, process = asking(ask, sandbox)
+    cluster.stop(cluster.worker_of(process), signal.SIGQUIT)
+    wait_taken_up(task, sandbox)
+    assert_asked_once(sandbox)

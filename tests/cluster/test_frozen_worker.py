@@ -1,0 +1,45 @@
+"""A worker freezes until Airflow takes it for dead, and wakes up when a retry has taken over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from tests.cluster.outcomes import assert_asked_once, wait_followed
+
+if TYPE_CHECKING:
+    from tests.cluster.cluster_server import Cluster
+    from tests.system.fixtures import StartTask
+    from tests.system.sandbox_server import PatientControl
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.mark.parametrize("frozen", ["the task", "the whole worker"])
+def test_its_end_leaves_the_run_to_the_retry(
+    ask: StartTask, sandbox: PatientControl, cluster: Cluster, frozen: str
+) -> None:
+    sandbox.hold("mid_stream")
+    task = ask()
+    sandbox.wait_held("mid_stream")
+    wait_followed(task, deferrable=False)
+    process = task.processes.of_task(task.now())
+    supervisor = process.parent()
+    assert supervisor is not None
+    worker = cluster.worker_of(process)
+    stopped = [supervisor, process] if frozen == "the task" else cluster.tree(worker)
+    for one in stopped:
+        one.suspend()
+    try:
+        task.wait("running", try_number=2, or_later=True, timeout=180)
+        sandbox.wait_until(lambda state: len(state.subscriptions) == 2)
+    finally:
+        for one in stopped:
+            one.resume()
+    _, left = psutil.wait_procs([process], timeout=60)
+    assert left == [], "the frozen try has not ended"
+    sandbox.release()
+    task.wait("success", try_number=2, or_later=True)
+    assert_asked_once(sandbox)
