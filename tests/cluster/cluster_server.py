@@ -228,8 +228,10 @@ def running_cluster() -> Iterator[Cluster]:
     try:
         postgres, redis = Postgres.prepare(data), Redis.prepare(home)
         shutil.copytree(DAGS, home / "dags")
+        (home / "tmp").mkdir()
         port = free_port()
         variables = environment(home, port) | SETTINGS | _addresses(postgres, redis)
+        variables["TMPDIR"] = str(home / "tmp")
         with (home / "manager.log").open("w") as log:
             manager = subprocess.Popen(
                 [sys.executable, "-m", "tests.cluster.service_manager", str(home), str(data)],

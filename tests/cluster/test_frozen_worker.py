@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from tests.cluster.outcomes import assert_asked_once, wait_followed
+from tests.cluster.outcomes import assert_asked_once, assert_stopped, wait_followed
 
 if TYPE_CHECKING:
     from tests.cluster.cluster_server import Cluster
@@ -43,3 +43,25 @@ def test_its_end_leaves_the_run_to_the_retry(
     sandbox.release()
     task.wait("success", try_number=2, or_later=True)
     assert_asked_once(sandbox)
+
+
+def test_a_task_that_was_ended_meanwhile_is_stopped_when_it_wakes(
+    ask: StartTask, sandbox: PatientControl
+) -> None:
+    sandbox.hold("mid_stream")
+    task = ask()
+    sandbox.wait_held("mid_stream")
+    wait_followed(task, deferrable=False)
+    process = task.processes.of_task(task.now())
+    supervisor = process.parent()
+    assert supervisor is not None
+    for one in (supervisor, process):
+        one.suspend()
+    try:
+        task.mark("failed")
+        assert sandbox.state().aborts == []
+    finally:
+        for one in (supervisor, process):
+            one.resume()
+    sandbox.wait_until(lambda state: state.runs[0].status == "aborted", timeout=30)
+    assert_stopped(sandbox)
