@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from airflow_provider_platform.client.errors import quote_service
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import web_address
+from airflow_provider_platform.operators._left_runs import (
+    LOOK_AGAIN_SECONDS,
+    find_left_run,
+    note_run,
+)
 from airflow_provider_platform.operators._remote_run import LOOK_SECONDS, RemoteRunOperator
 
 if TYPE_CHECKING:
@@ -122,6 +127,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         submitted_at = work.now
         call = self._call(work, {**(ids or {}), "submitted_at": submitted_at})
         repeats = bool((ids or {}).get("repeats"))
+        looked_at = -LOOK_AGAIN_SECONDS
         if ids is not None:
             why = "its thread does not hold it" if repeats else "nothing is known to look it up by"
             self.log.warning(
@@ -143,10 +149,13 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         def tell(event: Any) -> None:
             from airflow_provider_platform.client.chat_events import Accepted, ThreadNamed, Waiting
 
-            nonlocal repeats
+            nonlocal repeats, looked_at
             if isinstance(event, Waiting) and repeats:
                 repeats = False  # the service said that it was not processed
                 work.submission.note("intent", known())
+            if isinstance(event, Waiting) and work.now - looked_at >= LOOK_AGAIN_SECONDS:
+                looked_at = work.now
+                self._stop_left_run(work, call.run.chat_id)
             if isinstance(event, ThreadNamed):
                 work.submission.note("intent", known())
             if isinstance(event, Accepted):
@@ -192,6 +201,23 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
                 raise chat_failures.absent(call.run, None)
             return False, {**self._ids(call, submitted_at), "repeats": True}
         return found, self._ids(call, submitted_at)
+
+    def accepted(self, work: Work, ids: Ids) -> None:
+        super().accepted(work, ids)
+        if ids.get("thread_given") and self.cancel_on_kill:
+            note_run(work.context.get("ti"), ids)
+
+    def _stop_left_run(self, work: Work, chat_id: str | None) -> None:
+        """Stop what this task's last DAG run has left in the thread, if that is what it answers."""
+        left = find_left_run(work.context.get("ti"), chat_id) if self.cancel_on_kill else None
+        if left is not None:
+            self.log.warning(
+                "The thread may be answering message %s still, which this task asked in DAG run %s "
+                "that has ended; stopping it.",
+                left["message_id"],
+                left["run_id"],
+            )
+            self._stop_quietly(work.client, left)
 
     def follow(self, work: Work, ids: Ids) -> ChatResult:
         call = self._call(work, ids)

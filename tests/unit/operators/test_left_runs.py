@@ -1,0 +1,143 @@
+"""A run that an earlier DAG run has left in a given thread is found, and stopped if it is one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.operators import _left_runs
+from airflow_provider_platform.operators._left_runs import NOTE_KEY, find_left_run
+from tests.unit.operators.remote_tasks import chat
+from tests.unit.operators.task_context import TaskInstance, TaskTries, deferral
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.control import SandboxControl
+
+
+class OfARun(TaskInstance):
+    """The task instance of one DAG run; XComs of earlier ones are found, as in Airflow."""
+
+    def __init__(self, run_id: str, stored: dict[str, Any]) -> None:
+        super().__init__(1, 2)
+        self.run_id = run_id
+        self._stored = stored
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self._stored[key] = value
+
+    def xcom_pull(self, *, key: str, include_prior_dates: bool, **_: Any) -> Any:
+        return self._stored.get(key) if include_prior_dates else None
+
+
+@pytest.fixture
+def xcoms() -> dict[str, Any]:
+    return {}
+
+
+@pytest.fixture
+def states(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The states of the task by DAG run."""
+    found: dict[str, str] = {}
+    monkeypatch.setattr(_left_runs, "get_task_states", lambda ti: found[ti.run_id])
+    return found
+
+
+def in_run(run_id: str, xcoms: dict[str, Any]) -> Any:
+    context = TaskTries().context()
+    context["ti"] = OfARun(run_id, xcoms)
+    return context
+
+
+@pytest.fixture
+def left(control: SandboxControl, xcoms: dict[str, Any]) -> dict[str, Any]:
+    """The ids of a run under way that a deferred task of DAG run "first" asked for."""
+    chat_id = chat().execute(TaskTries().context())["chat_id"]
+    control.hold("mid_stream", text="month")
+    asking = chat(prompt="revenue by month", chat_id=chat_id, deferrable=True)
+    ids: dict[str, Any] = deferral(asking.execute, in_run("first", xcoms)).kwargs["run"]
+    return ids
+
+
+@pytest.mark.parametrize("state", ["failed", "success", "removed"])
+def test_a_run_that_an_ended_task_has_left_is_stopped_by_its_next_dag_run(
+    control: SandboxControl,
+    left: dict[str, Any],
+    xcoms: dict[str, Any],
+    states: dict[str, str],
+    state: str,
+) -> None:
+    states["first"] = state
+    asking = chat(prompt="revenue by country", chat_id=left["chat_id"])
+    found = asking.execute(in_run("second", xcoms))
+    assert [run.status for run in control.state().runs] == ["finished", "aborted", "finished"]
+    assert found["message_id"] == control.state().runs[-1].message_id
+    assert xcoms[NOTE_KEY]["run_id"] == "second"
+
+
+@pytest.mark.parametrize("state", ["running", "deferred", "up_for_retry", "queued"])
+def test_a_run_that_its_task_still_waits_for_is_waited_for(
+    control: SandboxControl,
+    task: Any,
+    left: dict[str, Any],
+    xcoms: dict[str, Any],
+    states: dict[str, str],
+    state: str,
+) -> None:
+    states["first"] = state
+    tries = TaskTries()
+    tries.context = lambda: in_run("second", xcoms)  # type: ignore[method-assign]
+    asking = task(chat(prompt="revenue by country", chat_id=left["chat_id"]), tries)
+    control.wait_until(lambda state: [m.outcome for m in state.messages].count("busy") >= 3)
+    assert control.state().aborts == []
+    control.release()
+    assert asking.end() is None
+    assert [run.status for run in control.state().runs] == ["finished"] * 3
+
+
+def test_a_later_message_of_the_thread_is_left_alone(
+    control: SandboxControl, task: Any, left: dict[str, Any], xcoms: Any, states: dict[str, str]
+) -> None:
+    """The task has ended, its run too, and somebody else asks there by now."""
+    states["first"] = "failed"
+    control.release()
+    control.wait_until(lambda state: state.runs[-1].status == "finished")
+    control.hold("mid_stream", text="product")
+    other = task(chat(prompt="and by product?", chat_id=left["chat_id"]), TaskTries())
+    control.wait_held("mid_stream")
+    tries = TaskTries()
+    tries.context = lambda: in_run("second", xcoms)  # type: ignore[method-assign]
+    asking = task(chat(prompt="revenue by country", chat_id=left["chat_id"]), tries)
+    control.wait_until(lambda state: [m.outcome for m in state.messages].count("busy") >= 3)
+    assert control.state().aborts == []
+    control.release()
+    assert (other.end(), asking.end()) == (None, None)
+
+
+def noted(**changes: Any) -> dict[str, Any]:
+    return {"chat_id": "c", "message_id": "1", "run_id": "first", **changes}
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        None,
+        "text",
+        {},
+        noted(chat_id="another"),
+        noted(message_id=None),
+        noted(run_id=None),
+        noted(run_id="second"),
+        noted(run_id="nobody knows"),
+    ],
+)
+def test_what_nobody_can_tell_is_left_alone(states: dict[str, str], note: Any) -> None:
+    states.update(first="failed", second="failed")
+    assert find_left_run(OfARun("second", {NOTE_KEY: note}), "c") is None
+    assert find_left_run(OfARun("second", {NOTE_KEY: noted()}), "c") == noted()
+    assert find_left_run(object(), "c") is None
+
+
+def test_a_thread_of_its_own_is_not_noted(control: SandboxControl, xcoms: dict[str, Any]) -> None:
+    chat().execute(in_run("first", xcoms))
+    assert NOTE_KEY not in xcoms
