@@ -43,7 +43,8 @@ class PlatformCreateNotificationOperator(NotificationScheduleOperator, SubmitOnc
     :param hour: 0-23; with DAILY, WEEKLY, MONTHLY
     :param day_of_week: 0-6 from Sunday; with WEEKLY
     :param day_of_month: 1-31; with MONTHLY
-    :param custom_cron: five fields; with CUSTOM, and only there
+    :param custom_cron: five fields; with CUSTOM, and only there. Forms beyond plain cron (`L`,
+        `FRI#2`, `@daily`, a first field of seconds) are sent with a warning in the log
     :param timezone: an IANA name, as Europe/Berlin (the service's default: UTC)
     :param notification_format: png or pdf
     :param notification_enabled: whether to send at all

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import PlatformInputError, quote_service
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform.client.notifications import Notification
+
+log = logging.getLogger(__name__)
 
 PARTS = ("minute", "hour", "day_of_week", "day_of_month")
 SCHEDULE = (
@@ -135,6 +138,20 @@ class NotificationScheduleOperator(PlatformOperator):
         self.filters = filters
         self.time_grains = time_grains
         self.member_switchers = member_switchers
+
+    def settle_arguments(self) -> None:
+        """Also warn of a cron expression that the service may refuse."""
+        from airflow_provider_platform.client.schedules import cron_doubt
+
+        super().settle_arguments()
+        doubt = None if self.custom_cron is None else cron_doubt(self.custom_cron)
+        if doubt is not None:
+            log.warning(
+                "The service may not know this custom_cron, %s: %s. If it refuses it, write it "
+                "with five plain fields.",
+                quote_service(self.custom_cron),
+                quote_service(doubt),
+            )
 
     def schedule(self) -> dict[str, Any]:
         """The arguments of the schedule, by name."""

@@ -61,6 +61,7 @@ def test_a_lost_answer_leaves_the_schedule_behind(platform: Platform) -> None:
         ({"scheduleType": "WEEKLY", "hour": 6, "minute": 0, "dayOfWeek": 0}, "0 6 * * 0"),
         ({"scheduleType": "MONTHLY", "hour": 6, "minute": 0, "dayOfMonth": 31}, "0 6 31 * *"),
         ({"scheduleType": "CUSTOM", "customCron": "*/15 8-18 * * mon-fri"}, None),
+        ({"scheduleType": "CUSTOM", "customCron": "0 9 * NOV-FEB FRI-MON"}, None),
         ({"scheduleType": "DAILY"}, "0 9 * * *"),
     ],
 )

@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 from airflow_provider_platform.sandbox import shapes
 
 TYPES = ("HOURLY", "DAILY", "WEEKLY", "MONTHLY", "CUSTOM")
-_BOUNDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
+_BOUNDS = ((0, 59, False), (0, 23, False), (1, 31, False), (1, 12, True), (0, 7, True))
+"""The least and the most number of each field, and whether a range may run past its end."""
 _NAMES = ("jan feb mar apr may jun jul aug sep oct nov dec", "sun mon tue wed thu fri sat")
 _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _DEFAULTS = {"minute": 0, "hour": 9, "dayOfWeek": 1, "dayOfMonth": 1}
@@ -88,9 +89,10 @@ def _numbered(fields: list[str]) -> list[str]:
     return named
 
 
-def _cron_part(part: str, least: int, most: int) -> bool:
+def _cron_part(part: str, least: int, most: int, goes_round: bool) -> bool:
     found = re.fullmatch(r"(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:/([1-9]\d?))?", part)
     if found is None:
         return False
     numbers = [int(text) for text in found.groups()[:2] if text is not None]
-    return all(least <= number <= most for number in numbers) and numbers == sorted(numbers)
+    inside = all(least <= number <= most for number in numbers)
+    return inside and (goes_round or numbers == sorted(numbers))

@@ -197,6 +197,19 @@ def existing(**fields: Any) -> Notification:
             {},
         ),
         (
+            {"schedule_type": "CUSTOM", "hour": None, "minute": None, "custom_cron": "@hourly"},
+            {"cronExpression": "0 * * * *"},
+        ),
+        (
+            {
+                "schedule_type": "CUSTOM",
+                "hour": None,
+                "minute": None,
+                "custom_cron": "5 9 ? * fri#2",
+            },
+            {"cronExpression": "5 9 * * 5#2"},
+        ),
+        (
             {"schedule_type": "WEEKLY", "day_of_week": 0},
             {"cronExpression": "5 9 * * 7"},
         ),

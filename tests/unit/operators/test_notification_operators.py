@@ -79,6 +79,27 @@ class TestCreate:
         create(**cron, custom_cron="30 06 * * 0-6").execute(TaskTries().context())
         assert len(created(platform_sandbox)) == 1
 
+    def test_days_may_go_round_the_week(
+        self, platform_sandbox: Sandbox, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        custom = {"schedule_type": "CUSTOM", "hour": None, "minute": None}
+        found = create(**custom, custom_cron="30 6 * * FRI-MON").execute(TaskTries().context())
+        assert found["cronExpression"] == "30 6 * * FRI-MON"
+        create(**custom, custom_cron="30 6 * * 0,1,5,6").execute(TaskTries().context())
+        assert created(platform_sandbox) == [found["id"]]
+        assert "may not know" not in caplog.text
+
+    @pytest.mark.parametrize("cron", ["@daily", "30 6 L * *", "30 6 * * FRI#2", "0 30 6 * * *"])
+    def test_the_service_decides_whether_it_knows_a_cron_that_is_not_plain(
+        self, cron: str, platform_sandbox: Sandbox, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        custom = {"schedule_type": "CUSTOM", "hour": None, "minute": None, "custom_cron": cron}
+        with pytest.raises(AirflowFailException, match=r"400.*customCron must be a cron"):
+            create(**custom).execute(TaskTries().context())
+        (warning,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+        assert f"may not know this custom_cron, {cron}: " in warning
+        assert created(platform_sandbox) == []
+
     def test_a_public_id_finds_it_too(self, platform_sandbox: Sandbox) -> None:
         first = create().execute(TaskTries().context())
         dashboards = {"dashboard_id": None, "dashboard_public_id": public_id(platform_sandbox)}
