@@ -46,8 +46,9 @@ test-cluster: .venv-cluster ## the tests on a cluster: Celery, Redis, PostgreSQL
 	@$(IN_PROJECT) exec $(PYTHON_CLUSTER) -m pytest -n 0 -m cluster $(ARGS) tests/cluster
 
 .PHONY: lint
-lint: .venv ## ruff: rules and format
+lint: .venv ## ruff: rules and format; whether docs/operations.md is current
 	@$(PYTHON_3_3) -m ruff check . && $(PYTHON_3_3) -m ruff format --check .
+	@$(PYTHON_3_3) .ci/operations_page.py --check
 
 .PHONY: types
 types: .venv ## mypy, strict
@@ -60,6 +61,10 @@ package: .venv ## build the wheel and try it in an environment of its own
 .PHONY: bench
 bench: .venv ## the benchmarks
 	@$(IN_PROJECT) $(PYTHON_3_3) -m benchmarks $(ARGS)
+
+.PHONY: operations
+operations: .venv ## write docs/operations.md from the declared operations
+	@$(PYTHON_3_3) .ci/operations_page.py
 
 .PHONY: constraints
 constraints: .venv ## resolve the constraints files anew

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_platform.client.models import AnswerModel, InputModel, SecretJson, Timestamp
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.paging import Page
 
 
@@ -88,21 +88,22 @@ class AgentSkillsQuery(InputModel):
     branch_name: str | None = None
 
 
-LIST_AGENTS = Endpoint(
-    operation_id="getAgents",
-    method="GET",
-    path="/v1/deployments/{deploymentId}/agents",
-    query=AgentsQuery,
-    answer=Page[Agent],
-    description="agent list",
-    permission="AgentRead",
+@endpoint(
+    "GET", "/v1/deployments/{deploymentId}/agents", operation_id="getAgents", permission="AgentRead"
 )
-GET_AGENT_SKILLS = Endpoint(
+def list_agents(
+    *, deployment_id: DeploymentId = None, query: AgentsQuery | None = None
+) -> Page[Agent]:
+    """The AI agents of a deployment; an agent's id is part of the chat address."""
+
+
+@endpoint(
+    "GET",
+    "/v1/deployments/{deploymentId}/agent-skills",
     operation_id="getAgentSkills",
-    method="GET",
-    path="/v1/deployments/{deploymentId}/agent-skills",
-    query=AgentSkillsQuery,
-    answer=AgentSkillsResponse,
-    description="agent skills",
     permission="AgentRead",
 )
+def get_agent_skills(
+    *, deployment_id: DeploymentId = None, query: AgentSkillsQuery | None = None
+) -> AgentSkillsResponse:
+    """What the agents of a deployment know to do."""

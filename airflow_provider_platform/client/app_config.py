@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow_provider_platform.client.app_theme import AppTheme
 from airflow_provider_platform.client.models import AnswerModel
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import endpoint
 
 
 class LocalizedValue(AnswerModel):
@@ -65,10 +65,6 @@ class AppConfigResponse(AnswerModel):
     ai_paywalled: bool | None = None
 
 
-GET_APP_CONFIG = Endpoint(
-    operation_id="getAppConfig",
-    method="GET",
-    path="/v1/app-config",
-    answer=AppConfigResponse,
-    description="app config get",
-)
+@endpoint("GET", "/v1/app-config", operation_id="getAppConfig")
+def get_app_config() -> AppConfigResponse:
+    """The app configuration: theme, titles, embedding."""

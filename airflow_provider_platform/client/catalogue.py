@@ -10,9 +10,9 @@ import airflow_provider_platform.client as package
 from airflow_provider_platform.client.operation import Endpoint
 
 
-def declared_endpoints() -> list[Endpoint[Any]]:
+def declared_endpoints() -> list[Endpoint[..., Any]]:
     """The declared operations, in the order of their paths; each once."""
-    found: dict[tuple[str, str], Endpoint[Any]] = {}
+    found: dict[tuple[str, str], Endpoint[..., Any]] = {}
     for module in pkgutil.iter_modules(package.__path__):
         names = vars(import_module(f"{package.__name__}.{module.name}"))
         for value in names.values():

@@ -23,6 +23,7 @@ from airflow_provider_platform.client.addresses import (
     split_address,
 )
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
+from airflow_provider_platform.client.operation import check_deployment_id
 from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
 from airflow_provider_platform.client.truth_words import read_boolean
 
@@ -184,23 +185,15 @@ class PlatformConfig(BaseModel):
             )
         return self.session_settings
 
-    def resolve_deployment_id(self, given: int | str | None) -> int:
+    def resolve_deployment_id(self, given: int | str | None = None) -> int:
         """The given deployment, else the connection's. Raises PlatformInputError."""
-        if given is None or given == "":
-            if self.deployment_id is None:
-                raise PlatformInputError(
-                    "Nothing was sent: deployment_id must be given, in the connection or in the "
-                    "call.",
-                    field="deployment_id",
-                )
-            return self.deployment_id
-        text = str(given).strip()
-        if isinstance(given, bool) or not text.isascii() or not text.isdigit() or int(text) < 1:
+        deployment_id = check_deployment_id(given) or self.deployment_id
+        if deployment_id is None:
             raise PlatformInputError(
-                "Nothing was sent: deployment_id must be a positive whole number.",
+                "Nothing was sent: deployment_id must be given, in the connection or in the call.",
                 field="deployment_id",
             )
-        return int(text)
+        return deployment_id
 
     def chat_identity(self, settings: SessionSettings | None) -> dict[str, str]:
         """Who a chat call acts as; with a service token its `externalId` or `sub` claim."""

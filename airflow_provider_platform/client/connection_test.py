@@ -21,15 +21,15 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from airflow_provider_platform.client.answers import PREMIUM_HINT, rpc_message
-from airflow_provider_platform.client.app_config import GET_APP_CONFIG
+from airflow_provider_platform.client.app_config import get_app_config
 from airflow_provider_platform.client.chat import ChatRequest
 from airflow_provider_platform.client.chat_stop import abort
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.deployments import (
-    GET_DEPLOYMENT,
-    LIST_DEPLOYMENTS,
     Deployment,
     DeploymentsQuery,
+    get_deployment,
+    list_deployments,
 )
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
@@ -131,7 +131,7 @@ def _check_management(config: PlatformConfig) -> Program[_Verdict]:
     else:
         return True, f"{accepted}; {found}."
     try:
-        yield from call(GET_APP_CONFIG(), once=True)
+        yield from call(get_app_config(), once=True)
     except PlatformNotFoundError:
         return False, (
             "No operation of the management API is found there: check host, which ends in /api."
@@ -143,10 +143,10 @@ def _check_management(config: PlatformConfig) -> Program[_Verdict]:
 
 def _deployments(config: PlatformConfig) -> Program[str]:
     if config.deployment_id is not None:
-        found = yield from call(GET_DEPLOYMENT(deployment_id=config.deployment_id), once=True)
+        found = yield from call(get_deployment(deployment_id=config.deployment_id), once=True)
         return f"the default deployment is {_name(found)}"
     query = DeploymentsQuery.build(first=_SHOWN_DEPLOYMENTS)
-    page = yield from call(LIST_DEPLOYMENTS(query=query), once=True)
+    page = yield from call(list_deployments(query=query), once=True)
     names = [_name(deployment) for deployment in page.rows[:_SHOWN_DEPLOYMENTS]]
     if not names:
         return "it sees no deployment"

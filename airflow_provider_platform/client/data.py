@@ -15,9 +15,9 @@ from pydantic import Field, SecretStr
 from airflow_provider_platform.client.addresses import data_address
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.deployments import (
-    CREATE_DEPLOYMENT_TOKEN,
-    GET_DEPLOYMENT,
     CreateDeploymentTokenInput,
+    create_deployment_token,
+    get_deployment,
 )
 from airflow_provider_platform.client.errors import (
     DataQueryError,
@@ -144,7 +144,7 @@ def find_address(query: SqlQuery, config: PlatformConfig) -> Program[str]:
                 field="branch_name",
             )
         return sql_address(config.data_api_url)
-    deployment = yield from call(GET_DEPLOYMENT(deployment_id=query.deployment_id))
+    deployment = yield from call(get_deployment(deployment_id=query.deployment_id))
     if not deployment.deployment_url:
         raise PlatformProtocolError(
             f"{query}: the service tells no address of the deployment. Give data_api_url in the "
@@ -167,7 +167,7 @@ def sql_address(data_api_url: str) -> str:
 def _mint(query: SqlQuery) -> Program[SecretStr]:
     """A data token of our own; asking for another one does no harm."""
     body = CreateDeploymentTokenInput.build(expires_in=TOKEN_SECONDS)
-    answer = yield from call(CREATE_DEPLOYMENT_TOKEN(deployment_id=query.deployment_id, body=body))
+    answer = yield from call(create_deployment_token(deployment_id=query.deployment_id, body=body))
     return answer.cube_api_token
 
 

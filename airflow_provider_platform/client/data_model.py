@@ -11,7 +11,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from airflow_provider_platform.client.models import AnswerModel, EmptiableAnswer, InputModel
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.paging import Page, PageQuery
 
 
@@ -81,7 +81,7 @@ class CreateBranchRequest(InputModel):
 
     name: str = Field(min_length=1)
     activate: bool | None = None
-    from_: str | None = Field(default=None, alias="from")
+    from_branch: str | None = Field(default=None, alias="from")
 
 
 class SetBranchStagingEnvironmentRequest(InputModel):
@@ -163,119 +163,114 @@ _BRANCHES = f"{_DEPLOYMENT}/branches"
 _DEV_MODE = f"{_DEPLOYMENT}/dev-mode"
 _WRITE = "SchemaUpdate on the deployment"
 
-LIST_BRANCHES = Endpoint(
+
+@endpoint(
+    "GET",
+    _BRANCHES,
     operation_id="listBranches",
-    api="build",
-    method="GET",
-    path=_BRANCHES,
-    query=PageQuery,
-    answer=Page[BranchResponse],
-    description="branch list",
     permission="SchemaRead on the deployment",
-)
-CREATE_BRANCH = Endpoint(
-    operation_id="createBranch",
     api="build",
-    method="POST",
-    path=_BRANCHES,
-    body=CreateBranchRequest,
-    body_required=True,
-    answer=DevBranchResponse,
-    description="branch create",
-    permission=_WRITE,
 )
-REMOVE_BRANCH = Endpoint(
-    operation_id="removeBranch",
-    api="build",
-    method="DELETE",
-    path=_BRANCHES,
-    query=RemoveBranchQuery,
-    answer=DataModelWriteResponse,
-    description="branch remove",
-    permission=_WRITE,
-)
-SET_STAGING_ENVIRONMENT = Endpoint(
+def list_branches(
+    *, deployment_id: DeploymentId = None, query: PageQuery | None = None
+) -> Page[BranchResponse]:
+    """The branches of a deployment."""
+
+
+@endpoint("POST", _BRANCHES, operation_id="createBranch", permission=_WRITE, api="build")
+def create_branch(
+    *, body: CreateBranchRequest, deployment_id: DeploymentId = None
+) -> DevBranchResponse:
+    """Create a branch, from another or from the production branch, with `activate` in dev mode.
+
+    Not repeated when its outcome is unknown."""
+
+
+@endpoint("DELETE", _BRANCHES, operation_id="removeBranch", permission=_WRITE, api="build")
+def remove_branch(
+    *, query: RemoveBranchQuery, deployment_id: DeploymentId = None
+) -> DataModelWriteResponse:
+    """Delete a branch, with `remove_on_upstream` in the upstream repository too.
+
+    Raises PlatformNotFoundError for an unknown branch, PlatformBadRequestError for the
+    production branch."""
+
+
+@endpoint(
+    "PUT",
+    f"{_BRANCHES}/staging-environment",
     operation_id="setBranchStagingEnvironment",
-    api="build",
-    method="PUT",
-    path=f"{_BRANCHES}/staging-environment",
-    body=SetBranchStagingEnvironmentRequest,
-    body_required=True,
-    answer=SetBranchStagingEnvironmentResponse,
-    description="branch staging environment set",
     permission=_WRITE,
+    api="build",
 )
-VALIDATE_DATA_MODEL = Endpoint(
+def set_branch_staging_environment(
+    *, body: SetBranchStagingEnvironmentRequest, deployment_id: DeploymentId = None
+) -> SetBranchStagingEnvironmentResponse:
+    """Give a branch (exactly one of name and id) an address of its own, or take it away."""
+
+
+@endpoint(
+    "GET",
+    f"{_DEPLOYMENT}/data-model/validate",
     operation_id="validateDataModel",
-    api="build",
-    method="GET",
-    path=f"{_DEPLOYMENT}/data-model/validate",
-    query=ValidateQuery,
-    answer=DataModelValidationResponse,
-    description="data model validate",
     permission="SchemaRead on the deployment",
-)
-START_DEV_MODE = Endpoint(
-    operation_id="startDevMode",
     api="build",
-    method="POST",
-    path=_DEV_MODE,
-    body=StartDevModeRequest,
-    body_required=True,
-    answer=DevBranchResponse,
-    description="dev mode start",
-    permission=_WRITE,
 )
-STOP_DEV_MODE = Endpoint(
-    operation_id="stopDevMode",
-    api="build",
-    method="DELETE",
-    path=_DEV_MODE,
-    answer=DataModelWriteResponse,
-    description="dev mode stop",
-    permission=_WRITE,
+def validate_data_model(
+    *, deployment_id: DeploymentId = None, query: ValidateQuery | None = None
+) -> DataModelValidationResponse:
+    """Compile the data model of a branch, of the caller's dev mode or of the production branch.
+
+    `valid` is False and `errors` says why where it does not compile."""
+
+
+@endpoint("POST", _DEV_MODE, operation_id="startDevMode", permission=_WRITE, api="build")
+def start_dev_mode(
+    *, deployment_id: DeploymentId = None, body: StartDevModeRequest | None = None
+) -> DevBranchResponse:
+    """Enter dev mode: forks a personal branch and returns its name."""
+
+
+@endpoint("DELETE", _DEV_MODE, operation_id="stopDevMode", permission=_WRITE, api="build")
+def stop_dev_mode(*, deployment_id: DeploymentId = None) -> DataModelWriteResponse:
+    """Leave dev mode."""
+
+
+@endpoint(
+    "POST", f"{_DEPLOYMENT}/commit", operation_id="commitChanges", permission=_WRITE, api="build"
 )
-COMMIT_CHANGES = Endpoint(
-    operation_id="commitChanges",
-    api="build",
-    method="POST",
-    path=f"{_DEPLOYMENT}/commit",
-    body=CommitChangesRequest,
-    body_required=True,
-    answer=DataModelWriteResponse,
-    description="commit",
-    permission=_WRITE,
-)
-PULL_BRANCH = Endpoint(
-    operation_id="pull",
-    api="build",
-    method="POST",
-    path=f"{_DEPLOYMENT}/pull",
-    body=PullRequest,
-    body_required=True,
-    answer=PullResponse,
-    description="branch pull",
-    permission=_WRITE,
-)
-MERGE_TO_PARENT = Endpoint(
+def commit_changes(
+    *, deployment_id: DeploymentId = None, body: CommitChangesRequest | None = None
+) -> DataModelWriteResponse:
+    """Commit and push the pending changes of the active branch."""
+
+
+@endpoint("POST", f"{_DEPLOYMENT}/pull", operation_id="pull", permission=_WRITE, api="build")
+def pull_branch(*, body: PullRequest, deployment_id: DeploymentId = None) -> PullResponse:
+    """Pull a branch from its remote; builds it where something changed."""
+
+
+@endpoint(
+    "POST",
+    f"{_DEPLOYMENT}/merge",
     operation_id="mergeIntoParentBranch",
-    api="build",
-    method="POST",
-    path=f"{_DEPLOYMENT}/merge",
-    body=MergeIntoParentBranchRequest,
-    body_required=True,
-    answer=MergeResponse,
-    description="branch merge to parent",
     permission=_WRITE,
+    api="build",
 )
-MERGE_TO_DEFAULT = Endpoint(
+def merge_to_parent(
+    *, deployment_id: DeploymentId = None, body: MergeIntoParentBranchRequest | None = None
+) -> MergeResponse:
+    """Merge a branch into its parent. Raises PlatformConflictError."""
+
+
+@endpoint(
+    "POST",
+    f"{_DEPLOYMENT}/merge-to-default",
     operation_id="mergeToDefaultBranch",
-    api="build",
-    method="POST",
-    path=f"{_DEPLOYMENT}/merge-to-default",
-    body=MergeToDefaultBranchRequest,
-    body_required=True,
-    answer=MergeResponse,
-    description="branch merge to default",
     permission=_WRITE,
+    api="build",
 )
+def merge_to_default(
+    *, body: MergeToDefaultBranchRequest, deployment_id: DeploymentId = None
+) -> MergeResponse:
+    """Merge a branch straight into the production branch."""

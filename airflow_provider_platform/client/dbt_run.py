@@ -15,16 +15,16 @@ from typing import Any
 from airflow_provider_platform.client.dbt_sync import (
     CANCELLED,
     FAILED,
-    GET_DBT_SYNC_RESULT,
-    GET_DBT_SYNC_STATUS,
-    LIST_DBT_SYNCS,
-    START_DBT_SYNC,
     TERMINAL_STATUSES,
     DbtSyncProgress,
     DbtSyncQuery,
     DbtSyncResponse,
     DbtSyncRun,
     StartDbtSyncInput,
+    get_dbt_sync_result,
+    get_dbt_sync_status,
+    list_dbt_syncs,
+    start_dbt_sync,
 )
 from airflow_provider_platform.client.errors import (
     DbtSyncCancelledError,
@@ -84,7 +84,7 @@ def read_history(
 ) -> Program[list[DbtSyncRun] | None]:
     """The newest syncs, or None where the service has no history, and so no status, operation."""
     query = DbtSyncQuery.build(first=HISTORY_PAGE)
-    operation = LIST_DBT_SYNCS(deployment_id=deployment_id, query=query)
+    operation = list_dbt_syncs(deployment_id=deployment_id, query=query)
     try:
         page = yield from call(operation, once=once, deadline=deadline)
     except PlatformAddressError:
@@ -110,7 +110,7 @@ def start(
     cannot tell whether the sync was started.
     """
     try:
-        operation = START_DBT_SYNC(deployment_id=deployment_id, body=body)
+        operation = start_dbt_sync(deployment_id=deployment_id, body=body)
         return (yield from call(operation, deadline=deadline))
     except PlatformError as error:
         if not may_have_been_processed(error):
@@ -269,7 +269,7 @@ class _Watch:
     def read_status(self, deadline: float | None = None) -> Program[bool]:
         """Ask for the status; whether it moved."""
         answer = yield from call(
-            GET_DBT_SYNC_STATUS(deployment_id=self._deployment_id, sync_job_id=self._sync_job_id),
+            get_dbt_sync_status(deployment_id=self._deployment_id, sync_job_id=self._sync_job_id),
             once=True,
             deadline=deadline,
         )
@@ -318,7 +318,7 @@ class _Watch:
         while True:
             try:
                 answer = yield from call(
-                    GET_DBT_SYNC_RESULT(
+                    get_dbt_sync_result(
                         deployment_id=self._deployment_id, sync_job_id=self._sync_job_id
                     ),
                     once=True,

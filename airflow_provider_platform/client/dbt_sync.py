@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from airflow_provider_platform.client.models import AnswerModel, EmptiableAnswer, InputModel, Loose
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.paging import Page, PageQuery
 
 SUCCEEDED = "COMPLETED"
@@ -198,63 +198,78 @@ class DbtSyncQuery(PageQuery):
 _SYNCS = "/v1/deployments/{deploymentId}/dbt-sync"
 _SYNC = _SYNCS + "/{syncJobId}"
 
-START_DBT_SYNC = Endpoint(
-    operation_id="startDbtSync",
-    method="POST",
-    path=_SYNCS,
-    body=StartDbtSyncInput,
-    body_required=True,
-    answer=DbtSyncResponse,
-    description="dbt sync start",
-    permission="SchemaUpdate on the deployment",
-)
-LIST_DBT_SYNCS = Endpoint(
-    operation_id="listDbtSyncs",
-    method="GET",
-    path=_SYNCS,
-    query=DbtSyncQuery,
-    answer=Page[DbtSyncRun],
-    description="dbt sync history",
-    permission="SchemaRead on the deployment",
-)
-GET_DBT_SYNC_STATUS = Endpoint(
-    operation_id="getDbtSyncStatus",
-    method="GET",
-    path=_SYNC,
-    answer=DbtSyncStatusResponse,
-    description="dbt sync status",
-    permission="SchemaRead on the deployment",
-)
-GET_DBT_SYNC_RESULT = Endpoint(
+
+@endpoint("POST", _SYNCS, operation_id="startDbtSync", permission="SchemaUpdate on the deployment")
+def start_dbt_sync(
+    *, deployment_id: DeploymentId = None, body: StartDbtSyncInput | None = None
+) -> DbtSyncResponse:
+    """Start a dbt sync; returns its id and the platform's branch that it writes to.
+
+    Every call starts a sync and, with `output` `branch` (the default), makes a branch: it is
+    never repeated when its outcome is unknown. `ref` is a branch or tag of the dbt repository;
+    `manifest` goes with `source` `manifest`. Raises PlatformInputError, PlatformApiError,
+    PlatformTransportError."""
+
+
+@endpoint("GET", _SYNCS, operation_id="listDbtSyncs", permission="SchemaRead on the deployment")
+def list_dbt_syncs(
+    *, deployment_id: DeploymentId = None, query: DbtSyncQuery | None = None
+) -> Page[DbtSyncRun]:
+    """The history of syncs; `first` is the page size. Tenants of the first release with dbt
+    syncs answer PlatformNotFoundError or PlatformAddressError."""
+
+
+@endpoint("GET", _SYNC, operation_id="getDbtSyncStatus", permission="SchemaRead on the deployment")
+def get_dbt_sync_status(
+    *, sync_job_id: str, deployment_id: DeploymentId = None
+) -> DbtSyncStatusResponse:
+    """Where a sync is: `status`, `progress`, and `error` of one that failed.
+
+    Raises PlatformNotFoundError for an unknown sync, for a moment also right after its start."""
+
+
+@endpoint(
+    "GET",
+    f"{_SYNC}/result",
     operation_id="getDbtSyncResult",
-    method="GET",
-    path=f"{_SYNC}/result",
-    answer=DbtSyncResultResponse,
-    description="dbt sync result",
     permission="SchemaRead on the deployment",
 )
-LIST_DBT_SYNC_LOGS = Endpoint(
-    operation_id="getDbtSyncLogs",
-    method="GET",
-    path=f"{_SYNC}/logs",
-    answer=Page[DbtSyncLogEntry],
-    description="dbt sync log",
-    permission="SchemaRead on the deployment",
+def get_dbt_sync_result(
+    *, sync_job_id: str, deployment_id: DeploymentId = None
+) -> DbtSyncResultResponse:
+    """What a completed sync wrote; not `is_ready` for a moment after its end.
+
+    Raises PlatformNotFoundError where there is no result yet."""
+
+
+@endpoint(
+    "GET", f"{_SYNC}/logs", operation_id="getDbtSyncLogs", permission="SchemaRead on the deployment"
 )
-LIST_DBT_SYNC_FILES = Endpoint(
+def list_dbt_sync_logs(
+    *, sync_job_id: str, deployment_id: DeploymentId = None
+) -> Page[DbtSyncLogEntry]:
+    """The log of a sync. Raises PlatformProtocolError, after the lines that came, where the
+    service holds more of them than it gives."""
+
+
+@endpoint(
+    "GET",
+    f"{_SYNC}/generated-files",
     operation_id="getDbtSyncGeneratedFiles",
-    method="GET",
-    path=f"{_SYNC}/generated-files",
-    query=PageQuery,
-    answer=Page[DbtGeneratedFileContent],
-    description="dbt sync generated files",
     permission="DeploymentRead on the deployment",
 )
-CANCEL_DBT_SYNC = Endpoint(
-    operation_id="cancelDbtSync",
-    method="DELETE",
-    path=_SYNC,
-    answer=DbtSyncCancelResponse,
-    description="dbt sync cancel",
-    permission="SchemaUpdate on the deployment",
+def list_dbt_sync_files(
+    *, sync_job_id: str, deployment_id: DeploymentId = None, query: PageQuery | None = None
+) -> Page[DbtGeneratedFileContent]:
+    """The files of a sync started with `output` `files`, with their text; held for an hour.
+
+    Raises PlatformNotFoundError afterwards, and for a sync that wrote to a branch."""
+
+
+@endpoint(
+    "DELETE", _SYNC, operation_id="cancelDbtSync", permission="SchemaUpdate on the deployment"
 )
+def cancel_dbt_sync(
+    *, sync_job_id: str, deployment_id: DeploymentId = None
+) -> DbtSyncCancelResponse:
+    """Cancel a running sync; returns what the service says to it."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, SecretStr
 
 from airflow_provider_platform.client.models import AnswerModel, InputModel
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.paging import OffsetPageQuery, Page
 
 CreationStep = Literal["project", "upload", "schema", "github", "ssh", "databases", "ready", "demo"]
@@ -116,46 +116,51 @@ class BuildStatusQuery(InputModel):
 
 _DEPLOYMENT = "/v1/deployments/{deploymentId}"
 
-LIST_DEPLOYMENTS = Endpoint(
-    operation_id="getDeployments",
-    method="GET",
-    path="/v1/deployments",
-    query=DeploymentsQuery,
-    answer=Page[Deployment],
-    description="deployment list",
+
+@endpoint("GET", "/v1/deployments", operation_id="getDeployments")
+def list_deployments(*, query: DeploymentsQuery | None = None) -> Page[Deployment]:
+    """The deployments that the credential can see."""
+
+
+@endpoint(
+    "GET", _DEPLOYMENT, operation_id="getDeployment", permission="DeploymentRead on the deployment"
 )
-GET_DEPLOYMENT = Endpoint(
-    operation_id="getDeployment",
-    method="GET",
-    path=_DEPLOYMENT,
-    answer=Deployment,
-    description="deployment get",
-    permission="DeploymentRead on the deployment",
-)
-GET_DEPLOYMENT_SETTINGS = Endpoint(
+def get_deployment(*, deployment_id: DeploymentId = None) -> Deployment:
+    """One deployment; its data API answers below `deployment_url`."""
+
+
+@endpoint(
+    "GET",
+    f"{_DEPLOYMENT}/settings",
     operation_id="getDeploymentSettings",
-    method="GET",
-    path=f"{_DEPLOYMENT}/settings",
-    answer=DeploymentSettings,
-    description="deployment settings",
     permission="DeploymentRead on the deployment",
 )
-GET_BUILD_STATUS = Endpoint(
+def get_deployment_settings(*, deployment_id: DeploymentId = None) -> DeploymentSettings:
+    """How a deployment is set up; `deploy_branch_name` is its production branch."""
+
+
+@endpoint(
+    "GET",
+    f"{_DEPLOYMENT}/build-status",
     operation_id="buildStatus",
-    method="GET",
-    path=f"{_DEPLOYMENT}/build-status",
-    query=BuildStatusQuery,
-    answer=BuildStatusResponse,
-    description="build status",
     permission="DeploymentRead on the deployment",
 )
-CREATE_DEPLOYMENT_TOKEN = Endpoint(
+def get_build_status(
+    *, deployment_id: DeploymentId = None, query: BuildStatusQuery | None = None
+) -> BuildStatusResponse:
+    """Whether a branch is built: `status` is `built`, `building`, `failed` ...
+
+    `error_text` can say why it never will be, whatever the status."""
+
+
+@endpoint(
+    "POST",
+    f"{_DEPLOYMENT}/token",
     operation_id="deploymentToken",
-    method="POST",
-    path=f"{_DEPLOYMENT}/token",
-    body=CreateDeploymentTokenInput,
-    body_required=True,
-    answer=DeploymentTokenResponse,
-    description="data token create",
     permission="DeploymentRead on the deployment",
 )
+def create_deployment_token(
+    *, deployment_id: DeploymentId = None, body: CreateDeploymentTokenInput | None = None
+) -> DeploymentTokenResponse:
+    """A token for the deployment's data API, as a SecretStr; lives `expires_in` seconds (60 to
+    86400, a day by default)."""

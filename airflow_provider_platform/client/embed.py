@@ -11,7 +11,7 @@ from typing import Any, Self
 from pydantic import Field, SecretStr, model_validator
 
 from airflow_provider_platform.client.models import AnswerModel, InputModel, InputSecret
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import endpoint
 from airflow_provider_platform.client.policies import ADMINISTRATOR
 from airflow_provider_platform.client.user_attributes import (
     UserAttributeDefinition,
@@ -153,32 +153,27 @@ class RevokeEmbedSessionInput(InputModel):
         return self
 
 
-GENERATE_EMBED_SESSION = Endpoint(
-    operation_id="generateSession",
-    method="POST",
-    path="/v1/embed/generate-session",
-    body=GenerateSession,
-    body_required=True,
-    answer=GenerateSessionResponse,
-    description="embed session generate",
-    permission=ADMINISTRATOR,
+@endpoint(
+    "POST", "/v1/embed/generate-session", operation_id="generateSession", permission=ADMINISTRATOR
 )
-CREATE_EMBED_TOKEN = Endpoint(
-    operation_id="postTokenBySessionId",
-    method="POST",
-    path="/v1/embed/session/token",
-    body=PostTokenBySessionIdInput,
-    body_required=True,
-    answer=GenerateEmbedTokenResponse,
-    description="embed token create",
+def generate_embed_session(*, body: GenerateSession) -> GenerateSessionResponse:
+    """Generate a session for a user; `session_id` is a SecretStr that can be redeemed once.
+
+    `tenant_groups` and `tenant_group_definitions` are groups of the embed tenant and need
+    `creator_mode` and `embed_tenant_name`; further fields are those of `GenerateSession`. Not
+    repeated when its outcome is unknown. Raises PlatformPermissionError where the credential
+    is not an administrator's or embedding is off."""
+
+
+@endpoint("POST", "/v1/embed/session/token", operation_id="postTokenBySessionId")
+def create_embed_token(*, body: PostTokenBySessionIdInput) -> GenerateEmbedTokenResponse:
+    """Redeem a session (a SecretStr or text) for a token, a SecretStr that lives a day.
+
+    Raises PlatformAuthenticationError for a session that is unknown or redeemed."""
+
+
+@endpoint(
+    "POST", "/v1/embed/session/revoke", operation_id="revokeSession", permission=ADMINISTRATOR
 )
-REVOKE_EMBED_SESSION = Endpoint(
-    operation_id="revokeSession",
-    method="POST",
-    path="/v1/embed/session/revoke",
-    body=RevokeEmbedSessionInput,
-    body_required=True,
-    answer=type(None),
-    description="embed session revoke",
-    permission=ADMINISTRATOR,
-)
+def revoke_embed_session(*, body: RevokeEmbedSessionInput) -> None:
+    """Revoke a session (a SecretStr or text); one that is over already is fine."""

@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from airflow_provider_platform.client.dashboards import Dashboard
 from airflow_provider_platform.client.models import AnswerModel, InputModel
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.paging import Page, PageQuery
 from airflow_provider_platform.client.policies import ADMINISTRATOR
 from airflow_provider_platform.client.workbooks import Workbook
@@ -82,46 +82,48 @@ _DEPLOYMENT = "/v1/deployments/{deploymentId}"
 _ACCESS = _DEPLOYMENT + "/workbooks/{workbookId}/embed-access"
 _DASHBOARD = "/v1/embed/dashboard/{publicId}"
 
-GET_EMBED_ACCESS = Endpoint(
-    operation_id="getEmbedAccess",
-    method="GET",
-    path=_ACCESS,
-    answer=EmbedAccessResponse,
-    description="embed access get",
-)
-UPDATE_EMBED_ACCESS = Endpoint(
-    operation_id="updateEmbedAccess",
-    method="PUT",
-    path=_ACCESS,
-    body=UpdateEmbedAccessInput,
-    body_required=True,
-    answer=EmbedAccessResponse,
-    description="embed access update",
-)
-LIST_EMBED_TENANT_WORKBOOKS = Endpoint(
+
+@endpoint("GET", _ACCESS, operation_id="getEmbedAccess")
+def get_embed_access(
+    *, workbook_id: int | str, deployment_id: DeploymentId = None
+) -> EmbedAccessResponse:
+    """Who may see the workbook's dashboard embedded."""
+
+
+@endpoint("PUT", _ACCESS, operation_id="updateEmbedAccess")
+def update_embed_access(
+    *,
+    workbook_id: int | str,
+    deployment_id: DeploymentId = None,
+    body: UpdateEmbedAccessInput | None = None,
+) -> EmbedAccessResponse:
+    """Allow embedding, or change what an embed tenant or all embed users may do."""
+
+
+@endpoint(
+    "GET",
+    _DEPLOYMENT + "/embed-tenants/{embedTenantName}/workbooks",
     operation_id="listEmbedTenantWorkbooks",
-    method="GET",
-    path=_DEPLOYMENT + "/embed-tenants/{embedTenantName}/workbooks",
-    query=EmbedTenantWorkbooksQuery,
-    answer=Page[Workbook],
-    description="embed tenant workbooks",
     permission=ADMINISTRATOR,
 )
-GET_EMBED_DASHBOARD = Endpoint(
-    operation_id="getDashboard",
-    method="GET",
-    path=_DASHBOARD,
-    answer=Dashboard,
-    description="embeddable dashboard get",
-    permission="embedding allowed for the dashboard",
+def list_embed_tenant_workbooks(
+    *,
+    embed_tenant_name: str,
+    deployment_id: DeploymentId = None,
+    query: EmbedTenantWorkbooksQuery | None = None,
+) -> Page[Workbook]:
+    """The workbooks that an embed tenant may see."""
+
+
+@endpoint(
+    "GET", _DASHBOARD, operation_id="getDashboard", permission="embedding allowed for the dashboard"
 )
-UPDATE_DASHBOARD_EMBEDDING = Endpoint(
-    operation_id="updateDashboardEmbedding",
-    method="PATCH",
-    path=_DASHBOARD,
-    body=UpdateDashboardEmbeddingInput,
-    body_required=True,
-    answer=DashboardEmbeddingResponse,
-    description="dashboard embedding update",
-    permission=ADMINISTRATOR,
-)
+def get_embed_dashboard(*, public_id: str) -> Dashboard:
+    """A dashboard that may be embedded. Raises PlatformPermissionError where it may not."""
+
+
+@endpoint("PATCH", _DASHBOARD, operation_id="updateDashboardEmbedding", permission=ADMINISTRATOR)
+def update_dashboard_embedding(
+    *, public_id: str, body: UpdateDashboardEmbeddingInput
+) -> DashboardEmbeddingResponse:
+    """Allow or forbid embedding of a dashboard."""

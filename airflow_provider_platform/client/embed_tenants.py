@@ -13,7 +13,7 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
 )
 from airflow_provider_platform.client.models import AnswerModel, InputModel, Timestamp
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import endpoint
 from airflow_provider_platform.client.paging import Page, PageQuery
 from airflow_provider_platform.client.policies import ADMINISTRATOR
 from airflow_provider_platform.client.program import Program, call
@@ -133,134 +133,90 @@ _GROUPS = f"{_TENANT}/groups"
 _GROUP = _GROUPS + "/{id}"
 _MEMBERS = f"{_GROUP}/users"
 
-LIST_EMBED_TENANTS = Endpoint(
-    operation_id="listEmbedTenants",
-    method="GET",
-    path=_TENANTS,
-    query=EmbedSearchQuery,
-    answer=Page[EmbedTenant],
-    description="embed tenant list",
-    permission=ADMINISTRATOR,
-)
-DELETE_EMBED_TENANT = Endpoint(
-    operation_id="deleteEmbedTenant",
-    method="DELETE",
-    path=f"{_TENANT}/",
-    answer=type(None),
-    description="embed tenant delete",
-    permission=ADMINISTRATOR,
-)
-DELETE_EMBED_TENANT_WITHOUT_SLASH = Endpoint(
-    operation_id="deleteEmbedTenant",
-    method="DELETE",
-    path=_TENANT,
-    answer=type(None),
-    description="embed tenant delete",
-    permission=ADMINISTRATOR,
-)
-LIST_EMBED_GROUPS = Endpoint(
-    operation_id="getGroups",
-    method="GET",
-    path=_GROUPS,
-    query=PageQuery,
-    answer=Page[UserGroupDTO],
-    description="embed group list",
-    permission=ADMINISTRATOR,
-)
-CREATE_EMBED_GROUP = Endpoint(
-    operation_id="createGroup",
-    method="POST",
-    path=_GROUPS,
-    body=CreateEmbedGroupInput,
-    body_required=True,
-    answer=UserGroupDTO,
-    description="embed group create",
-    permission=ADMINISTRATOR,
-)
-GET_EMBED_GROUP = Endpoint(
-    operation_id="getGroup",
-    method="GET",
-    path=_GROUP,
-    answer=UserGroupDTO,
-    description="embed group get",
-    permission=ADMINISTRATOR,
-)
-UPDATE_EMBED_GROUP = Endpoint(
-    operation_id="updateGroup",
-    method="PATCH",
-    path=_GROUP,
-    body=UpdateEmbedGroupInput,
-    body_required=True,
-    answer=UserGroupDTO,
-    description="embed group update",
-    permission=ADMINISTRATOR,
-)
-DELETE_EMBED_GROUP = Endpoint(
-    operation_id="deleteGroup",
-    method="DELETE",
-    path=_GROUP,
-    answer=type(None),
-    description="embed group delete",
-    permission=ADMINISTRATOR,
-)
-LIST_EMBED_GROUP_MEMBERS = Endpoint(
-    operation_id="getGroupMembers",
-    method="GET",
-    path=_MEMBERS,
-    query=PageQuery,
-    answer=Page[EmbedUser],
-    description="embed group member list",
-    permission=ADMINISTRATOR,
-)
-ADD_EMBED_GROUP_MEMBERS = Endpoint(
-    operation_id="addGroupMembers",
-    method="POST",
-    path=_MEMBERS,
-    body=EmbedGroupMembersInput,
-    body_required=True,
-    answer=EmbedGroupMembersMutationResponse,
-    description="embed group member add",
-    permission=ADMINISTRATOR,
-)
-REMOVE_EMBED_GROUP_MEMBERS = Endpoint(
-    operation_id="removeGroupMembers",
-    method="DELETE",
-    path=_MEMBERS,
-    body=EmbedGroupMembersInput,
-    body_required=True,
-    answer=type(None),
-    description="embed group member remove",
-    permission=ADMINISTRATOR,
-)
-LIST_EMBED_USERS = Endpoint(
-    operation_id="listEmbedUsers",
-    method="GET",
-    path=f"{_TENANT}/users",
-    query=EmbedSearchQuery,
-    answer=Page[EmbedUser],
-    description="embed user list",
-    permission=ADMINISTRATOR,
-)
-PROVISION_EMBED_USER = Endpoint(
-    operation_id="provisionEmbedUser",
-    method="POST",
-    path=f"{_TENANT}/user",
-    body=ProvisionEmbedUserInput,
-    body_required=True,
-    answer=EmbedUser,
-    description="embed user provision",
-    permission=ADMINISTRATOR,
-)
-PROVISION_EMBED_USERS = Endpoint(
-    operation_id="provisionEmbedUsers",
-    method="POST",
-    path=f"{_TENANT}/users",
-    body=ProvisionEmbedUsersInput,
-    body_required=True,
-    answer=ProvisionEmbedUsersResponse,
-    description="embed users provision",
-    permission=ADMINISTRATOR,
-)
+
+@endpoint("GET", _TENANTS, operation_id="listEmbedTenants", permission=ADMINISTRATOR)
+def list_embed_tenants(*, query: EmbedSearchQuery | None = None) -> Page[EmbedTenant]:
+    """The embed tenants of the account."""
+
+
+@endpoint("DELETE", f"{_TENANT}/", operation_id="deleteEmbedTenant", permission=ADMINISTRATOR)
+def delete_embed_tenant_with_slash(*, embed_tenant_name: str) -> None:
+    """Delete an embed tenant on a tenant of the first releases; see `delete_embed_tenant`."""
+
+
+@endpoint("DELETE", _TENANT, operation_id="deleteEmbedTenant", permission=ADMINISTRATOR)
+def delete_embed_tenant_without_slash(*, embed_tenant_name: str) -> None:
+    """Delete an embed tenant on a tenant of a later release; see `delete_embed_tenant`."""
+
+
+@endpoint("GET", _GROUPS, operation_id="getGroups", permission=ADMINISTRATOR)
+def list_embed_groups(
+    *, embed_tenant_name: str, query: PageQuery | None = None
+) -> Page[UserGroupDTO]:
+    """The groups of an embed tenant."""
+
+
+@endpoint("POST", _GROUPS, operation_id="createGroup", permission=ADMINISTRATOR)
+def create_embed_group(*, embed_tenant_name: str, body: CreateEmbedGroupInput) -> UserGroupDTO:
+    """Create a group. Raises PlatformBadRequestError for a name that is taken or reserved."""
+
+
+@endpoint("GET", _GROUP, operation_id="getGroup", permission=ADMINISTRATOR)
+def get_embed_group(*, embed_tenant_name: str, group_id: int | str) -> UserGroupDTO:
+    """One group."""
+
+
+@endpoint("PATCH", _GROUP, operation_id="updateGroup", permission=ADMINISTRATOR)
+def update_embed_group(
+    *, embed_tenant_name: str, group_id: int | str, body: UpdateEmbedGroupInput | None = None
+) -> UserGroupDTO:
+    """Change a group's description; its name stays."""
+
+
+@endpoint("DELETE", _GROUP, operation_id="deleteGroup", permission=ADMINISTRATOR)
+def delete_embed_group(*, embed_tenant_name: str, group_id: int | str) -> None:
+    """Delete a group. Raises PlatformBadRequestError while it has members."""
+
+
+@endpoint("GET", _MEMBERS, operation_id="getGroupMembers", permission=ADMINISTRATOR)
+def list_embed_group_members(
+    *, embed_tenant_name: str, group_id: int | str, query: PageQuery | None = None
+) -> Page[EmbedUser]:
+    """The users of a group."""
+
+
+@endpoint("POST", _MEMBERS, operation_id="addGroupMembers", permission=ADMINISTRATOR)
+def add_embed_group_members(
+    *, embed_tenant_name: str, group_id: int | str, body: EmbedGroupMembersInput
+) -> EmbedGroupMembersMutationResponse:
+    """Add up to 1000 users, each `{"embedUserId"}` or `{"externalId"}`, to a group."""
+
+
+@endpoint("DELETE", _MEMBERS, operation_id="removeGroupMembers", permission=ADMINISTRATOR)
+def remove_embed_group_members(
+    *, embed_tenant_name: str, group_id: int | str, body: EmbedGroupMembersInput
+) -> None:
+    """Remove up to 1000 users, each `{"embedUserId"}` or `{"externalId"}`, from a group."""
+
+
+@endpoint("GET", f"{_TENANT}/users", operation_id="listEmbedUsers", permission=ADMINISTRATOR)
+def list_embed_users(
+    *, embed_tenant_name: str, query: EmbedSearchQuery | None = None
+) -> Page[EmbedUser]:
+    """The users of an embed tenant."""
+
+
+@endpoint("POST", f"{_TENANT}/user", operation_id="provisionEmbedUser", permission=ADMINISTRATOR)
+def provision_embed_user(*, embed_tenant_name: str, body: ProvisionEmbedUserInput) -> EmbedUser:
+    """Create a user or change one; the lists of groups replace what is there."""
+
+
+@endpoint("POST", f"{_TENANT}/users", operation_id="provisionEmbedUsers", permission=ADMINISTRATOR)
+def provision_embed_users(
+    *, embed_tenant_name: str, body: ProvisionEmbedUsersInput
+) -> ProvisionEmbedUsersResponse:
+    """Create or change up to 100 users, each a `ProvisionEmbedUserInput` or its object. Who
+    failed is in `failed`, not an error."""
 
 
 def delete_embed_tenant(embed_tenant_name: str) -> Program[None]:
@@ -275,6 +231,6 @@ def delete_embed_tenant(embed_tenant_name: str) -> Program[None]:
             "Nothing was sent: embed_tenant_name must be in lower case.", field="embed_tenant_name"
         )
     try:
-        yield from call(DELETE_EMBED_TENANT(embed_tenant_name=embed_tenant_name))
+        yield from call(delete_embed_tenant_with_slash(embed_tenant_name=embed_tenant_name))
     except (PlatformNotFoundError, PlatformAddressError):
-        yield from call(DELETE_EMBED_TENANT_WITHOUT_SLASH(embed_tenant_name=embed_tenant_name))
+        yield from call(delete_embed_tenant_without_slash(embed_tenant_name=embed_tenant_name))

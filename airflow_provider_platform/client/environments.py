@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, SecretStr
 
 from airflow_provider_platform.client.models import AnswerModel, InputModel
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.paging import OffsetPageQuery, Page
 
 
@@ -79,37 +79,43 @@ class EnvironmentsQuery(OffsetPageQuery):
 _ENVIRONMENTS = "/v1/deployments/{deploymentId}/environments"
 _TOKENS = _ENVIRONMENTS + "/{environmentId}/tokens"
 
-LIST_ENVIRONMENTS = Endpoint(
-    operation_id="getDeploymentEnvironments",
-    method="GET",
-    path=_ENVIRONMENTS,
-    query=EnvironmentsQuery,
-    answer=Page[DeploymentEnvironment],
-    description="environment list",
+
+@endpoint("GET", _ENVIRONMENTS, operation_id="getDeploymentEnvironments")
+def list_environments(
+    *, deployment_id: DeploymentId = None, query: EnvironmentsQuery | None = None
+) -> Page[DeploymentEnvironment]:
+    """The environments of a deployment and where they answer."""
+
+
+@endpoint("GET", _TOKENS, operation_id="getDeploymentEnvironmentTokens")
+def list_environment_tokens(
+    *,
+    environment_id: int | str,
+    deployment_id: DeploymentId = None,
+    query: OffsetPageQuery | None = None,
+) -> Page[DeploymentEnvironmentToken]:
+    """The tokens that the caller made for an environment; each token is a SecretStr."""
+
+
+@endpoint("POST", _TOKENS, operation_id="createDeploymentEnvironmentToken")
+def create_environment_token(
+    *,
+    environment_id: int | str,
+    body: CreateDeploymentEnvironmentTokenInput,
+    deployment_id: DeploymentId = None,
+) -> DeploymentEnvironmentTokenResponse:
+    """A token for an environment, as a SecretStr in `data.token`; lives `expires_in` seconds.
+
+    At most 3600. `data.scopes` says what was signed."""
+
+
+@endpoint(
+    "POST", f"{_TOKENS}-for-meta-sync", operation_id="createDeploymentEnvironmentTokenForMetaSync"
 )
-LIST_ENVIRONMENT_TOKENS = Endpoint(
-    operation_id="getDeploymentEnvironmentTokens",
-    method="GET",
-    path=_TOKENS,
-    query=OffsetPageQuery,
-    answer=Page[DeploymentEnvironmentToken],
-    description="environment token list",
-)
-CREATE_ENVIRONMENT_TOKEN = Endpoint(
-    operation_id="createDeploymentEnvironmentToken",
-    method="POST",
-    path=_TOKENS,
-    body=CreateDeploymentEnvironmentTokenInput,
-    body_required=True,
-    answer=DeploymentEnvironmentTokenResponse,
-    description="environment token create",
-)
-CREATE_META_SYNC_TOKEN = Endpoint(
-    operation_id="createDeploymentEnvironmentTokenForMetaSync",
-    method="POST",
-    path=f"{_TOKENS}-for-meta-sync",
-    body=CreateDeploymentEnvironmentTokenInput,
-    body_required=True,
-    answer=DeploymentEnvironmentTokenResponse,
-    description="meta sync token create",
-)
+def create_meta_sync_token(
+    *,
+    environment_id: int | str,
+    body: CreateDeploymentEnvironmentTokenInput,
+    deployment_id: DeploymentId = None,
+) -> DeploymentEnvironmentTokenResponse:
+    """A token that may read an environment's metadata, as a SecretStr in `data.token`."""

@@ -14,9 +14,9 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.exports import (
     COMPLETED,
-    DOWNLOAD_DASHBOARD_EXPORT,
     FAILED,
-    GET_DASHBOARD_EXPORT,
+    download_dashboard_export,
+    get_dashboard_export,
 )
 from airflow_provider_platform.client.program import Clock, Notify, Program, Sleep, call
 from airflow_provider_platform.client.tolerance import Tolerance
@@ -85,7 +85,7 @@ def wait(
 def look(deployment_id: int, job_id: str) -> Program[tuple[str, ExportOutcome | None]]:
     """The status now, and the outcome of an export that is complete. Raises
     DashboardExportFailedError where it failed or is gone."""
-    operation = GET_DASHBOARD_EXPORT(deployment_id=deployment_id, job_id=job_id)
+    operation = get_dashboard_export(deployment_id=deployment_id, job_id=job_id)
     try:
         answer = yield from call(operation, once=True)
     except PlatformNotFoundError as error:
@@ -103,7 +103,7 @@ def download(deployment_id: int, job_id: str) -> Program[bytes]:
     """The file of a completed export. Raises DashboardExportFailedError where it is gone."""
     try:
         return (
-            yield from call(DOWNLOAD_DASHBOARD_EXPORT(deployment_id=deployment_id, job_id=job_id))
+            yield from call(download_dashboard_export(deployment_id=deployment_id, job_id=job_id))
         )
     except PlatformApiError as error:
         if error.status == 404:

@@ -16,7 +16,7 @@ from airflow_provider_platform.client.dashboard_filters import (
     DashboardTimeGrainInput,
 )
 from airflow_provider_platform.client.models import AnswerModel, InputModel, Number, Timestamp
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.user_attributes import UserAttributeInput
 
 COMPLETED = "completed"
@@ -83,29 +83,35 @@ class DownloadQuery(InputModel):
 _EXPORTS = "/v1/deployments/{deploymentId}/dashboard-exports"
 _EXPORT = _EXPORTS + "/{jobId}"
 
-START_DASHBOARD_EXPORT = Endpoint(
+
+@endpoint(
+    "POST",
+    _EXPORTS,
     operation_id="startExport",
-    method="POST",
-    path=_EXPORTS,
-    body=StartDashboardExportInput,
-    body_required=True,
-    answer=DashboardExportJobResponse,
-    description="dashboard export start",
     permission="DownloadData, and WorkbookManage on the dashboard's workbook",
 )
-GET_DASHBOARD_EXPORT = Endpoint(
-    operation_id="getExportStatus",
-    method="GET",
-    path=_EXPORT,
-    answer=DashboardExportStatusResponse,
-    description="dashboard export status",
-)
-DOWNLOAD_DASHBOARD_EXPORT = Endpoint(
-    operation_id="downloadExport",
-    method="GET",
-    path=f"{_EXPORT}/download",
-    query=DownloadQuery,
-    answer=bytes,
-    description="dashboard export download",
-    binary=True,
-)
+def start_dashboard_export(
+    *, body: StartDashboardExportInput, deployment_id: DeploymentId = None
+) -> DashboardExportJobResponse:
+    """Start rendering a published dashboard, exactly one of `dashboard_id` and
+    `dashboard_public_id`. Job and file are gone at `expires_at`, five minutes later.
+
+    Not repeated when its outcome is unknown. Raises PlatformPermissionError where downloads
+    are restricted, PlatformNotFoundError, PlatformRateLimitError."""
+
+
+@endpoint("GET", _EXPORT, operation_id="getExportStatus")
+def get_dashboard_export(
+    *, job_id: str, deployment_id: DeploymentId = None
+) -> DashboardExportStatusResponse:
+    """Where an export is: `pending`, `processing`, `completed` or `failed`.
+
+    Raises PlatformNotFoundError for a job that is gone or of another credential."""
+
+
+@endpoint("GET", f"{_EXPORT}/download", operation_id="downloadExport", binary=True)
+def download_dashboard_export(
+    *, job_id: str, deployment_id: DeploymentId = None, query: DownloadQuery | None = None
+) -> bytes:
+    """The file of a completed export. Raises PlatformConflictError while it is rendered,
+    PlatformUnprocessableError where that failed, PlatformNotFoundError where it is gone."""

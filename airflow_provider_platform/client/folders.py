@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from airflow_provider_platform.client.models import AnswerModel, InputModel, Timestamp
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.ownership import ResourceOwner, WorkspaceFolderPathEntry
 from airflow_provider_platform.client.paging import Page, PageQuery
 
@@ -51,45 +51,37 @@ class FoldersQuery(PageQuery):
 _FOLDERS = "/v1/deployments/{deploymentId}/folders"
 _FOLDER = _FOLDERS + "/{folderId}"
 
-LIST_FOLDERS = Endpoint(
-    operation_id="getFolders",
-    method="GET",
-    path=_FOLDERS,
-    query=FoldersQuery,
-    answer=Page[Folder],
-    description="folder list",
-)
-CREATE_FOLDER = Endpoint(
-    operation_id="createFolder",
-    method="POST",
-    path=_FOLDERS,
-    body=CreateFolderInput,
-    body_required=True,
-    answer=Folder,
-    description="folder create",
-)
-UPDATE_FOLDER = Endpoint(
-    operation_id="updateFolder",
-    method="PUT",
-    path=_FOLDER,
-    body=UpdateFolderInput,
-    body_required=True,
-    answer=Folder,
-    description="folder update",
-    permission="FolderEdit on the folder",
-)
-DELETE_FOLDER = Endpoint(
-    operation_id="deleteFolder",
-    method="DELETE",
-    path=_FOLDER,
-    answer=type(None),
-    description="folder delete",
-    permission="FolderManage on the folder",
-)
-LIST_FOLDER_ANCESTORS = Endpoint(
-    operation_id="getFolderAncestors",
-    method="GET",
-    path=f"{_FOLDER}/ancestors",
-    answer=Page[Folder],
-    description="folder ancestors",
-)
+
+@endpoint("GET", _FOLDERS, operation_id="getFolders")
+def list_folders(
+    *, deployment_id: DeploymentId = None, query: FoldersQuery | None = None
+) -> Page[Folder]:
+    """The folders right below a folder, or below the root."""
+
+
+@endpoint("POST", _FOLDERS, operation_id="createFolder")
+def create_folder(*, body: CreateFolderInput, deployment_id: DeploymentId = None) -> Folder:
+    """Create a folder; not repeated when its outcome is unknown."""
+
+
+@endpoint("PUT", _FOLDER, operation_id="updateFolder", permission="FolderEdit on the folder")
+def update_folder(
+    *,
+    folder_id: int | str,
+    deployment_id: DeploymentId = None,
+    body: UpdateFolderInput | None = None,
+) -> Folder:
+    """Rename a folder or change its position; `move_workspace_object` moves it."""
+
+
+@endpoint("DELETE", _FOLDER, operation_id="deleteFolder", permission="FolderManage on the folder")
+def delete_folder(*, folder_id: int | str, deployment_id: DeploymentId = None) -> None:
+    """Delete a folder; what is in it goes to the root. Raises PlatformBadRequestError where it
+    has sub-folders."""
+
+
+@endpoint("GET", f"{_FOLDER}/ancestors", operation_id="getFolderAncestors")
+def list_folder_ancestors(
+    *, folder_id: int | str, deployment_id: DeploymentId = None
+) -> Page[Folder]:
+    """The way to a folder: the root's folder first, the folder itself last."""

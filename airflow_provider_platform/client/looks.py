@@ -16,20 +16,20 @@ from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformNotFoundError, quote_service
 from airflow_provider_platform.client.models import Timestamp
 from airflow_provider_platform.client.notifications import (
-    GET_NOTIFICATION,
-    LIST_NOTIFICATIONS,
     Notification,
     NotificationsQuery,
+    get_notification,
+    list_notifications,
 )
-from airflow_provider_platform.client.oauth import LIST_USER_OAUTH_TOKENS, UserOAuthToken
+from airflow_provider_platform.client.oauth import UserOAuthToken, list_user_oauth_tokens
 from airflow_provider_platform.client.operation import Operation
-from airflow_provider_platform.client.paging import Listing
+from airflow_provider_platform.client.paging import Page, PageWalk
 from airflow_provider_platform.client.program import Clock, Notify, Program, call
 from airflow_provider_platform.client.reports import (
-    GET_REPORT,
-    LIST_REPORTS,
     Report,
     ReportsQuery,
+    get_report,
+    list_reports,
 )
 from airflow_provider_platform.client.thread_state import thread_is_streaming
 from airflow_provider_platform.client.watch import NotYet
@@ -117,14 +117,14 @@ def _report(
     if report_id is not None:
         what = f"Report {report_id} of deployment {deployment}"
         there = yield from _one(
-            GET_REPORT(deployment_id=deployment, report_id=report_id),
-            LIST_REPORTS(deployment_id=deployment, query=ReportsQuery.build(first=1)),
+            get_report(deployment_id=deployment, report_id=report_id),
+            list_reports(deployment_id=deployment, query=ReportsQuery.build(first=1)),
         )
     else:
         what = f"Report {quote_service(name)!r} of deployment {deployment}"
         query = ReportsQuery.build(search=name, folder_id=folder_id)
         there = yield from _all(
-            Listing.of(LIST_REPORTS, deployment_id=deployment, query=query),
+            list_reports(deployment_id=deployment, query=query),
             lambda report: report.name == name,
         )
     after = None if updated_after is None else Timestamp.parse(updated_after)
@@ -150,15 +150,13 @@ def _notification(
     if notification_id is not None:
         what = f"Notification {notification_id} of deployment {deployment}"
         there = yield from _one(
-            GET_NOTIFICATION(deployment_id=deployment, id=notification_id),
-            LIST_NOTIFICATIONS(deployment_id=deployment, query=NotificationsQuery.build(first=1)),
+            get_notification(deployment_id=deployment, notification_id=notification_id),
+            list_notifications(deployment_id=deployment, query=NotificationsQuery.build(first=1)),
         )
     else:
         what = f"A notification of deployment {deployment} as described"
         query = NotificationsQuery.build(**filters)
-        there = yield from _all(
-            Listing.of(LIST_NOTIFICATIONS, deployment_id=deployment, query=query)
-        )
+        there = yield from _all(list_notifications(deployment_id=deployment, query=query))
     switched = [notification for notification in there if is_switched(notification, is_enabled)]
     if switched:
         return switched[0].to_json()
@@ -177,7 +175,7 @@ def _user_oauth_token(
 ) -> Program[Seen]:
     """Whether a token for the integration, of the user if one is named, has one of the statuses."""
     tokens = yield from _all(
-        Listing.of(LIST_USER_OAUTH_TOKENS),
+        list_user_oauth_tokens(),
         lambda token: token.integration_id == integration_id and user_id in (None, token.user_id),
     )
     for token in tokens:
@@ -209,9 +207,11 @@ def _one(get: Operation[T], probe: Operation[Any]) -> Program[list[T]]:
     return [found]
 
 
-def _all(listing: Listing[T], wanted: Callable[[T], bool] = lambda _: True) -> Program[list[T]]:
+def _all(
+    operation: Operation[Page[T]], wanted: Callable[[T], bool] = lambda _: True
+) -> Program[list[T]]:
     """The wanted rows of a whole list; a failure is left to the next look."""
-    walk = listing.walk()
+    walk = PageWalk(operation)
     found: list[T] = []
     while walk.operation is not None:
         page = yield from call(walk.operation, once=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -129,8 +129,21 @@ class EmptiableAnswer(AnswerModel):
         return {} if value is None else value
 
 
-class InputModel(BaseModel):
-    """A request body or a set of query parameters; unknown names are refused."""
+if TYPE_CHECKING:
+    _CheckedInput = BaseModel
+else:
+
+    class _CheckedCall(type(BaseModel)):
+        def __call__(cls, **given):
+            return cls.build(**given)
+
+    class _CheckedInput(BaseModel, metaclass=_CheckedCall):
+        """Made by its fields like any model, with the errors of `InputModel.build`."""
+
+
+class InputModel(_CheckedInput):
+    """A request body or a set of query parameters, made of its fields in snake_case; None counts
+    as absent. An unknown name or a bad value raises PlatformInputError."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -139,6 +152,11 @@ class InputModel(BaseModel):
         coerce_numbers_to_str=True,
         hide_input_in_errors=True,
     )
+
+    @property
+    def cursor_allowed(self) -> bool:
+        """Whether the list that is asked for with these parameters can be paged by cursor."""
+        return True
 
     @staticmethod
     def caller_name(name: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from airflow_provider_platform.client.notifications import (
-    LIST_NOTIFICATIONS,
     CreateNotificationInput,
     Notification,
     NotificationsQuery,
+    list_notifications,
 )
-from airflow_provider_platform.client.paging import Listing, collect
+from airflow_provider_platform.client.paging import collect
 from airflow_provider_platform.client.program import Program, Sleep
 
 SECOND_LOOK_AFTER = 2.0
@@ -20,8 +20,7 @@ SECOND_LOOK_AFTER = 2.0
 def find_matching(deployment_id: int, body: CreateNotificationInput) -> Program[list[Notification]]:
     """The schedules of the same dashboard with the same times, time zone and format, newest
     first."""
-    listing = Listing.of(
-        LIST_NOTIFICATIONS,
+    listing = list_notifications(
         deployment_id=deployment_id,
         query=NotificationsQuery.build(
             dashboard_id=body.dashboard_id, dashboard_public_id=body.dashboard_public_id

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from airflow_provider_platform.client.models import AnswerModel, EmptiableAnswer, InputModel
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.paging import Page, PageQuery
 from airflow_provider_platform.client.policies import ADMINISTRATOR
 from airflow_provider_platform.client.program import Program, call
@@ -102,35 +102,36 @@ class NotificationRecipientsMutationResponse(EmptiableAnswer):
 
 _RECIPIENTS = "/v1/deployments/{deploymentId}/notifications/{id}/recipients"
 
-LIST_RECIPIENTS = Endpoint(
-    operation_id="getRecipients",
-    method="GET",
-    path=_RECIPIENTS,
-    query=PageQuery,
-    answer=Page[NotificationRecipient],
-    description="notification recipient list",
-    permission=ADMINISTRATOR,
-)
-ADD_RECIPIENTS = Endpoint(
-    operation_id="addRecipients",
-    method="POST",
-    path=_RECIPIENTS,
-    body=AddNotificationRecipientsInput,
-    body_required=True,
-    answer=NotificationRecipientsMutationResponse,
-    description="notification recipient add",
-    permission=ADMINISTRATOR,
-)
-REMOVE_RECIPIENTS = Endpoint(
-    operation_id="removeRecipients",
-    method="DELETE",
-    path=_RECIPIENTS,
-    body=RemoveNotificationRecipientsInput,
-    body_required=True,
-    answer=type(None),
-    description="notification recipient remove",
-    permission=ADMINISTRATOR,
-)
+
+@endpoint("GET", _RECIPIENTS, operation_id="getRecipients", permission=ADMINISTRATOR)
+def list_notification_recipients(
+    *,
+    notification_id: int | str,
+    deployment_id: DeploymentId = None,
+    query: PageQuery | None = None,
+) -> Page[NotificationRecipient]:
+    """Who gets a notification."""
+
+
+@endpoint("POST", _RECIPIENTS, operation_id="addRecipients", permission=ADMINISTRATOR)
+def add_notification_recipients(
+    *,
+    notification_id: int | str,
+    body: AddNotificationRecipientsInput,
+    deployment_id: DeploymentId = None,
+) -> NotificationRecipientsMutationResponse:
+    """Add up to 1000 recipients; adding somebody twice changes nothing. Returns who was created,
+    updated, unchanged. Raises PlatformBadRequestError where somebody has no e-mail address."""
+
+
+@endpoint("DELETE", _RECIPIENTS, operation_id="removeRecipients", permission=ADMINISTRATOR)
+def remove_notification_recipients(
+    *,
+    notification_id: int | str,
+    body: RemoveNotificationRecipientsInput,
+    deployment_id: DeploymentId = None,
+) -> None:
+    """Remove up to 1000 recipients; who is none already is fine."""
 
 
 class _Added(InputModel):
@@ -166,7 +167,9 @@ def add_recipients(
     )
     for start in range(0, len(checked), BATCH):
         body = AddNotificationRecipientsInput.build(recipients=checked[start : start + BATCH])
-        operation = ADD_RECIPIENTS(deployment_id=deployment_id, id=notification_id, body=body)
+        operation = add_notification_recipients(
+            deployment_id=deployment_id, notification_id=notification_id, body=body
+        )
         answer = yield from call(operation)
         for name in NotificationRecipientsMutationResponse.model_fields:
             getattr(joined, name).extend(getattr(answer, name) or [])
@@ -185,5 +188,7 @@ def remove_recipients(
     for start in range(0, len(checked), BATCH):
         body = RemoveNotificationRecipientsInput.build(recipients=checked[start : start + BATCH])
         yield from call(
-            REMOVE_RECIPIENTS(deployment_id=deployment_id, id=notification_id, body=body)
+            remove_notification_recipients(
+                deployment_id=deployment_id, notification_id=notification_id, body=body
+            )
         )

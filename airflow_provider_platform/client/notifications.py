@@ -19,7 +19,7 @@ from airflow_provider_platform.client.dashboard_filters import (
     DashboardTimeGrainInput,
 )
 from airflow_provider_platform.client.models import AnswerModel, InputModel
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.paging import Page, PageQuery
 from airflow_provider_platform.client.policies import ADMINISTRATOR
 from airflow_provider_platform.client.schedules import (
@@ -166,48 +166,50 @@ class NotificationsQuery(PageQuery):
 _NOTIFICATIONS = "/v1/deployments/{deploymentId}/notifications"
 _NOTIFICATION = _NOTIFICATIONS + "/{id}"
 
-LIST_NOTIFICATIONS = Endpoint(
-    operation_id="getNotifications",
-    method="GET",
-    path=_NOTIFICATIONS,
-    query=NotificationsQuery,
-    answer=Page[Notification],
-    description="notification list",
-    permission=ADMINISTRATOR,
-)
-CREATE_NOTIFICATION = Endpoint(
-    operation_id="createNotification",
-    method="POST",
-    path=_NOTIFICATIONS,
-    body=CreateNotificationInput,
-    body_required=True,
-    answer=Notification,
-    description="notification create",
-    permission=ADMINISTRATOR,
-)
-GET_NOTIFICATION = Endpoint(
-    operation_id="getNotification",
-    method="GET",
-    path=_NOTIFICATION,
-    answer=Notification,
-    description="notification get",
-    permission=ADMINISTRATOR,
-)
-UPDATE_NOTIFICATION = Endpoint(
-    operation_id="updateNotification",
-    method="PUT",
-    path=_NOTIFICATION,
-    body=UpdateNotificationInput,
-    body_required=True,
-    answer=Notification,
-    description="notification update",
-    permission=ADMINISTRATOR,
-)
-DELETE_NOTIFICATION = Endpoint(
-    operation_id="deleteNotification",
-    method="DELETE",
-    path=_NOTIFICATION,
-    answer=type(None),
-    description="notification delete",
-    permission=ADMINISTRATOR,
-)
+
+@endpoint("GET", _NOTIFICATIONS, operation_id="getNotifications", permission=ADMINISTRATOR)
+def list_notifications(
+    *, deployment_id: DeploymentId = None, query: NotificationsQuery | None = None
+) -> Page[Notification]:
+    """Schedules, newest first: all, those of a dashboard, or those with a recipient.
+
+    Raises PlatformInputError for filters that exclude each other, PlatformPermissionError
+    where the credential is not an administrator's."""
+
+
+@endpoint("POST", _NOTIFICATIONS, operation_id="createNotification", permission=ADMINISTRATOR)
+def create_notification(
+    *, body: CreateNotificationInput, deployment_id: DeploymentId = None
+) -> Notification:
+    """Create a schedule without recipients, for exactly one of `dashboard_id` and
+    `dashboard_public_id`.
+
+    `hour` is 0-23, `day_of_week` 0-6 from Sunday, `day_of_month` 1-31, `custom_cron` goes
+    with CUSTOM, `timezone` is an IANA name (UTC when not given); `filters`, `time_grains` and
+    `member_switchers` are what the dashboard runs with, as objects or their models. Two equal
+    calls make two schedules: it is never repeated when its outcome is unknown. Raises
+    PlatformInputError, PlatformNotFoundError for an unknown dashboard,
+    PlatformPermissionError."""
+
+
+@endpoint("GET", _NOTIFICATION, operation_id="getNotification", permission=ADMINISTRATOR)
+def get_notification(
+    *, notification_id: int | str, deployment_id: DeploymentId = None
+) -> Notification:
+    """One schedule. Raises PlatformNotFoundError for an unknown id."""
+
+
+@endpoint("PUT", _NOTIFICATION, operation_id="updateNotification", permission=ADMINISTRATOR)
+def update_notification(
+    *,
+    notification_id: int | str,
+    deployment_id: DeploymentId = None,
+    body: UpdateNotificationInput | None = None,
+) -> Notification:
+    """Change the given parts of a schedule; filters, time grains and member switchers replace
+    the stored ones, recipients stay. Raises as `create_notification`."""
+
+
+@endpoint("DELETE", _NOTIFICATION, operation_id="deleteNotification", permission=ADMINISTRATOR)
+def delete_notification(*, notification_id: int | str, deployment_id: DeploymentId = None) -> None:
+    """Delete a schedule and its recipients."""

@@ -13,7 +13,7 @@ from airflow_provider_platform.client.models import (
     SecretJson,
     Timestamp,
 )
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import endpoint
 from airflow_provider_platform.client.paging import Page
 
 
@@ -79,79 +79,49 @@ _TOKEN = _TOKENS + "/{integrationId}"
 _MANAGE = "OAuthIntegrationsManage"
 _ISSUE = "OAuthIntegrationsIssueTokens"
 
-LIST_OAUTH_INTEGRATIONS = Endpoint(
-    operation_id="listOAuthIntegrations",
-    method="GET",
-    path=_INTEGRATIONS,
-    answer=Page[OAuthIntegration],
-    description="OAuth integration list",
-    permission=_MANAGE,
-)
-CREATE_OAUTH_INTEGRATION = Endpoint(
-    operation_id="createOAuthIntegration",
-    method="POST",
-    path=_INTEGRATIONS,
-    body=CreateOAuthIntegrationInput,
-    body_required=True,
-    answer=OAuthIntegration,
-    description="OAuth integration create",
-    permission=_MANAGE,
-)
-GET_OAUTH_INTEGRATION = Endpoint(
-    operation_id="getOAuthIntegration",
-    method="GET",
-    path=_INTEGRATION,
-    answer=OAuthIntegration,
-    description="OAuth integration get",
-    permission=_MANAGE,
-)
-UPDATE_OAUTH_INTEGRATION = Endpoint(
-    operation_id="updateOAuthIntegration",
-    method="PUT",
-    path=_INTEGRATION,
-    body=UpdateOAuthIntegrationInput,
-    body_required=True,
-    answer=OAuthIntegration,
-    description="OAuth integration update",
-    permission=_MANAGE,
-)
-DELETE_OAUTH_INTEGRATION = Endpoint(
-    operation_id="deleteOAuthIntegration",
-    method="DELETE",
-    path=_INTEGRATION,
-    answer=type(None),
-    description="OAuth integration delete",
-    permission=_MANAGE,
-)
-LIST_USER_OAUTH_TOKENS = Endpoint(
-    operation_id="listUserOAuthTokens",
-    method="GET",
-    path=_TOKENS,
-    answer=Page[UserOAuthToken],
-    description="user OAuth token list",
-    permission=_ISSUE,
-)
-GET_USER_OAUTH_TOKEN = Endpoint(
-    operation_id="getUserOAuthToken",
-    method="GET",
-    path=_TOKEN,
-    answer=UserOAuthToken,
-    description="user OAuth token get",
-    permission=_ISSUE,
-)
-REVOKE_USER_OAUTH_TOKEN = Endpoint(
-    operation_id="revokeUserOAuthToken",
-    method="DELETE",
-    path=_TOKEN,
-    answer=type(None),
-    description="user OAuth token revoke",
-    permission=_ISSUE,
-)
-INITIATE_OAUTH_FLOW = Endpoint(
-    operation_id="initiateOAuthFlow",
-    method="POST",
-    path=f"{_TOKEN}/initiate",
-    answer=type(None),
-    description="OAuth flow start",
-    permission=_ISSUE,
-)
+
+@endpoint("GET", _INTEGRATIONS, operation_id="listOAuthIntegrations", permission=_MANAGE)
+def list_oauth_integrations() -> Page[OAuthIntegration]:
+    """The OAuth integrations of the account."""
+
+
+@endpoint("POST", _INTEGRATIONS, operation_id="createOAuthIntegration", permission=_MANAGE)
+def create_oauth_integration(*, body: CreateOAuthIntegrationInput) -> OAuthIntegration:
+    """Create an OAuth integration; `client_secret` is a SecretStr or text."""
+
+
+@endpoint("GET", _INTEGRATION, operation_id="getOAuthIntegration", permission=_MANAGE)
+def get_oauth_integration(*, integration_id: int | str) -> OAuthIntegration:
+    """One OAuth integration."""
+
+
+@endpoint("PUT", _INTEGRATION, operation_id="updateOAuthIntegration", permission=_MANAGE)
+def update_oauth_integration(
+    *, integration_id: int | str, body: UpdateOAuthIntegrationInput
+) -> OAuthIntegration:
+    """Write an OAuth integration anew; without `client_secret` the stored one stays."""
+
+
+@endpoint("DELETE", _INTEGRATION, operation_id="deleteOAuthIntegration", permission=_MANAGE)
+def delete_oauth_integration(*, integration_id: int | str) -> None:
+    """Delete an OAuth integration."""
+
+
+@endpoint("GET", _TOKENS, operation_id="listUserOAuthTokens", permission=_ISSUE)
+def list_user_oauth_tokens() -> Page[UserOAuthToken]:
+    """The tokens that users have given for OAuth integrations; `status` is free text."""
+
+
+@endpoint("GET", _TOKEN, operation_id="getUserOAuthToken", permission=_ISSUE)
+def get_user_oauth_token(*, integration_id: int | str) -> UserOAuthToken:
+    """The caller's token for an integration. Raises PlatformNotFoundError without one."""
+
+
+@endpoint("DELETE", _TOKEN, operation_id="revokeUserOAuthToken", permission=_ISSUE)
+def revoke_user_oauth_token(*, integration_id: int | str) -> None:
+    """Give up the caller's token for an integration."""
+
+
+@endpoint("POST", f"{_TOKEN}/initiate", operation_id="initiateOAuthFlow", permission=_ISSUE)
+def initiate_oauth_flow(*, integration_id: int | str) -> None:
+    """Start the authorization of an integration for the caller."""

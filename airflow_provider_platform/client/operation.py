@@ -1,26 +1,29 @@
-"""Management calls as data: `Endpoint` declares an operation once, `Operation` is one call of it.
+"""Management calls as data: a declared function says what an operation is, `Operation` is one call.
 
-An endpoint is what the service's description says of an operation: method, path, parameters, body
-and answer. Calling it with the path parameters and, where it has them, a query and a body gives an
-`Operation`, which a client runs, synchronously or not. Neither does any I/O.
+A declaration is a signature without a body: the path parameters, `query` and `body` where the
+operation has them, and the type of its answer. Its docstring is its documentation.
 
-    START = Endpoint(
-        operation_id="startDbtSync",
-        method="POST",
-        path="/v1/deployments/{deploymentId}/dbt-sync",
-        body=StartDbtSyncInput,
-        answer=DbtSyncStart,
-    )
-    operation = START(deployment_id=7, body=StartDbtSyncInput.build(branch_name="nightly"))
+    @endpoint("POST", "/v1/deployments/{deploymentId}/dbt-sync", "dbt sync start")
+    def start_dbt_sync(
+        *, deployment_id: DeploymentId = None, body: StartDbtSyncInput
+    ) -> DbtSyncResponse:
+        \"\"\"Start a dbt sync.\"\"\"
+
+    operation = start_dbt_sync(deployment_id=7, body=StartDbtSyncInput(branch_name="nightly"))
+
+Calling it checks and encodes the parameters and gives an `Operation`, which a client runs,
+synchronously or not; neither does any I/O. Where no deployment is given, the one of the client's
+configuration is meant.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, get_args, get_type_hints
 from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
@@ -31,81 +34,159 @@ from airflow_provider_platform.client.answer_credentials import secrets_in
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.models import InputModel
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Api = Literal["management", "build"]
 """Which of the two APIs of the management host: the build API holds the data model."""
+DeploymentId = int | str | None
+"""A deployment; None is the one of the client's configuration."""
 METHODS: tuple[Method, ...] = ("GET", "POST", "PUT", "PATCH", "DELETE")
 REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
+PAGING = frozenset({"first", "after", "offset", "page", "limit"})
+
 _PARAMETER = re.compile(r"\{(\w+)\}")
+_DEPLOYMENT = "deploymentId"
+
+
+def endpoint(
+    method: Method,
+    path: str,
+    *,
+    operation_id: str,
+    permission: str | None = None,
+    repeatable: bool | None = None,
+    binary: bool = False,
+    api: Api = "management",
+) -> Callable[[Callable[P, T]], Endpoint[P, T]]:
+    """Declares an operation of the management API by a signature (see the module).
+
+    `path` is relative to the management address (which ends in `/api`), with the parameters named
+    as the service names them; `operation_id` is the service's own name of the operation.
+    `permission` is named in the error of a 403. `repeatable` says that sending the same request
+    twice does no harm (default: by method). `api` "build" is the API beside the management API,
+    below `/build/api`.
+    """
+
+    def declare(declaration: Callable[P, T]) -> Endpoint[P, T]:
+        return Endpoint(
+            declaration=declaration,
+            operation_id=operation_id,
+            method=method,
+            path=path,
+            permission=permission,
+            repeatable=method in REPEATABLE_METHODS if repeatable is None else repeatable,
+            binary=binary,
+            api=api,
+        )
+
+    return declare
 
 
 @dataclass(frozen=True, kw_only=True)
-class Endpoint(Generic[T]):
-    """One operation of the management API, declared once.
+class Endpoint(Generic[P, T]):
+    """One declared operation of the management API; calling it gives an `Operation`."""
 
-    `path` is relative to the management address (which ends in `/api`), with the parameters named
-    as the service names them. `answer` is the type of a successful answer; `type(None)` where the
-    caller has no use for it. `permission` is named in the error of a 403. `repeatable` says that
-    sending the same request twice does no harm (default: by method); `description` is a few words
-    for logs and errors. `api` "build" is the API beside the management API, below `/build/api`.
-    """
-
+    declaration: Callable[P, T]
     operation_id: str
     method: Method
     path: str
-    answer: type[T]
-    description: str
-    query: type[InputModel] | None = None
-    body: type[InputModel] | None = None
-    body_required: bool = False
-    permission: str | None = None
-    repeatable: bool | None = None
-    binary: bool = False
-    api: Api = "management"
+    permission: str | None
+    repeatable: bool
+    binary: bool
+    api: Api
 
-    def __call__(
-        self,
-        *,
-        query: InputModel | None = None,
-        body: InputModel | None = None,
-        **path_parameters: object,
-    ) -> Operation[T]:
-        """One call of this operation; path parameters are given in snake_case.
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+        """One call of this operation.
 
         Raises PlatformInputError for a path parameter that is missing, empty or a relative step.
         """
-        given = {to_camel(name): value for name, value in path_parameters.items()}
+        given = dict(self._signature.bind(*args, **kwargs).arguments)
+        query: InputModel | None = given.pop("query", None)
+        body: InputModel | None = given.pop("body", None)
+        subject = {to_camel(name): value for name, value in given.items()}
+        parameters = {self._placeholder(name): value for name, value in subject.items()}
+        left_open = False
+        if _DEPLOYMENT in self.path_parameters:
+            deployment = check_deployment_id(parameters.get(_DEPLOYMENT))
+            left_open = deployment is None
+            parameters[_DEPLOYMENT] = subject[_DEPLOYMENT] = deployment
         return Operation(
             operation_id=self.operation_id,
             description=self.description,
             method=self.method,
-            path=fill_path(self.path, given),
+            path=fill_path(self.path, parameters, leave=_DEPLOYMENT if left_open else None),
             answer=self.answer,
             query=query.to_json() if query else {},
-            body=body.to_json() if body else ({} if self.body_required else None),
-            repeatable=(
-                self.method in REPEATABLE_METHODS if self.repeatable is None else self.repeatable
-            ),
+            body=body.to_json() if body else ({} if self.body else None),
+            repeatable=self.repeatable,
             permission=self.permission,
             binary=self.binary,
             api=self.api,
-            subject=", ".join(f"{_words(name)} {value}" for name, value in given.items()),
+            subject=_subject(subject),
+            paging=self._paging(query),
             secrets=(*secrets_in(query), *secrets_in(body)),
         )
+
+    @property
+    def name(self) -> str:
+        """The name of the declared function."""
+        return self.declaration.__name__
+
+    @property
+    def description(self) -> str:
+        """A few words for logs and errors: the name as it is spoken."""
+        return self.name.replace("_", " ")
 
     @property
     def path_parameters(self) -> list[str]:
         """Names of the path parameters, as the service spells them."""
         return _PARAMETER.findall(self.path)
 
+    @property
+    def query(self) -> type[InputModel] | None:
+        """The model of the query parameters."""
+        return self._model("query")
+
+    @property
+    def body(self) -> type[InputModel] | None:
+        """The model of the body."""
+        return self._model("body")
+
+    @property
+    def answer(self) -> type[T]:
+        """The type of a successful answer; `type(None)` where the caller has no use for it."""
+        return cast("type[T]", self._types["return"])
+
+    @cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.declaration)
+
+    @cached_property
+    def _types(self) -> dict[str, Any]:
+        return get_type_hints(self.declaration)
+
+    def _placeholder(self, name: str) -> str:
+        """The placeholder of a path parameter: the service calls some ids just `{id}`."""
+        return name if name in self.path_parameters else "id"
+
+    def _paging(self, query: InputModel | None) -> frozenset[str]:
+        model = self.query
+        paging = PAGING.intersection(model.model_fields) if model is not None else frozenset()
+        return paging if query is None or query.cursor_allowed else paging - {"first", "after"}
+
+    def _model(self, name: str) -> type[InputModel] | None:
+        declared = self._types.get(name)
+        models = [one for one in (declared, *get_args(declared)) if isinstance(one, type)]
+        return next((one for one in models if issubclass(one, InputModel)), None)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Operation(Generic[T]):
-    """One management call, ready to be sent; `subject` names what it is about in errors,
-    `secrets` are those that are sent with it."""
+    """One management call, ready to be sent; `subject` names what it is about in errors, `paging`
+    are the parameters by which its answer can be paged, `secrets` those that are sent with it."""
 
     operation_id: str
     description: str
@@ -119,6 +200,7 @@ class Operation(Generic[T]):
     binary: bool = False
     api: Api = "management"
     subject: str = ""
+    paging: frozenset[str] = frozenset()
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
@@ -130,6 +212,17 @@ class Operation(Generic[T]):
         if self.api == "management":
             return f"{management_url}{self.path}"
         return f"{management_url.removesuffix('/api')}/build/api{self.path}"
+
+    def in_deployment(self, resolve: Callable[[], int]) -> Operation[T]:
+        """This call with the deployment that `resolve` gives, where none was given."""
+        if f"{{{_DEPLOYMENT}}}" not in self.path:
+            return self
+        deployment = resolve()
+        return replace(
+            self,
+            path=fill_path(self.path, {_DEPLOYMENT: deployment}),
+            subject=", ".join(filter(None, [_subject({_DEPLOYMENT: deployment}), self.subject])),
+        )
 
     @cached_property
     def _adapter(self) -> TypeAdapter[T]:
@@ -153,8 +246,21 @@ class Operation(Generic[T]):
             ) from None
 
 
-def fill_path(template: str, parameters: Mapping[str, object]) -> str:
-    """The path with every parameter encoded as one segment.
+def check_deployment_id(given: object) -> int | None:
+    """A deployment's id as a number, None where nothing is given. Raises PlatformInputError."""
+    if given is None or given == "":
+        return None
+    text = str(given).strip()
+    if isinstance(given, bool) or not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise PlatformInputError(
+            "Nothing was sent: deployment_id must be a positive whole number.",
+            field="deployment_id",
+        )
+    return int(text)
+
+
+def fill_path(template: str, parameters: Mapping[str, object], *, leave: str | None = None) -> str:
+    """The path with every parameter encoded as one segment; the one named by `leave` stays open.
 
     Raises PlatformInputError naming a parameter that is missing, unknown, empty or a relative
     step.
@@ -166,6 +272,8 @@ def fill_path(template: str, parameters: Mapping[str, object]) -> str:
 
     def segment(match: re.Match[str]) -> str:
         name = match.group(1)
+        if name == leave:
+            return match.group(0)
         text = str(parameters.get(name) if parameters.get(name) is not None else "").strip()
         if not text or text in (".", ".."):
             raise PlatformInputError(
@@ -224,6 +332,11 @@ def check_path(path: str) -> str:
             return "/" + text.removeprefix("/")
         problem = "must not contain empty or relative segments"
     raise PlatformInputError(f"Nothing was sent: path {problem}.", field="path")
+
+
+def _subject(parameters: Mapping[str, object]) -> str:
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return ", ".join(f"{_words(name)} {value}" for name, value in given.items())
 
 
 def _words(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Lists: one page (`Page`), which list is meant (`Listing`), and the way through it (`PageWalk`).
+"""Lists: one page of a list (`Page`), and the way through the whole of it (`PageWalk`).
 
 The walk is a state machine without I/O: run its `operation`, hand the page to `take`, go on while
 there is a next operation. Lists are walked by cursor (`first`, `after`). Where a tenant sends no
@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.client.models import AnswerModel, InputModel
-from airflow_provider_platform.client.operation import Endpoint, Operation, raw_operation
+from airflow_provider_platform.client.operation import PAGING, Operation, raw_operation
 from airflow_provider_platform.client.program import Program, call
 
 T = TypeVar("T")
@@ -82,11 +82,6 @@ class PageQuery(InputModel):
     first: int | None = Field(default=None, ge=1)
     after: str | None = Field(default=None, min_length=1)
 
-    @property
-    def cursor_allowed(self) -> bool:
-        """Whether the service can page this by cursor."""
-        return True
-
 
 class OffsetPageQuery(PageQuery):
     """Parameters of a list that older releases page by `offset` and `limit`."""
@@ -103,47 +98,17 @@ class OffsetPageQuery(PageQuery):
         return self
 
 
-@dataclass(frozen=True, kw_only=True)
-class Listing(Generic[T]):
-    """A whole list: its first request, and which paging parameters its operation has."""
-
-    operation: Operation[Page[T]]
-    parameters: frozenset[str]
-    cursor_allowed: bool = True
-
-    @classmethod
-    def of(
-        cls,
-        endpoint: Endpoint[Page[T]],
-        *,
-        query: InputModel | None = None,
-        **path_parameters: Any,
-    ) -> Self:
-        """The list that an endpoint answers with. Raises PlatformInputError as the endpoint."""
-        fields = frozenset(endpoint.query.model_fields) if endpoint.query else frozenset()
-        return cls(
-            operation=endpoint(query=query, **path_parameters),
-            parameters=fields & _PAGING,
-            cursor_allowed=not isinstance(query, PageQuery) or query.cursor_allowed,
-        )
-
-    def walk(self) -> PageWalk[T]:
-        """The way through this list, at its start."""
-        return PageWalk(self)
-
-
-_PAGING = frozenset({"first", "after", "offset", "page", "limit"})
-
-
-def raw_listing(path: str, *, query: Mapping[str, Any] | None = None) -> Listing[Any]:
+def raw_listing(path: str, *, query: Mapping[str, Any] | None = None) -> Operation[Page[Any]]:
     """Any list below the management address, by its path; walked by cursor.
 
     Raises PlatformInputError for a path that is none (see `check_path`).
     """
-    operation = replace(raw_operation("GET", path, query=query), answer=Page[Any])
-    return Listing(
-        operation=cast("Operation[Page[Any]]", operation), parameters=frozenset({"first", "after"})
+    operation = replace(
+        raw_operation("GET", path, query=query),
+        answer=Page[Any],
+        paging=frozenset({"first", "after"}),
     )
+    return cast("Operation[Page[Any]]", operation)
 
 
 class PageWalk(Generic[T]):
@@ -154,12 +119,12 @@ class PageWalk(Generic[T]):
     counts and offers no way to ask for.
     """
 
-    def __init__(self, listing: Listing[T]) -> None:
-        self._start = listing.operation
-        self._next: Operation[Page[T]] | None = listing.operation
+    def __init__(self, operation: Operation[Page[T]]) -> None:
+        self._start = operation
+        self._next: Operation[Page[T]] | None = operation
         self._problem: PlatformProtocolError | None = None
-        self._parameters = listing.parameters
-        self._by_cursor = listing.cursor_allowed and "after" in listing.parameters
+        self._parameters = operation.paging
+        self._by_cursor = "after" in operation.paging
         self._cursors = {str(self._start.query["after"])} if "after" in self._start.query else set()
         self._seen: set[str] = set()
         self._received = int(self._start.query.get("offset", 0))
@@ -205,7 +170,7 @@ class PageWalk(Generic[T]):
         1 is asked for, and where it is the first one again, its rows are known already."""
         asked = self._start.query.get("limit") or self._start.query.get("first")
         self._page_size = self._page_size or int(asked or len(page.rows))
-        query = {k: v for k, v in self._start.query.items() if k not in _PAGING}
+        query = {k: v for k, v in self._start.query.items() if k not in PAGING}
         query["limit"] = self._page_size
         if not page.rows:
             return self._stopped(f"counts {page.total} items and sent none")
@@ -255,9 +220,11 @@ class Collected(Generic[T]):
     truncated: bool
 
 
-def collect(listing: Listing[T], *, max_items: int | None = None) -> Program[Collected[T]]:
+def collect(
+    operation: Operation[Page[T]], *, max_items: int | None = None
+) -> Program[Collected[T]]:
     """Read a list to its end, or until `max_items` are there."""
-    walk = listing.walk()
+    walk = PageWalk(operation)
     items: list[T] = []
     while walk.operation is not None:
         page = yield from call(walk.operation)

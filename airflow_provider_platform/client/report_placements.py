@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from airflow_provider_platform.client.models import AnswerModel, InputModel
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import endpoint
 from airflow_provider_platform.client.ownership import ResourceOwner
 from airflow_provider_platform.client.paging import Page, PageQuery
 
@@ -124,11 +124,14 @@ class ExternalDocumentPlacement(AnswerModel):
     sheet_name: str | None = None
 
 
-LIST_EXTERNAL_DOCUMENT_PLACEMENTS = Endpoint(
+@endpoint(
+    "GET",
+    "/v1/external-documents/{externalWorkbookId}/placements",
     operation_id="listExternalDocumentPlacements",
-    method="GET",
-    path="/v1/external-documents/{externalWorkbookId}/placements",
-    query=PageQuery,
-    answer=Page[ExternalDocumentPlacement],
-    description="external document placements",
 )
+def list_external_document_placements(
+    *, external_workbook_id: str, query: PageQuery | None = None
+) -> Page[ExternalDocumentPlacement]:
+    """Every report in a spreadsheet, of all deployments, readable or not (`access`).
+
+    Raises PlatformUnprocessableError for a document that holds too many."""

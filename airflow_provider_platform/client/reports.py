@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from airflow_provider_platform.client.models import AnswerModel, InputModel, Timestamp
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.ownership import (
     ResourceOwner,
     RoleWithAccess,
@@ -166,93 +166,106 @@ class CanonicalFile(AnswerModel):
 _REPORTS = "/v1/deployments/{deploymentId}/reports"
 _REPORT = _REPORTS + "/{reportId}"
 
-LIST_REPORTS = Endpoint(
-    operation_id="getReports",
-    method="GET",
-    path=_REPORTS,
-    query=ReportsQuery,
-    answer=Page[Report],
-    description="report list",
+
+@endpoint("GET", _REPORTS, operation_id="getReports")
+def list_reports(
+    *, deployment_id: DeploymentId = None, query: ReportsQuery | None = None
+) -> Page[Report]:
+    """Reports, page by page; `first` is the page size, which `sort_by` `lastViewedAt` has not.
+
+    Raises PlatformInputError, PlatformApiError, PlatformProtocolError."""
+
+
+@endpoint("POST", _REPORTS, operation_id="createReport")
+def create_report(
+    *, deployment_id: DeploymentId = None, body: CreateReportInput | None = None
+) -> Report:
+    """Create a report from the fields of `CreateReportInput`, in snake_case.
+
+    Not repeated when its outcome is unknown; `upsert_report` can be. Raises
+    PlatformInputError for an unknown field or a bad value, before anything is sent."""
+
+
+@endpoint("PUT", _REPORTS + "/by-public-id/{publicId}", operation_id="upsertReportByPublicId")
+def upsert_report(
+    *, public_id: str, deployment_id: DeploymentId = None, body: CreateReportInput | None = None
+) -> Report:
+    """Create the report of this public id (12 letters and digits) or update it, from the fields
+    of `CreateReportInput`. Raises PlatformConflictError, also while another writer is at
+    work."""
+
+
+@endpoint("GET", _REPORT, operation_id="getReport", permission="ReportRead on the report")
+def get_report(*, report_id: int | str, deployment_id: DeploymentId = None) -> Report:
+    """One report. Raises PlatformNotFoundError for an unknown id or deployment."""
+
+
+@endpoint("PUT", _REPORT, operation_id="updateReport", permission="ReportEdit on the report")
+def update_report(
+    *,
+    report_id: int | str,
+    deployment_id: DeploymentId = None,
+    body: UpdateReportInput | None = None,
+) -> Report:
+    """Change the given fields of a report (those of `UpdateReportInput`, in snake_case).
+
+    Raises PlatformConflictError where `expected_version` is not the stored one."""
+
+
+@endpoint("DELETE", _REPORT, operation_id="deleteReport", permission="ReportManage on the report")
+def delete_report(*, report_id: int | str, deployment_id: DeploymentId = None) -> None:
+    """Delete a report."""
+
+
+@endpoint(
+    "PUT", f"{_REPORT}/refresh", operation_id="refreshReport", permission="ReportRead on the report"
 )
-CREATE_REPORT = Endpoint(
-    operation_id="createReport",
-    method="POST",
-    path=_REPORTS,
-    body=CreateReportInput,
-    body_required=True,
-    answer=Report,
-    description="report create",
-)
-UPSERT_REPORT = Endpoint(
-    operation_id="upsertReportByPublicId",
-    method="PUT",
-    path=_REPORTS + "/by-public-id/{publicId}",
-    body=CreateReportInput,
-    body_required=True,
-    answer=Report,
-    description="report upsert",
-)
-GET_REPORT = Endpoint(
-    operation_id="getReport",
-    method="GET",
-    path=_REPORT,
-    answer=Report,
-    description="report get",
-    permission="ReportRead on the report",
-)
-UPDATE_REPORT = Endpoint(
-    operation_id="updateReport",
-    method="PUT",
-    path=_REPORT,
-    body=UpdateReportInput,
-    body_required=True,
-    answer=Report,
-    description="report update",
-    permission="ReportEdit on the report",
-)
-DELETE_REPORT = Endpoint(
-    operation_id="deleteReport",
-    method="DELETE",
-    path=_REPORT,
-    answer=type(None),
-    description="report delete",
-    permission="ReportManage on the report",
-)
-REFRESH_REPORT = Endpoint(
-    operation_id="refreshReport",
-    method="PUT",
-    path=f"{_REPORT}/refresh",
-    body=RefreshReportInput,
-    body_required=True,
-    answer=Report,
-    description="report refresh",
-    permission="ReportRead on the report",
-)
-CONNECT_REPORT = Endpoint(
+def refresh_report(
+    *,
+    report_id: int | str,
+    deployment_id: DeploymentId = None,
+    body: RefreshReportInput | None = None,
+) -> Report:
+    """Record that a placement was refreshed; it is told by the fields of `RefreshReportInput`.
+
+    It writes no cells. Returns the report."""
+
+
+@endpoint(
+    "PUT",
+    f"{_REPORT}/connect-workbook",
     operation_id="connectReportToWorkbook",
-    method="PUT",
-    path=f"{_REPORT}/connect-workbook",
-    body=ConnectReportToWorkbookInput,
-    body_required=True,
-    answer=Report,
-    description="report connect",
     permission="ReportRead on the report",
 )
-DISCONNECT_REPORT = Endpoint(
+def connect_report(
+    *, report_id: int | str, body: ConnectReportToWorkbookInput, deployment_id: DeploymentId = None
+) -> Report:
+    """Record that a report lies in a spreadsheet of one's own, from `result_location` (as
+    `Sheet1!A1`) to `end_result_cell`; further fields are those of
+    `ConnectReportToWorkbookInput`.
+
+    It records an address and writes no cells; read access to the report is enough. Returns
+    the report with its placements."""
+
+
+@endpoint(
+    "DELETE",
+    f"{_REPORT}/connect-workbook",
     operation_id="disconnectReportFromWorkbook",
-    method="DELETE",
-    path=f"{_REPORT}/connect-workbook",
-    body=DisconnectReportFromWorkbookInput,
-    body_required=True,
-    answer=Report,
-    description="report disconnect",
     permission="ReportRead on the report",
 )
-GET_REPORT_FILE = Endpoint(
-    operation_id="getReportFile",
-    method="GET",
-    path=f"{_REPORT}/file",
-    answer=CanonicalFile,
-    description="report file get",
-    permission="ReportRead on the report",
+def disconnect_report(
+    *,
+    report_id: int | str,
+    deployment_id: DeploymentId = None,
+    body: DisconnectReportFromWorkbookInput | None = None,
+) -> Report:
+    """Forget a placement, told by the fields of `DisconnectReportFromWorkbookInput`; one that
+    is not there is fine. Returns the report."""
+
+
+@endpoint(
+    "GET", f"{_REPORT}/file", operation_id="getReportFile", permission="ReportRead on the report"
 )
+def get_report_file(*, report_id: int | str, deployment_id: DeploymentId = None) -> CanonicalFile:
+    """The report's definition as canonical JSON text."""

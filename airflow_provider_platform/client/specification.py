@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import endpoint
 
-GET_SPECIFICATION = Endpoint(
-    operation_id="getSpec",
-    method="GET",
-    path="/v1/spec",
-    answer=dict[str, Any],
-    description="OpenAPI document get",
-)
+
+@endpoint("GET", "/v1/spec", operation_id="getSpec")
+def get_specification() -> dict[str, Any]:
+    """The OpenAPI document of the release that the tenant runs."""

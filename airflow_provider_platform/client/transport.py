@@ -93,7 +93,7 @@ class Transport:
 
     async def call(self, effect: Call[T]) -> T:
         """Run a management operation. Raises PlatformError (see `client.errors`)."""
-        operation = effect.operation
+        operation = effect.operation.in_deployment(self.config.resolve_deployment_id)
         await self._learn(operation.secrets)
         policy = tenacity_policy(
             repeatable=operation.repeatable,

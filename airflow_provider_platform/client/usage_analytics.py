@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import SecretStr
 
 from airflow_provider_platform.client.models import AnswerModel
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import endpoint
 from airflow_provider_platform.client.policies import ADMINISTRATOR
 
 
@@ -18,11 +18,7 @@ class UsageAnalyticsTokenResponse(AnswerModel):
     expires_at: str | None = None
 
 
-CREATE_USAGE_ANALYTICS_TOKEN = Endpoint(
-    operation_id="createToken",
-    method="POST",
-    path="/v1/usage-analytics/token",
-    answer=UsageAnalyticsTokenResponse,
-    description="usage analytics token create",
-    permission=ADMINISTRATOR,
-)
+@endpoint("POST", "/v1/usage-analytics/token", operation_id="createToken", permission=ADMINISTRATOR)
+def create_usage_analytics_token() -> UsageAnalyticsTokenResponse:
+    """A token (an hour, a SecretStr) for the usage data of the account at `api_url`. Raises
+    PlatformNotFoundError where usage analytics is off."""

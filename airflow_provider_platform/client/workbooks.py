@@ -16,7 +16,7 @@ from airflow_provider_platform.client.dashboards import (
     WorkbookDashboard,
 )
 from airflow_provider_platform.client.models import AnswerModel, InputModel, Timestamp
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.ownership import ResourceOwner, WorkspaceFolderPathEntry
 from airflow_provider_platform.client.paging import Page, PageQuery
 from airflow_provider_platform.client.reports import CanonicalFile
@@ -104,103 +104,123 @@ class WorkbooksQuery(PageQuery):
 _WORKBOOKS = "/v1/deployments/{deploymentId}/workbooks"
 _WORKBOOK = _WORKBOOKS + "/{workbookId}"
 
-LIST_WORKBOOKS = Endpoint(
-    operation_id="getWorkbooks",
-    method="GET",
-    path=_WORKBOOKS,
-    query=WorkbooksQuery,
-    answer=Page[Workbook],
-    description="workbook list",
+
+@endpoint("GET", _WORKBOOKS, operation_id="getWorkbooks")
+def list_workbooks(
+    *, deployment_id: DeploymentId = None, query: WorkbooksQuery | None = None
+) -> Page[Workbook]:
+    """Workbooks, of one folder or all."""
+
+
+@endpoint("POST", _WORKBOOKS, operation_id="createWorkbook")
+def create_workbook(
+    *, deployment_id: DeploymentId = None, body: CreateWorkbookInput | None = None
+) -> Workbook:
+    """Create a workbook; not repeated when its outcome is unknown."""
+
+
+@endpoint("PUT", _WORKBOOKS + "/by-slug/{slug}", operation_id="upsertWorkbookBySlug")
+def upsert_workbook(
+    *, slug: str, deployment_id: DeploymentId = None, body: CreateWorkbookInput | None = None
+) -> Workbook:
+    """Create the workbook of this slug or update it; `meta` is merged. Raises
+    PlatformConflictError while another writer is at work."""
+
+
+@endpoint("GET", _WORKBOOK, operation_id="getWorkbook", permission="WorkbookRead on the workbook")
+def get_workbook(*, workbook_id: int | str, deployment_id: DeploymentId = None) -> Workbook:
+    """One workbook. Raises PlatformNotFoundError for an unknown id."""
+
+
+@endpoint(
+    "PUT", _WORKBOOK, operation_id="updateWorkbook", permission="WorkbookEdit on the workbook"
 )
-CREATE_WORKBOOK = Endpoint(
-    operation_id="createWorkbook",
-    method="POST",
-    path=_WORKBOOKS,
-    body=CreateWorkbookInput,
-    body_required=True,
-    answer=Workbook,
-    description="workbook create",
+def update_workbook(
+    *,
+    workbook_id: int | str,
+    deployment_id: DeploymentId = None,
+    body: UpdateWorkbookInput | None = None,
+) -> None:
+    """Change the given parts of a workbook; `slug_takeover` takes the slug from the workbook
+    that has it. The service answers nothing: see `get_workbook`. To move it to the root see
+    `move_workspace_object`. Raises PlatformConflictError for a slug that is taken."""
+
+
+@endpoint(
+    "DELETE", _WORKBOOK, operation_id="deleteWorkbook", permission="WorkbookManage on the workbook"
 )
-UPSERT_WORKBOOK = Endpoint(
-    operation_id="upsertWorkbookBySlug",
-    method="PUT",
-    path=_WORKBOOKS + "/by-slug/{slug}",
-    body=CreateWorkbookInput,
-    body_required=True,
-    answer=Workbook,
-    description="workbook upsert",
-)
-GET_WORKBOOK = Endpoint(
-    operation_id="getWorkbook",
-    method="GET",
-    path=_WORKBOOK,
-    answer=Workbook,
-    description="workbook get",
-    permission="WorkbookRead on the workbook",
-)
-UPDATE_WORKBOOK = Endpoint(
-    operation_id="updateWorkbook",
-    method="PUT",
-    path=_WORKBOOK,
-    body=UpdateWorkbookInput,
-    body_required=True,
-    answer=type(None),
-    description="workbook update",
-    permission="WorkbookEdit on the workbook",
-)
-DELETE_WORKBOOK = Endpoint(
-    operation_id="deleteWorkbook",
-    method="DELETE",
-    path=_WORKBOOK,
-    answer=type(None),
-    description="workbook delete",
-    permission="WorkbookManage on the workbook",
-)
-DUPLICATE_WORKBOOK = Endpoint(
+def delete_workbook(*, workbook_id: int | str, deployment_id: DeploymentId = None) -> None:
+    """Delete a workbook."""
+
+
+@endpoint(
+    "POST",
+    f"{_WORKBOOK}/duplicate",
     operation_id="duplicateWorkbook",
-    method="POST",
-    path=f"{_WORKBOOK}/duplicate",
-    body=DuplicateWorkbookInput,
-    body_required=True,
-    answer=Workbook,
-    description="workbook duplicate",
     permission="WorkbookRead on the workbook",
 )
-PUBLISH_DASHBOARD = Endpoint(
+def duplicate_workbook(
+    *,
+    workbook_id: int | str,
+    deployment_id: DeploymentId = None,
+    body: DuplicateWorkbookInput | None = None,
+) -> Workbook:
+    """Clone a workbook, from the shared workspace with `shared`; returns the clone.
+
+    Not repeated when its outcome is unknown. Raises PlatformBadRequestError at the limit of
+    workbooks, and for a shared clone without a published dashboard."""
+
+
+@endpoint(
+    "POST",
+    f"{_WORKBOOK}/publish",
     operation_id="publishDashboard",
-    method="POST",
-    path=f"{_WORKBOOK}/publish",
-    body=PublishDashboardInput,
-    body_required=True,
-    answer=Dashboard,
-    description="dashboard publish",
     permission="WorkbookEdit on the workbook",
 )
-UPDATE_WORKBOOK_DASHBOARD = Endpoint(
+def publish_workbook(
+    *, workbook_id: int | str, body: PublishDashboardInput, deployment_id: DeploymentId = None
+) -> Dashboard:
+    """Publish a workbook's dashboard: `config` (a `DashboardConfigInput` or its object), or
+    the saved draft. Returns the published dashboard."""
+
+
+@endpoint(
+    "PUT",
+    f"{_WORKBOOK}/dashboard",
     operation_id="updateWorkbookDashboard",
-    method="PUT",
-    path=f"{_WORKBOOK}/dashboard",
-    body=WorkbookDashboardInput,
-    body_required=True,
-    answer=WorkbookDashboard,
-    description="dashboard draft update",
     permission="WorkbookEdit on the workbook",
 )
-ATTACH_AI_WIDGET_THREAD = Endpoint(
+def update_workbook_dashboard(
+    *,
+    workbook_id: int | str,
+    deployment_id: DeploymentId = None,
+    body: WorkbookDashboardInput | None = None,
+) -> WorkbookDashboard:
+    """Save a draft of the dashboard, a `DashboardConfigDraftInput` or its object."""
+
+
+@endpoint(
+    "POST",
+    f"{_WORKBOOK}/dashboard/ai-widget-thread",
     operation_id="updatePublishedDashboardAiWidgetThread",
-    method="POST",
-    path=f"{_WORKBOOK}/dashboard/ai-widget-thread",
-    body=UpdatePublishedAiWidgetThreadInput,
-    body_required=True,
-    answer=Dashboard,
-    description="AI widget thread attach",
     permission="WorkbookEdit on the workbook",
 )
-GET_DASHBOARD_FILE = Endpoint(
+def attach_ai_widget_thread(
+    *,
+    workbook_id: int | str,
+    body: UpdatePublishedAiWidgetThreadInput,
+    deployment_id: DeploymentId = None,
+) -> Dashboard:
+    """Attach an AI thread to a widget of the published dashboard; returns the dashboard."""
+
+
+@endpoint(
+    "GET",
+    f"{_WORKBOOK}/dashboard/file",
     operation_id="getWorkbookDashboardFile",
-    method="GET",
-    path=f"{_WORKBOOK}/dashboard/file",
-    answer=CanonicalFile,
-    description="dashboard file get",
     permission="WorkbookRead on the workbook",
 )
+def get_dashboard_file(
+    *, workbook_id: int | str, deployment_id: DeploymentId = None
+) -> CanonicalFile:
+    """The dashboard's draft as canonical JSON text."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from airflow_provider_platform.client.models import AnswerModel, InputModel
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.paging import Page, PageQuery
 from airflow_provider_platform.client.workbooks import Workbook
 
@@ -103,46 +103,40 @@ class WorkspaceQuery(PageQuery):
 _DEPLOYMENT = "/v1/deployments/{deploymentId}"
 _WORKSPACE = f"{_DEPLOYMENT}/workspace"
 
-LIST_WORKSPACE = Endpoint(
-    operation_id="workspaceObjects",
-    method="GET",
-    path=_WORKSPACE,
-    query=WorkspaceQuery,
-    answer=Page[WorkspaceItem],
-    description="workspace list",
-)
-LIST_SHARED_WORKSPACE = Endpoint(
-    operation_id="sharedWorkspaceObjects",
-    method="GET",
-    path=f"{_DEPLOYMENT}/shared-workspace",
-    query=WorkspaceQuery,
-    answer=Page[WorkspaceItem],
-    description="shared workspace list",
-)
-MOVE_WORKSPACE_OBJECT = Endpoint(
-    operation_id="moveWorkspaceObject",
-    method="POST",
-    path=f"{_WORKSPACE}/move",
-    body=MoveWorkspaceObjectInput,
-    body_required=True,
-    answer=WorkspaceItem,
-    description="workspace move",
-)
-BULK_MOVE_WORKSPACE_OBJECTS = Endpoint(
-    operation_id="bulkMoveWorkspaceObjects",
-    method="POST",
-    path=f"{_WORKSPACE}/bulk-move",
-    body=BulkMoveWorkspaceObjectsInput,
-    body_required=True,
-    answer=BulkMoveWorkspaceObjectsResponse,
-    description="workspace bulk move",
-)
-BULK_DELETE_WORKSPACE_OBJECTS = Endpoint(
-    operation_id="bulkDeleteWorkspaceObjects",
-    method="POST",
-    path=f"{_WORKSPACE}/bulk-delete",
-    body=BulkDeleteWorkspaceObjectsInput,
-    body_required=True,
-    answer=BulkDeleteWorkspaceObjectsPayload,
-    description="workspace bulk delete",
-)
+
+@endpoint("GET", _WORKSPACE, operation_id="workspaceObjects")
+def list_workspace(
+    *, deployment_id: DeploymentId = None, query: WorkspaceQuery | None = None
+) -> Page[WorkspaceItem]:
+    """The items of a folder or of the root, folders first; `search` looks everywhere. `type`
+    tells what an item is."""
+
+
+@endpoint("GET", f"{_DEPLOYMENT}/shared-workspace", operation_id="sharedWorkspaceObjects")
+def list_shared_workspace(
+    *, deployment_id: DeploymentId = None, query: WorkspaceQuery | None = None
+) -> Page[WorkspaceItem]:
+    """The items that are shared with embed users, as `list_workspace`."""
+
+
+@endpoint("POST", f"{_WORKSPACE}/move", operation_id="moveWorkspaceObject")
+def move_workspace_object(
+    *, body: MoveWorkspaceObjectInput, deployment_id: DeploymentId = None
+) -> WorkspaceItem:
+    """Move an item to a folder, or to the root (`folder_id` None); returns the item."""
+
+
+@endpoint("POST", f"{_WORKSPACE}/bulk-move", operation_id="bulkMoveWorkspaceObjects")
+def bulk_move_workspace_objects(
+    *, body: BulkMoveWorkspaceObjectsInput, deployment_id: DeploymentId = None
+) -> BulkMoveWorkspaceObjectsResponse:
+    """Move up to 100 items, each `{"type", "id"}`, to a folder, or to the root (`folder_id`
+    None). What could not be moved is in `failed`, not an error."""
+
+
+@endpoint("POST", f"{_WORKSPACE}/bulk-delete", operation_id="bulkDeleteWorkspaceObjects")
+def bulk_delete_workspace_objects(
+    *, body: BulkDeleteWorkspaceObjectsInput, deployment_id: DeploymentId = None
+) -> BulkDeleteWorkspaceObjectsPayload:
+    """Delete up to 100 items, each `{"type", "id"}`. What could not be deleted is in `failed`,
+    not an error."""

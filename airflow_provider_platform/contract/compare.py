@@ -83,7 +83,7 @@ def described_operations(document: dict[str, Any]) -> list[Described]:
     ]
 
 
-def compare(endpoints: Iterable[Endpoint[Any]], document: dict[str, Any]) -> list[Difference]:
+def compare(endpoints: Iterable[Endpoint[..., Any]], document: dict[str, Any]) -> list[Difference]:
     """All differences between the declarations and the document, in both directions."""
     described = {operation.name: operation for operation in described_operations(document)}
     found: list[Difference] = []
@@ -105,7 +105,7 @@ def compare(endpoints: Iterable[Endpoint[Any]], document: dict[str, Any]) -> lis
 _Finding = tuple[str, str]
 
 
-def _operation(endpoint: Endpoint[Any], described: Described) -> Iterator[_Finding]:
+def _operation(endpoint: Endpoint[..., Any], described: Described) -> Iterator[_Finding]:
     operation_id = described.content.get("operationId")
     if operation_id is not None and operation_id != endpoint.operation_id:
         yield "operation", f"is called {operation_id} in the document"
@@ -116,7 +116,7 @@ def _operation(endpoint: Endpoint[Any], described: Described) -> Iterator[_Findi
     yield from _answer(endpoint, described)
 
 
-def _query(endpoint: Endpoint[Any], described: Described) -> Iterator[_Finding]:
+def _query(endpoint: Endpoint[..., Any], described: Described) -> Iterator[_Finding]:
     ours = _model_shape(endpoint.query)
     properties = ours.properties if ours else {}
     theirs = described.parameters("query")
@@ -133,7 +133,7 @@ def _query(endpoint: Endpoint[Any], described: Described) -> Iterator[_Finding]:
                 yield place, "required in the document, optional here"
 
 
-def _body(endpoint: Endpoint[Any], described: Described) -> Iterator[_Finding]:
+def _body(endpoint: Endpoint[..., Any], described: Described) -> Iterator[_Finding]:
     ours, theirs = _model_shape(endpoint.body), described.body()
     if ours is None and theirs is not None:
         yield "body", "not declared"
@@ -143,7 +143,7 @@ def _body(endpoint: Endpoint[Any], described: Described) -> Iterator[_Finding]:
         yield from _value("body", ours, theirs, sent=True, seen=set())
 
 
-def _answer(endpoint: Endpoint[Any], described: Described) -> Iterator[_Finding]:
+def _answer(endpoint: Endpoint[..., Any], described: Described) -> Iterator[_Finding]:
     theirs = described.answer()
     if endpoint.binary:
         if theirs is not None:

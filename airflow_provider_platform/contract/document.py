@@ -9,7 +9,7 @@ import yaml  # type: ignore[import-untyped,unused-ignore]
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.platform_client import PlatformClient
-from airflow_provider_platform.client.specification import GET_SPECIFICATION
+from airflow_provider_platform.client.specification import get_specification
 
 
 class NotADocumentError(Exception):
@@ -23,7 +23,7 @@ def read_document(source: str, *, token: str | None = None) -> dict[str, Any]:
     """
     if "://" in source:
         with PlatformClient(PlatformConfig.build(host=source, management_token=token)) as client:
-            found: Any = client.run(GET_SPECIFICATION())
+            found: Any = client.run(get_specification())
     else:
         try:
             found = yaml.safe_load(Path(source).read_text(encoding="utf-8"))

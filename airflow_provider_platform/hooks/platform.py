@@ -23,7 +23,7 @@ from airflow_provider_platform.client.platform_client import AsyncPlatformClient
 from airflow_provider_platform.client.redaction import maskable
 from airflow_provider_platform.hooks._data import DataMethods
 from airflow_provider_platform.hooks._form import PlatformConnectionForm
-from airflow_provider_platform.hooks._management import ManagementApi
+from airflow_provider_platform.hooks._management import ManagementMethods
 from airflow_provider_platform.hooks._rereading import rereading
 from airflow_provider_platform.hooks.connection import (
     config_from_connection,
@@ -61,7 +61,7 @@ class ChatOptions(TypedDict, total=False):
     poll_interval: float
 
 
-class PlatformHook(PlatformConnectionForm, ManagementApi, DataMethods, BaseHook):
+class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseHook):
     """Calls the platform with the credentials of an Airflow connection.
 
     Methods raise PlatformError (see `client.errors`); each says what failed and what to do. The

@@ -202,12 +202,12 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None
     ) -> Program[bool]:
-        from airflow_provider_platform.client.dbt_sync import CANCEL_DBT_SYNC
+        from airflow_provider_platform.client.dbt_sync import cancel_dbt_sync
         from airflow_provider_platform.client.program import call
 
         if "sync_job_id" not in ids:
             return False
-        cancel = CANCEL_DBT_SYNC(deployment_id=ids["deployment_id"], sync_job_id=ids["sync_job_id"])
+        cancel = cancel_dbt_sync(deployment_id=ids["deployment_id"], sync_job_id=ids["sync_job_id"])
         yield from call(cancel, deadline=clock() + seconds if seconds else None)
         return True
 

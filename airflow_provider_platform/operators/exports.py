@@ -131,7 +131,7 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         return fingerprint("export", config.management_url, deployment_id, *inputs)
 
     def submit(self, work: Work, *, ids: Ids | None, whole: bool) -> ExportOutcome | None:
-        from airflow_provider_platform.client.exports import START_DASHBOARD_EXPORT
+        from airflow_provider_platform.client.exports import start_dashboard_export
 
         deployment_id = work.config.resolve_deployment_id(self.deployment_id)
         storage_path("output_path", self.output_path)
@@ -139,7 +139,7 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         run: Ids = {"deployment_id": deployment_id, "submitted_at": submitted_at}
         self.announce(work, run)
         started = work.client.run(
-            START_DASHBOARD_EXPORT(deployment_id=deployment_id, body=self._body())
+            start_dashboard_export(deployment_id=deployment_id, body=self._body())
         )
         self.accepted(work, {**run, "job_id": started.job_id})
         self.log.info("Started dashboard export %s", started.job_id)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.dbt_run import DbtSyncOutcome, SyncPatience, wait
-from airflow_provider_platform.client.dbt_sync import CANCEL_DBT_SYNC
+from airflow_provider_platform.client.dbt_sync import cancel_dbt_sync
 from airflow_provider_platform.client.event_log import log_events
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
@@ -35,7 +35,7 @@ class PlatformDbtSyncTrigger(RemoteRunTrigger):
 
     async def stop(self, client: AsyncPlatformClient) -> bool:
         await client.run(
-            CANCEL_DBT_SYNC(
+            cancel_dbt_sync(
                 deployment_id=self.ids["deployment_id"], sync_job_id=self.ids["sync_job_id"]
             )
         )

@@ -11,7 +11,7 @@ import pytest
 from pydantic import Field, SecretStr
 
 from airflow_provider_platform.client.models import AnswerModel, InputModel, Timestamp
-from airflow_provider_platform.client.operation import Endpoint
+from airflow_provider_platform.client.operation import Endpoint, endpoint
 from airflow_provider_platform.client.paging import Page, PageQuery
 from airflow_provider_platform.contract.__main__ import main
 from airflow_provider_platform.contract.compare import compare
@@ -39,16 +39,23 @@ class ThingInput(InputModel):
     size: int | None = Field(default=None, ge=1)
 
 
-CREATE = Endpoint(
-    operation_id="createThing",
-    method="POST",
-    path="/v1/things/{thingId}",
-    query=PageQuery,
-    body=ThingInput,
-    body_required=True,
-    answer=Thing,
-    description="thing create",
-)
+@endpoint("POST", "/v1/things/{thingId}", operation_id="createThing")
+def create_thing(*, thing_id: int, body: ThingInput, query: PageQuery | None = None) -> Thing:
+    """Create a thing."""
+
+
+@endpoint("GET", "/v1/things", operation_id="listThings")
+def list_things() -> Page[Child]:
+    """All things."""
+
+
+class Node(AnswerModel):
+    nodes: list[Node] | None = None
+
+
+@endpoint("GET", "/v1/node", operation_id="getNode")
+def get_node() -> Node:
+    """One node."""
 
 
 def schemas() -> dict[str, Any]:
@@ -106,8 +113,8 @@ def document(**changed: Any) -> dict[str, Any]:
     return copied
 
 
-def problems(against: dict[str, Any], *endpoints: Endpoint[Any]) -> list[tuple[str, str]]:
-    return [(found.place, found.problem) for found in compare(endpoints or [CREATE], against)]
+def problems(against: dict[str, Any], *endpoints: Endpoint[..., Any]) -> list[tuple[str, str]]:
+    return [(found.place, found.problem) for found in compare(endpoints or [create_thing], against)]
 
 
 def test_a_declaration_that_agrees_has_no_differences() -> None:
@@ -193,7 +200,7 @@ def test_operations_on_one_side_only_are_found() -> None:
     against["paths"]["/build/api/v1/x"] = {"get": {}, "put": {"x-incomplete": "body"}}
     against["paths"]["/api/v1/things/{id}"] = against["paths"].pop("/api/v1/things/{thingId}")
 
-    assert [str(found) for found in compare([CREATE], against)] == [
+    assert [str(found) for found in compare([create_thing], against)] == [
         "GET /build/api/v1/x | operation | not declared",
         "POST /v1/things/{id} | operation | not declared",
         "POST /v1/things/{thingId} | operation | not in the document",
@@ -202,13 +209,6 @@ def test_operations_on_one_side_only_are_found() -> None:
 
 
 def test_a_bare_array_is_held_against_the_items_of_a_page() -> None:
-    listing = Endpoint(
-        operation_id="listThings",
-        method="GET",
-        path="/v1/things",
-        answer=Page[Child],
-        description="thing list",
-    )
     array = {"type": "array", "items": {"$ref": "#/components/schemas/Child"}}
     content = {"200": {"content": {"application/json": {"schema": array}}}}
     against = document()
@@ -216,18 +216,12 @@ def test_a_bare_array_is_held_against_the_items_of_a_page() -> None:
         "/api/v1/things": {"get": {"operationId": "listThings", "responses": content}}
     }
 
-    assert problems(against, listing) == []
+    assert problems(against, list_things) == []
     against["components"]["schemas"]["Child"]["properties"]["age"] = {"type": "integer"}
-    assert problems(against, listing) == [("answer[].age", "not declared")]
+    assert problems(against, list_things) == [("answer[].age", "not declared")]
 
 
 def test_recursive_schemas_come_to_an_end() -> None:
-    class Node(AnswerModel):
-        nodes: list[Node] | None = None
-
-    endpoint = Endpoint(
-        operation_id="getNode", method="GET", path="/v1/node", answer=Node, description="node get"
-    )
     node = {
         "type": "object",
         "properties": {"nodes": {"type": "array", "items": {"$ref": "#/components/schemas/Node"}}},
@@ -244,12 +238,12 @@ def test_recursive_schemas_come_to_an_end() -> None:
         "components": {"schemas": {"Node": node}},
     }
 
-    assert problems(against, endpoint) == []
+    assert problems(against, get_node) == []
 
 
 def test_explained_differences_are_no_findings() -> None:
     against = document(operationId="makeThing")
-    differences = compare([CREATE], against)
+    differences = compare([create_thing], against)
     told = Explanation("*", "operation", differences[0].problem, "renamed", "change history")
     stale = Explanation("GET /x", "body", "not declared", "gone", "change history")
 

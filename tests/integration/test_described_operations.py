@@ -1,4 +1,4 @@
-"""Every row of the service description's endpoint table: the hook's method, over HTTP."""
+"""Every row of the service description's endpoint table, and its neighbours, over HTTP."""
 
 from __future__ import annotations
 
@@ -7,10 +7,27 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import SecretStr
 
+from airflow_provider_platform.client import dbt_sync, deployments, oauth, reports
+from airflow_provider_platform.client.embed import PostTokenBySessionIdInput, create_embed_token
+from airflow_provider_platform.client.embed_tenants import list_embed_tenants
+from airflow_provider_platform.client.environments import (
+    CreateDeploymentEnvironmentTokenInput,
+    create_environment_token,
+    list_environments,
+)
 from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformPermissionError,
     PlatformProtocolError,
+)
+from airflow_provider_platform.client.folders import CreateFolderInput, create_folder
+from airflow_provider_platform.client.report_placements import DisconnectReportFromWorkbookInput
+from airflow_provider_platform.client.workbooks import list_workbooks
+from airflow_provider_platform.client.workspace import (
+    MoveWorkspaceObjectInput,
+    WorkspaceQuery,
+    list_workspace,
+    move_workspace_object,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
 
@@ -29,7 +46,7 @@ def test_user_oauth_tokens(hook: PlatformHook) -> None:
     for token in tokens:
         assert isinstance(token.status, str)
         assert token.integration_id
-    own = hook.get_user_oauth_token(tokens[0].integration_id)
+    own = hook.run(oauth.get_user_oauth_token(integration_id=tokens[0].integration_id))
     assert own.id in [token.id for token in tokens]
 
 
@@ -37,17 +54,19 @@ def test_dbt_sync(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
     started = hook.start_dbt_sync(branch_name="b1")
     assert started.branch_name == "b1"
     platform_sandbox.control.wait_until(lambda state: state.syncs[0].ended_at is not None)
-    assert hook.get_dbt_sync_status(started.sync_job_id).status == "COMPLETED"
-    assert hook.get_dbt_sync_result(started.sync_job_id).cube_count
-    assert [run.sync_job_id for run in hook.list_dbt_syncs()] == [started.sync_job_id]
-    assert list(hook.list_dbt_sync_logs(started.sync_job_id))
+    job = started.sync_job_id
+    assert hook.run(dbt_sync.get_dbt_sync_status(sync_job_id=job)).status == "COMPLETED"
+    assert hook.run(dbt_sync.get_dbt_sync_result(sync_job_id=job)).cube_count
+    assert [run.sync_job_id for run in hook.iterate(dbt_sync.list_dbt_syncs())] == [job]
+    assert list(hook.iterate(dbt_sync.list_dbt_sync_logs(sync_job_id=job)))
 
 
 def test_cancelling_a_dbt_sync(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(dbt_pace=60.0)
     started = hook.start_dbt_sync()
-    hook.cancel_dbt_sync(started.sync_job_id)
-    assert [run.status for run in hook.list_dbt_syncs(status="CANCELLED")] == ["CANCELLED"]
+    hook.run(dbt_sync.cancel_dbt_sync(sync_job_id=started.sync_job_id))
+    cancelled = dbt_sync.list_dbt_syncs(query=dbt_sync.DbtSyncQuery(status="CANCELLED"))
+    assert [run.status for run in hook.iterate(cancelled)] == ["CANCELLED"]
 
 
 def test_connecting_and_disconnecting_a_report(hook: PlatformHook) -> None:
@@ -55,7 +74,8 @@ def test_connecting_and_disconnecting_a_report(hook: PlatformHook) -> None:
     (placement,) = connected.external_workbook_placements or []
     assert placement.result_location == "A!1"
     assert [report.id for report in hook.list_reports(external_workbook_id="w1")] == [101]
-    gone = hook.disconnect_report(101, external_workbook_id="w1")
+    body = DisconnectReportFromWorkbookInput(external_workbook_id="w1")
+    gone = hook.run(reports.disconnect_report(report_id=101, body=body))
     assert not gone.external_workbook_placements
 
 
@@ -71,9 +91,9 @@ def test_deleting_an_embed_tenant_whichever_path_the_tenant_serves(
     hook: PlatformHook, platform_sandbox: Sandbox, path: str, other: str
 ) -> None:
     platform_sandbox.control.set(embed_tenant_path=path, embed_tenant_other_path=other)
-    assert [tenant.name for tenant in hook.list_embed_tenants()] == ["acme-retail"]
+    assert [tenant.name for tenant in hook.iterate(list_embed_tenants())] == ["acme-retail"]
     hook.delete_embed_tenant("acme-retail")
-    assert list(hook.list_embed_tenants()) == []
+    assert list(hook.iterate(list_embed_tenants())) == []
 
 
 def test_app_config(hook: PlatformHook) -> None:
@@ -88,12 +108,13 @@ def test_reports(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
     names = [report.name for report in hook.list_reports(sort_by="name", search="by")]
     assert names == sorted(names)
     assert list(hook.list_reports(sort_by="lastViewedAt"))
-    assert hook.get_report(101).name == "Revenue by country"
-    made = hook.create_report(name="Mine")
-    assert hook.update_report(made.id, name="Ours").name == "Ours"
-    hook.delete_report(made.id)
+    assert hook.run(reports.get_report(report_id=101)).name == "Revenue by country"
+    made = hook.run(reports.create_report(body=reports.CreateReportInput(name="Mine")))
+    body = reports.UpdateReportInput(name="Ours")
+    assert hook.run(reports.update_report(report_id=made.id, body=body)).name == "Ours"
+    hook.run(reports.delete_report(report_id=made.id))
     with pytest.raises(PlatformNotFoundError, match=f"report {made.id}"):
-        hook.get_report(made.id)
+        hook.run(reports.get_report(report_id=made.id))
 
 
 @pytest.mark.parametrize("lists", ["cursor", "legacy", "unpaged"])
@@ -112,10 +133,12 @@ def test_a_cursor_that_repeats_is_an_error(hook: PlatformHook, platform_sandbox:
 
 
 def test_folders_and_workspace(hook: PlatformHook) -> None:
-    made = hook.create_folder(name="Nightly")
+    made = hook.run(create_folder(body=CreateFolderInput(name="Nightly")))
     assert made.id in [folder.id for folder in hook.list_folders()]
-    hook.move_workspace_object("REPORT", 101, folder_id=made.id)
-    assert [item.id for item in hook.list_workspace(folder_id=made.id)] == [101]
+    body = MoveWorkspaceObjectInput(type="REPORT", id=101, folder_id=made.id)
+    hook.run(move_workspace_object(body=body))
+    moved = list_workspace(query=WorkspaceQuery(folder_id=made.id))
+    assert [item.id for item in hook.iterate(moved)] == [101]
 
 
 def test_notifications(hook: PlatformHook) -> None:
@@ -140,7 +163,7 @@ def test_notifications_need_an_administrator(hook: PlatformHook, platform_sandbo
 
 
 def test_workbooks(hook: PlatformHook) -> None:
-    assert {workbook.id for workbook in hook.list_workbooks()} >= {301, 302}
+    assert {workbook.id for workbook in hook.iterate(list_workbooks())} >= {301, 302}
     clone = hook.duplicate_workbook(301)
     hook.update_workbook(clone.id, slug="nightly-clone")
     assert hook.get_workbook(clone.id).slug == "nightly-clone"
@@ -158,17 +181,20 @@ def test_embed_sessions(hook: PlatformHook) -> None:
         tenant_groups=["shop-berlin"],
     )
     assert isinstance(session.session_id, SecretStr)
-    token = hook.create_embed_token(session_id=session.session_id)
+    body = PostTokenBySessionIdInput(session_id=session.session_id)
+    token = hook.run(create_embed_token(body=body))
     assert session.session_id.get_secret_value() not in str(token.to_json())
 
 
 def test_deployments_environments_and_tokens(hook: PlatformHook) -> None:
-    assert [deployment.id for deployment in hook.list_deployments()][:1] == [1]
-    assert hook.get_deployment().id == 1
-    environment = next(iter(hook.list_environments()))
-    made = hook.create_environment_token(environment.id, security_context={}, scopes=["meta"])
+    assert [one.id for one in hook.iterate(deployments.list_deployments())][:1] == [1]
+    assert hook.run(deployments.get_deployment()).id == 1
+    environment = next(hook.iterate(list_environments()))
+    body = CreateDeploymentEnvironmentTokenInput(security_context={}, scopes=["meta"])
+    made = hook.run(create_environment_token(environment_id=environment.id, body=body))
     assert "eyJ" not in str(made.to_json())
-    assert isinstance(hook.create_deployment_token().cube_api_token, SecretStr)
+    minted = hook.run(deployments.create_deployment_token())
+    assert isinstance(minted.cube_api_token, SecretStr)
 
 
 def test_sql_beyond_the_chat_limit(hook: PlatformHook) -> None:

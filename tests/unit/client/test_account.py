@@ -7,31 +7,31 @@ from typing import Any, get_args
 import pytest
 
 from airflow_provider_platform.client.agents import (
-    GET_AGENT_SKILLS,
-    LIST_AGENTS,
     Agent,
     AgentSkillsQuery,
     AgentsQuery,
+    get_agent_skills,
+    list_agents,
 )
-from airflow_provider_platform.client.app_config import GET_APP_CONFIG
+from airflow_provider_platform.client.app_config import get_app_config
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.oauth import (
-    CREATE_OAUTH_INTEGRATION,
-    GET_USER_OAUTH_TOKEN,
-    INITIATE_OAUTH_FLOW,
-    LIST_USER_OAUTH_TOKENS,
-    UPDATE_OAUTH_INTEGRATION,
     CreateOAuthIntegrationInput,
     OAuthIntegration,
     UpdateOAuthIntegrationInput,
     UserOAuthToken,
+    create_oauth_integration,
+    get_user_oauth_token,
+    initiate_oauth_flow,
+    list_user_oauth_tokens,
+    update_oauth_integration,
 )
 from airflow_provider_platform.client.policies import (
     AIEngineerSettings,
     InheritedUserPolicyDto,
     ResourceUserPolicyDto,
 )
-from airflow_provider_platform.client.usage_analytics import CREATE_USAGE_ANALYTICS_TOKEN
+from airflow_provider_platform.client.usage_analytics import create_usage_analytics_token
 from airflow_provider_platform.client.user_attributes import (
     UserAttributeDefinitionDTO,
     UserAttributeInput,
@@ -66,7 +66,7 @@ def test_the_app_config_has_the_described_fields() -> None:
         "futureSwitch": True,
     }
 
-    config = GET_APP_CONFIG().read(sent)
+    config = get_app_config().read(sent)
 
     assert config.apply_theme_globally
     assert config.creator_mode is not None
@@ -85,7 +85,7 @@ def test_the_app_config_has_the_described_fields() -> None:
 
 
 def test_an_empty_app_config_is_fine() -> None:
-    assert GET_APP_CONFIG().read({}).app_theme is None
+    assert get_app_config().read({}).app_theme is None
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,11 @@ def test_required_fields_of_a_user_oauth_token_are_required(field: str) -> None:
     answer = {name: value for name, value in TOKEN.items() if name != field}
 
     with pytest.raises(PlatformProtocolError, match=field):
-        GET_USER_OAUTH_TOKEN(integration_id=3).read(answer)
+        get_user_oauth_token(integration_id=3).read(answer)
 
 
 def test_the_described_list_of_user_oauth_tokens_is_an_array() -> None:
-    operation = LIST_USER_OAUTH_TOKENS()
+    operation = list_user_oauth_tokens()
 
     assert (operation.method, operation.path, operation.query) == (
         "GET",
@@ -129,7 +129,7 @@ def test_the_described_list_of_user_oauth_tokens_is_an_array() -> None:
 
 
 def test_starting_an_oauth_flow_is_not_repeated() -> None:
-    operation = INITIATE_OAUTH_FLOW(integration_id=3)
+    operation = initiate_oauth_flow(integration_id=3)
 
     assert operation.path == "/v1/user-oauth-tokens/3/initiate"
     assert not operation.repeatable
@@ -145,10 +145,12 @@ def test_an_integrations_secret_is_sent_and_never_shown() -> None:
         "redirect_uri": "https://r.example.com",
         "config": {"privateKey": CANARY},
     }
-    create = CREATE_OAUTH_INTEGRATION(
+    create = create_oauth_integration(
         body=CreateOAuthIntegrationInput.build(**fields, client_secret=CANARY)
     )
-    update = UPDATE_OAUTH_INTEGRATION(id=3, body=UpdateOAuthIntegrationInput.build(**fields))
+    update = update_oauth_integration(
+        integration_id=3, body=UpdateOAuthIntegrationInput.build(**fields)
+    )
 
     assert create.body["clientSecret"] == CANARY
     assert "clientSecret" not in update.body
@@ -177,12 +179,12 @@ def test_agents_and_their_skills() -> None:
         {"id": 5, "name": "Ada", "agentLlm": {"id": 1, "apiKey": CANARY, "config": {"key": 1}}}
     )
     query = AgentsQuery.build(allow_embedding=True)
-    skills = GET_AGENT_SKILLS(
+    skills = get_agent_skills(
         deployment_id=7, query=AgentSkillsQuery.build(space="s", branch_name="b")
     )
 
     assert CANARY not in repr(agent)
-    assert LIST_AGENTS(deployment_id=7, query=query).query == {"allowEmbedding": True}
+    assert list_agents(deployment_id=7, query=query).query == {"allowEmbedding": True}
     assert skills.query == {"space": "s", "branchName": "b"}
     assert skills.read({"skills": [{"name": "sql"}]}).to_json() == {"skills": [{"name": "sql"}]}
 
@@ -230,7 +232,7 @@ def test_boolean_is_a_type_of_user_attributes() -> None:
 
 
 def test_a_usage_analytics_token_is_a_secret() -> None:
-    token = CREATE_USAGE_ANALYTICS_TOKEN().read(
+    token = create_usage_analytics_token().read(
         {"token": CANARY, "apiUrl": "https://u.example.com"}
     )
 

@@ -25,7 +25,7 @@ from airflow_provider_platform.client.errors import (
     error_for_status,
 )
 from airflow_provider_platform.client.models import AnswerModel
-from airflow_provider_platform.client.operation import Endpoint, raw_operation
+from airflow_provider_platform.client.operation import endpoint, raw_operation
 
 NOON = 1_800_000_000.0
 HTML = {"content-type": "text/html; charset=utf-8"}
@@ -37,22 +37,27 @@ class Report(AnswerModel):
     name: str | None = None
 
 
-GET_REPORT = Endpoint(
+@endpoint(
+    "GET",
+    "/v1/deployments/{deploymentId}/reports/{reportId}",
     operation_id="getReport",
-    method="GET",
-    path="/v1/deployments/{deploymentId}/reports/{reportId}",
-    answer=Report,
-    description="report",
     permission="ReportRead on the deployment",
 )
-DELETE_REPORT = Endpoint(
-    operation_id="deleteReport",
-    method="DELETE",
-    path="/v1/reports/{reportId}",
-    answer=type(None),
-    description="report deletion",
-)
-OPERATION = GET_REPORT(deployment_id=7, report_id=42)
+def get_report(*, deployment_id: int, report_id: int) -> Report:
+    """One report."""
+
+
+@endpoint("DELETE", "/v1/reports/{reportId}", operation_id="deleteReport")
+def delete_report(*, report_id: int) -> None:
+    """Delete a report."""
+
+
+@endpoint("GET", "/v1/x", operation_id="download", binary=True)
+def download() -> bytes:
+    """A file."""
+
+
+OPERATION = get_report(deployment_id=7, report_id=42)
 ANY = raw_operation("GET", "/v1/x")
 
 
@@ -77,7 +82,7 @@ def test_a_typed_answer() -> None:
 
 @pytest.mark.parametrize("status", [200, 202, 204])
 def test_an_empty_answer(status: int) -> None:
-    assert read(status, b"", operation=DELETE_REPORT(report_id=1)) is None
+    assert read(status, b"", operation=delete_report(report_id=1)) is None
     assert read(status, b"", operation=ANY) is None
 
 
@@ -94,7 +99,7 @@ def test_an_answer_that_is_empty_and_should_not_be() -> None:
 def test_an_answer_of_another_shape(body: bytes) -> None:
     error = failure(200, body)
     assert isinstance(error, PlatformProtocolError)
-    assert "report (deployment 7, report 42): GET /v1/deployments/7/reports/42" in error.message
+    assert "get report (deployment 7, report 42): GET /v1/deployments/7/reports/42" in error.message
     assert "many" not in error.message
 
 
@@ -112,7 +117,7 @@ def test_an_answer_of_another_shape(body: bytes) -> None:
     ],
 )
 def test_other_than_json_is_a_wrong_address(body: bytes, headers: dict[str, str]) -> None:
-    for operation in (OPERATION, DELETE_REPORT(report_id=1)):
+    for operation in (OPERATION, delete_report(report_id=1)):
         with pytest.raises(
             PlatformAddressError, match=r"instead of JSON.*check the address"
         ) as caught:
@@ -156,7 +161,7 @@ def test_error_statuses(status: int) -> None:
         "service_message": "The service's words",
         "retry_after": 7.0,
     }
-    start = "report (deployment 7, report 42): GET /v1/deployments/7/reports/42: the service "
+    start = "get report (deployment 7, report 42): GET /v1/deployments/7/reports/42: the service "
     assert error.message.startswith(f"{start}answered {status}: The service's words.")
 
 
@@ -261,14 +266,7 @@ def test_errors_under_200(body: bytes, fails: bool) -> None:
 
 
 def test_binary_answers() -> None:
-    export = Endpoint(
-        operation_id="download",
-        method="GET",
-        path="/v1/x",
-        answer=bytes,
-        description="download",
-        binary=True,
-    )()
+    export = download()
     assert read(200, b"\x89PNG", {"content-type": "image/png"}, export) == b"\x89PNG"
     with pytest.raises(PlatformAddressError):
         read(200, b"<!doctype html>", HTML, export)

@@ -7,26 +7,26 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.data_model import (
-    CREATE_BRANCH,
-    MERGE_TO_DEFAULT,
-    REMOVE_BRANCH,
-    SET_STAGING_ENVIRONMENT,
-    STOP_DEV_MODE,
-    VALIDATE_DATA_MODEL,
     CreateBranchRequest,
     MergeToDefaultBranchRequest,
     RemoveBranchQuery,
     SetBranchStagingEnvironmentRequest,
     ValidateQuery,
+    create_branch,
+    merge_to_default,
+    remove_branch,
+    set_branch_staging_environment,
+    stop_dev_mode,
+    validate_data_model,
 )
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.reports import GET_REPORT
+from airflow_provider_platform.client.reports import get_report
 
 
 @pytest.mark.parametrize("root", ["https://acme.example.com", "https://example.com/acme"])
 def test_the_build_api_is_beside_the_management_api(root: str) -> None:
-    branch = REMOVE_BRANCH(deployment_id=7, query=RemoveBranchQuery.build(branch_name="a/b"))
-    report = GET_REPORT(deployment_id=7, report_id=1)
+    branch = remove_branch(deployment_id=7, query=RemoveBranchQuery.build(branch_name="a/b"))
+    report = get_report(deployment_id=7, report_id=1)
 
     assert branch.url(f"{root}/api") == f"{root}/build/api/v1/deployments/7/branches"
     assert branch.query == {"branchName": "a/b"}
@@ -36,7 +36,7 @@ def test_the_build_api_is_beside_the_management_api(root: str) -> None:
 def test_a_branch_is_made_from_another() -> None:
     body = CreateBranchRequest.build(name="b", from_="main", activate=True)
 
-    assert CREATE_BRANCH(deployment_id=7, body=body).body == {
+    assert create_branch(deployment_id=7, body=body).body == {
         "name": "b",
         "from": "main",
         "activate": True,
@@ -44,7 +44,7 @@ def test_a_branch_is_made_from_another() -> None:
 
 
 def test_a_model_that_does_not_compile_is_an_answer() -> None:
-    operation = VALIDATE_DATA_MODEL(deployment_id=7, query=ValidateQuery.build(dev_mode=True))
+    operation = validate_data_model(deployment_id=7, query=ValidateQuery.build(dev_mode=True))
 
     answer = operation.read(
         {"valid": False, "errors": [{"message": "no such column", "fileName": "a.yml"}]}
@@ -72,10 +72,10 @@ def test_bad_requests_are_refused(model: Any, given: dict[str, Any]) -> None:
 
 
 def test_merging_and_staging() -> None:
-    merge = MERGE_TO_DEFAULT(
+    merge = merge_to_default(
         deployment_id=7, body=MergeToDefaultBranchRequest.build(message="m", branch_name="b")
     )
-    staging = SET_STAGING_ENVIRONMENT(
+    staging = set_branch_staging_environment(
         deployment_id=7,
         body=SetBranchStagingEnvironmentRequest.build(enabled=False, branch_name="b"),
     )
@@ -83,4 +83,4 @@ def test_merging_and_staging() -> None:
     assert merge.body == {"message": "m", "branchName": "b"}
     assert not merge.repeatable
     assert staging.body == {"enabled": False, "branchName": "b"}
-    assert STOP_DEV_MODE(deployment_id=7).read(None).success is None
+    assert stop_dev_mode(deployment_id=7).read(None).success is None

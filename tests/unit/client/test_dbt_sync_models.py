@@ -8,14 +8,14 @@ import pytest
 
 from airflow_provider_platform.client import dbt_sync
 from airflow_provider_platform.client.dbt_sync import (
-    CANCEL_DBT_SYNC,
-    GET_DBT_SYNC_RESULT,
-    GET_DBT_SYNC_STATUS,
-    LIST_DBT_SYNCS,
-    START_DBT_SYNC,
     DbtSyncQuery,
     DbtSyncRun,
     StartDbtSyncInput,
+    cancel_dbt_sync,
+    get_dbt_sync_result,
+    get_dbt_sync_status,
+    list_dbt_syncs,
+    start_dbt_sync,
 )
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 
@@ -33,7 +33,7 @@ from airflow_provider_platform.client.errors import PlatformInputError, Platform
     ],
 )
 def test_only_what_was_given_is_in_the_body(given: dict[str, Any], body: dict[str, Any]) -> None:
-    operation = START_DBT_SYNC(deployment_id=7, body=StartDbtSyncInput.build(**given))
+    operation = start_dbt_sync(deployment_id=7, body=StartDbtSyncInput.build(**given))
 
     assert (operation.method, operation.path) == ("POST", "/v1/deployments/7/dbt-sync")
     assert operation.body == body
@@ -68,7 +68,7 @@ def test_a_manifest_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch
 def test_the_described_answer_of_a_start() -> None:
     answer = {"branchName": "nightly", "syncJobId": "job-1", "workflowId": "flow-1"}
 
-    started = START_DBT_SYNC(deployment_id=7).read(answer)
+    started = start_dbt_sync(deployment_id=7).read(answer)
 
     assert (started.sync_job_id, started.workflow_id, started.branch_name) == (
         "job-1",
@@ -80,7 +80,7 @@ def test_the_described_answer_of_a_start() -> None:
 
 def test_a_start_without_an_id_breaks_the_contract() -> None:
     with pytest.raises(PlatformProtocolError, match="syncJobId"):
-        START_DBT_SYNC(deployment_id=7).read({"branchName": "x"})
+        start_dbt_sync(deployment_id=7).read({"branchName": "x"})
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_start_without_an_id_breaks_the_contract() -> None:
     ids=str,
 )
 def test_a_status_with_odd_fields_passes(odd: dict[str, Any]) -> None:
-    answer = GET_DBT_SYNC_STATUS(deployment_id=1, sync_job_id="s").read({"status": "A", **odd})
+    answer = get_dbt_sync_status(deployment_id=1, sync_job_id="s").read({"status": "A", **odd})
     assert not isinstance(answer.status, dict)
 
 
@@ -108,12 +108,12 @@ def test_a_status_with_odd_fields_passes(odd: dict[str, Any]) -> None:
 )
 def test_a_run_of_the_history_with_odd_fields_passes(odd: dict[str, Any]) -> None:
     row = {"syncJobId": "s", "status": "RUNNING", **odd}
-    (run,) = LIST_DBT_SYNCS(deployment_id=1).read({"items": [row]}).rows
+    (run,) = list_dbt_syncs(deployment_id=1).read({"items": [row]}).rows
     assert run.to_json() == row
 
 
 def test_a_status_that_nobody_knows_passes() -> None:
-    status = GET_DBT_SYNC_STATUS(deployment_id=7, sync_job_id="j").read(
+    status = get_dbt_sync_status(deployment_id=7, sync_job_id="j").read(
         {
             "syncJobId": "j",
             "status": "POLISHING",
@@ -131,11 +131,11 @@ def test_a_status_that_nobody_knows_passes() -> None:
 
 @pytest.mark.parametrize("answer", [None, {}])
 def test_an_empty_result_is_not_ready(answer: Any) -> None:
-    assert not GET_DBT_SYNC_RESULT(deployment_id=7, sync_job_id="j").read(answer).is_ready
+    assert not get_dbt_sync_result(deployment_id=7, sync_job_id="j").read(answer).is_ready
 
 
 def test_a_result() -> None:
-    result = GET_DBT_SYNC_RESULT(deployment_id=7, sync_job_id="j").read(
+    result = get_dbt_sync_result(deployment_id=7, sync_job_id="j").read(
         {
             "syncJobId": "j",
             "generatedFiles": [{"path": "model/a.yml"}],
@@ -153,7 +153,7 @@ def test_a_result() -> None:
 
 
 def test_a_repeated_cancellation_without_an_answer_is_fine() -> None:
-    operation = CANCEL_DBT_SYNC(deployment_id=7, sync_job_id="dbt/1")
+    operation = cancel_dbt_sync(deployment_id=7, sync_job_id="dbt/1")
 
     assert operation.path == "/v1/deployments/7/dbt-sync/dbt%2F1"
     assert operation.read(None).message is None
@@ -180,7 +180,7 @@ def test_a_run_of_the_history() -> None:
 def test_the_history_can_be_filtered() -> None:
     query = DbtSyncQuery.build(status="CANCELLED", trigger="api", first=20)
 
-    assert LIST_DBT_SYNCS(deployment_id=7, query=query).query == {
+    assert list_dbt_syncs(deployment_id=7, query=query).query == {
         "status": "CANCELLED",
         "trigger": "api",
         "first": 20,

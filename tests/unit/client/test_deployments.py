@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_platform.client.deployments import (
-    CREATE_DEPLOYMENT_TOKEN,
-    GET_BUILD_STATUS,
-    GET_DEPLOYMENT,
-    GET_DEPLOYMENT_SETTINGS,
-    LIST_DEPLOYMENTS,
     BuildStatusQuery,
     CreateDeploymentTokenInput,
     DeploymentsQuery,
+    create_deployment_token,
+    get_build_status,
+    get_deployment,
+    get_deployment_settings,
+    list_deployments,
 )
 from airflow_provider_platform.client.environments import (
-    CREATE_ENVIRONMENT_TOKEN,
-    CREATE_META_SYNC_TOKEN,
-    LIST_ENVIRONMENTS,
     CreateDeploymentEnvironmentTokenInput,
     EnvironmentsQuery,
+    create_environment_token,
+    create_meta_sync_token,
+    list_environments,
 )
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 
@@ -27,7 +27,7 @@ CANARY = "canary-token"
 
 
 def test_a_deployment() -> None:
-    deployment = GET_DEPLOYMENT(deployment_id=7).read(
+    deployment = get_deployment(deployment_id=7).read(
         {"id": "7", "name": "Shop", "deploymentUrl": "https://d.example.com", "creationStep": "new"}
     )
 
@@ -38,11 +38,11 @@ def test_a_deployment() -> None:
 def test_several_creation_steps_can_be_asked_for() -> None:
     query = DeploymentsQuery.build(creation_step=["ready", "demo"])
 
-    assert LIST_DEPLOYMENTS(query=query).query == {"creationStep": ["ready", "demo"]}
+    assert list_deployments(query=query).query == {"creationStep": ["ready", "demo"]}
 
 
 def test_settings_name_the_production_branch() -> None:
-    settings = GET_DEPLOYMENT_SETTINGS(deployment_id=7).read(
+    settings = get_deployment_settings(deployment_id=7).read(
         {"id": 7, "deployBranchName": "main", "cspsConfig": {"enabled": True, "s3Bucket": "b"}}
     )
 
@@ -53,14 +53,14 @@ def test_settings_name_the_production_branch() -> None:
 
 def test_a_build_status_is_free_text() -> None:
     query = BuildStatusQuery.build(branch_name="feature/x")
-    operation = GET_BUILD_STATUS(deployment_id=7, query=query)
+    operation = get_build_status(deployment_id=7, query=query)
 
     assert operation.query == {"branchName": "feature/x"}
     assert operation.read({"status": "thinking", "errorText": "Bad branch"}).status == "thinking"
 
 
 def test_a_data_token_is_a_secret() -> None:
-    operation = CREATE_DEPLOYMENT_TOKEN(
+    operation = create_deployment_token(
         deployment_id=7, body=CreateDeploymentTokenInput.build(expires_in=600)
     )
     answer = operation.read({"cubeApiToken": CANARY})
@@ -81,7 +81,7 @@ def test_token_lifetimes_are_bounded(seconds: object) -> None:
 
 def test_an_answer_without_the_token_breaks_the_contract() -> None:
     with pytest.raises(PlatformProtocolError, match="cubeApiToken"):
-        CREATE_DEPLOYMENT_TOKEN(deployment_id=7).read({})
+        create_deployment_token(deployment_id=7).read({})
 
 
 def test_environments_keep_the_services_spelling() -> None:
@@ -90,7 +90,7 @@ def test_environments_keep_the_services_spelling() -> None:
         "type": "production",
         "api_credentials": [{"type": "sql", "version": 1, "host": "sql.example.com", "port": 5432}],
     }
-    operation = LIST_ENVIRONMENTS(deployment_id=7, query=EnvironmentsQuery.build(type="production"))
+    operation = list_environments(deployment_id=7, query=EnvironmentsQuery.build(type="production"))
 
     page = operation.read({"items": [sent]})
 
@@ -103,12 +103,12 @@ def test_environments_keep_the_services_spelling() -> None:
 @pytest.mark.parametrize(
     ("endpoint", "path"),
     [
-        (CREATE_ENVIRONMENT_TOKEN, "/v1/deployments/7/environments/3/tokens"),
-        (CREATE_META_SYNC_TOKEN, "/v1/deployments/7/environments/3/tokens-for-meta-sync"),
+        (create_environment_token, "/v1/deployments/7/environments/3/tokens"),
+        (create_meta_sync_token, "/v1/deployments/7/environments/3/tokens-for-meta-sync"),
     ],
 )
 def test_an_environment_token_is_a_secret(endpoint: object, path: str) -> None:
-    assert endpoint in (CREATE_ENVIRONMENT_TOKEN, CREATE_META_SYNC_TOKEN)
+    assert endpoint in (create_environment_token, create_meta_sync_token)
     body = CreateDeploymentEnvironmentTokenInput.build(
         security_context={"tenant_id": 5}, expires_in=60, scopes=["meta"]
     )

@@ -7,25 +7,25 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.embed import (
-    CREATE_EMBED_TOKEN,
-    GENERATE_EMBED_SESSION,
-    REVOKE_EMBED_SESSION,
     GenerateSession,
     PostTokenBySessionIdInput,
     RevokeEmbedSessionInput,
+    create_embed_token,
+    generate_embed_session,
+    revoke_embed_session,
 )
 from airflow_provider_platform.client.embed_access import (
-    UPDATE_DASHBOARD_EMBEDDING,
-    UPDATE_EMBED_ACCESS,
     UpdateDashboardEmbeddingInput,
     UpdateEmbedAccessInput,
+    update_dashboard_embedding,
+    update_embed_access,
 )
 from airflow_provider_platform.client.embed_tenants import (
-    ADD_EMBED_GROUP_MEMBERS,
-    PROVISION_EMBED_USERS,
     EmbedGroupMembersInput,
     ProvisionEmbedUsersInput,
+    add_embed_group_members,
     delete_embed_tenant,
+    provision_embed_users,
 )
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
@@ -52,7 +52,7 @@ def test_the_described_body_of_a_session() -> None:
         settings={"allowAi": False, "locale": "de-DE"},
     )
 
-    operation = GENERATE_EMBED_SESSION(body=body)
+    operation = generate_embed_session(body=body)
 
     assert (operation.method, operation.path) == ("POST", "/v1/embed/generate-session")
     assert operation.body == {
@@ -89,10 +89,10 @@ def test_sessions_that_the_service_would_refuse_are_refused(given: dict[str, Any
 
 
 def test_a_session_id_is_a_secret_from_answer_to_request() -> None:
-    session = GENERATE_EMBED_SESSION(body=None).read({"sessionId": CANARY})
+    session = generate_embed_session(body=None).read({"sessionId": CANARY})
 
-    redeem = CREATE_EMBED_TOKEN(body=PostTokenBySessionIdInput.build(session_id=session.session_id))
-    revoke = REVOKE_EMBED_SESSION(body=RevokeEmbedSessionInput.build(session_id=CANARY))
+    redeem = create_embed_token(body=PostTokenBySessionIdInput.build(session_id=session.session_id))
+    revoke = revoke_embed_session(body=RevokeEmbedSessionInput.build(session_id=CANARY))
 
     assert redeem.body == revoke.body == {"sessionId": CANARY}
     token = redeem.read({"token": CANARY})
@@ -123,7 +123,7 @@ def test_what_is_no_session_id_is_refused_without_showing_it(session_id: str) ->
     ],
 )
 def test_embed_access(given: dict[str, Any], body: dict[str, Any]) -> None:
-    operation = UPDATE_EMBED_ACCESS(
+    operation = update_embed_access(
         deployment_id=7, workbook_id=3, body=UpdateEmbedAccessInput.build(**given)
     )
 
@@ -146,7 +146,7 @@ def test_embed_access_without_one_target_is_refused(given: dict[str, Any]) -> No
 
 
 def test_patching_is_not_repeated() -> None:
-    operation = UPDATE_DASHBOARD_EMBEDDING(
+    operation = update_dashboard_embedding(
         public_id="pub-1", body=UpdateDashboardEmbeddingInput.build(allow_embed=False)
     )
 
@@ -157,7 +157,7 @@ def test_patching_is_not_repeated() -> None:
 def test_members_are_named_by_one_id() -> None:
     body = EmbedGroupMembersInput.build(members=[{"embedUserId": 1}, {"externalId": "u"}])
 
-    operation = ADD_EMBED_GROUP_MEMBERS(embed_tenant_name="acme", id=5, body=body)
+    operation = add_embed_group_members(embed_tenant_name="acme", group_id=5, body=body)
 
     assert operation.path == "/v1/embed-tenants/acme/groups/5/users"
     assert operation.body == {"members": [{"embedUserId": 1}, {"externalId": "u"}]}
@@ -168,7 +168,7 @@ def test_members_are_named_by_one_id() -> None:
 
 def test_provisioning_many_users_tells_who_failed() -> None:
     body = ProvisionEmbedUsersInput.build(users=[{"externalId": "u", "groups": []}])
-    operation = PROVISION_EMBED_USERS(embed_tenant_name="acme", body=body)
+    operation = provision_embed_users(embed_tenant_name="acme", body=body)
 
     outcome = operation.read(
         {

@@ -8,11 +8,11 @@ import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.exports import (
-    DOWNLOAD_DASHBOARD_EXPORT,
-    GET_DASHBOARD_EXPORT,
-    START_DASHBOARD_EXPORT,
     DownloadQuery,
     StartDashboardExportInput,
+    download_dashboard_export,
+    get_dashboard_export,
+    start_dashboard_export,
 )
 
 
@@ -26,7 +26,7 @@ def test_the_body_of_a_start() -> None:
         render_as={"type": "EMBED_USER", "embedTenantName": "acme", "externalId": "u1"},
     )
 
-    operation = START_DASHBOARD_EXPORT(deployment_id=7, body=body)
+    operation = start_dashboard_export(deployment_id=7, body=body)
 
     assert operation.body == {
         "format": "pdf",
@@ -58,7 +58,7 @@ def test_exports_that_the_service_would_refuse_are_refused(given: dict[str, Any]
 
 
 def test_an_unknown_status_passes() -> None:
-    status = GET_DASHBOARD_EXPORT(deployment_id=7, job_id="j").read(
+    status = get_dashboard_export(deployment_id=7, job_id="j").read(
         {"status": "queued", "progress": "12.5"}
     )
 
@@ -66,7 +66,7 @@ def test_an_unknown_status_passes() -> None:
 
 
 def test_a_download_is_binary() -> None:
-    operation = DOWNLOAD_DASHBOARD_EXPORT(
+    operation = download_dashboard_export(
         deployment_id=7, job_id="j", query=DownloadQuery.build(filename="sales")
     )
 

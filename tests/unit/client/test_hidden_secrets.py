@@ -16,15 +16,15 @@ from airflow_provider_platform.client.chat_program import Patience
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data import SqlQuery, run_sql
 from airflow_provider_platform.client.deployments import (
-    CREATE_DEPLOYMENT_TOKEN,
-    GET_DEPLOYMENT,
     CreateDeploymentTokenInput,
+    create_deployment_token,
+    get_deployment,
 )
 from airflow_provider_platform.client.embed import (
-    CREATE_EMBED_TOKEN,
-    GENERATE_EMBED_SESSION,
     GenerateSession,
     PostTokenBySessionIdInput,
+    create_embed_token,
+    generate_embed_session,
 )
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
@@ -36,9 +36,9 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.ndjson import parse_line
 from airflow_provider_platform.client.oauth import (
-    CREATE_OAUTH_INTEGRATION,
-    LIST_USER_OAUTH_TOKENS,
     CreateOAuthIntegrationInput,
+    create_oauth_integration,
+    list_user_oauth_tokens,
 )
 from airflow_provider_platform.client.operation import Operation, raw_operation
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
@@ -74,7 +74,7 @@ def test_in_the_error_of_a_management_call(
         PlatformClient(config) as client,
         pytest.raises(PlatformAuthenticationError) as caught,
     ):
-        client.run(LIST_USER_OAUTH_TOKENS())
+        client.run(list_user_oauth_tokens())
     check_hidden(config, caught.value)
 
 
@@ -135,7 +135,7 @@ def check_no_trace(error: BaseException, *secrets: str) -> None:
 
 
 def oauth(secret: Any = CANARY, **config: Any) -> Operation[Any]:
-    return CREATE_OAUTH_INTEGRATION(
+    return create_oauth_integration(
         body=CreateOAuthIntegrationInput.build(
             name="n",
             type="custom",
@@ -168,12 +168,12 @@ def test_a_minted_token_that_another_call_quotes_later(
 ) -> None:
     body = CreateDeploymentTokenInput.build(expires_in=60)
     with PlatformClient(config) as client:
-        token = client.run(CREATE_DEPLOYMENT_TOKEN(deployment_id=1, body=body)).cube_api_token
+        token = client.run(create_deployment_token(deployment_id=1, body=body)).cube_api_token
         assert token.get_secret_value() not in repr(token)
         said = f"refused: {token.get_secret_value()}"
         platform_sandbox.control.fault("status", status=403, message=said, api="management")
         with pytest.raises(PlatformPermissionError) as caught:
-            client.run(GET_DEPLOYMENT(deployment_id=1))
+            client.run(get_deployment(deployment_id=1))
         check_no_trace(caught.value, token.get_secret_value())
 
 
@@ -219,11 +219,11 @@ def test_an_embed_session_that_is_received_and_sent(
 ) -> None:
     with PlatformClient(config) as client:
         given = GenerateSession.build(deployment_id=1, external_id="somebody")
-        session = client.run(GENERATE_EMBED_SESSION(body=given)).session_id
+        session = client.run(generate_embed_session(body=given)).session_id
         quoting(platform_sandbox, "body", "plain", path="/embed/session/token")
         body = PostTokenBySessionIdInput.build(session_id=session)
         with pytest.raises(PlatformPermissionError) as caught:
-            client.run(CREATE_EMBED_TOKEN(body=body))
+            client.run(create_embed_token(body=body))
     check_no_trace(caught.value, session.get_secret_value())
 
 
@@ -232,11 +232,11 @@ def test_a_secret_that_was_rotated_stays_hidden(
 ) -> None:
     old = config.model_copy(update={"management_token": SecretStr("canary-of-the-old-token")})
     with PlatformClient(old, reload=lambda: config) as client:
-        client.run(GET_DEPLOYMENT(deployment_id=1))
+        client.run(get_deployment(deployment_id=1))
         said = "refused: canary-of-the-old-token"
         platform_sandbox.control.fault("status", status=403, message=said, api="management")
         with pytest.raises(PlatformPermissionError) as caught:
-            client.run(GET_DEPLOYMENT(deployment_id=1))
+            client.run(get_deployment(deployment_id=1))
     check_no_trace(caught.value, "canary-of-the-old-token")
 
 
@@ -272,7 +272,7 @@ def test_who_masks_logs_hears_of_it_before_the_caller_does(
 
     body = CreateDeploymentTokenInput.build(expires_in=60)
     with PlatformClient(config, mask=mask) as client:
-        token = client.run(CREATE_DEPLOYMENT_TOKEN(deployment_id=1, body=body)).cube_api_token
+        token = client.run(create_deployment_token(deployment_id=1, body=body)).cube_api_token
         assert masked == [token.get_secret_value()]
         quoting(platform_sandbox, "body", "plain", path="/oauth-integrations")
         with pytest.raises(PlatformPermissionError):
@@ -293,7 +293,7 @@ def test_who_masks_logs_hears_of_it_on_a_loop(
     async def mint() -> str:
         body = CreateDeploymentTokenInput.build(expires_in=60)
         async with AsyncPlatformClient(config, mask=mask) as client:
-            answer = await client.run(CREATE_DEPLOYMENT_TOKEN(deployment_id=1, body=body))
+            answer = await client.run(create_deployment_token(deployment_id=1, body=body))
             return answer.cube_api_token.get_secret_value()
 
     assert [asyncio.run(mint())] == masked
@@ -310,5 +310,5 @@ def test_what_is_no_secret_stays(platform_sandbox: Sandbox, config: PlatformConf
     said = "refused: nextToken must be shorter, token: 5"
     platform_sandbox.control.fault("status", status=400, message=said, api="management")
     with PlatformClient(config) as client, pytest.raises(PlatformBadRequestError) as caught:
-        client.run(GET_DEPLOYMENT(deployment_id=1))
+        client.run(get_deployment(deployment_id=1))
     assert said in str(caught.value)

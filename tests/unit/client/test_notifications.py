@@ -12,21 +12,21 @@ from airflow_provider_platform.client.dashboard_filters import (
 )
 from airflow_provider_platform.client.errors import PlatformApiError, PlatformInputError
 from airflow_provider_platform.client.notification_recipients import (
-    ADD_RECIPIENTS,
     NotificationRecipient,
     NotificationRecipientInput,
     RemoveNotificationRecipientInput,
+    add_notification_recipients,
     add_recipients,
     remove_recipients,
 )
 from airflow_provider_platform.client.notifications import (
-    CREATE_NOTIFICATION,
-    LIST_NOTIFICATIONS,
-    UPDATE_NOTIFICATION,
     CreateNotificationInput,
     Notification,
     NotificationsQuery,
     UpdateNotificationInput,
+    create_notification,
+    list_notifications,
+    update_notification,
 )
 from airflow_provider_platform.client.program import Call
 
@@ -50,7 +50,7 @@ def test_the_described_body_of_a_creation() -> None:
         member_switchers=[{"member": "orders.switch", "selected": "total"}],
     )
 
-    operation = CREATE_NOTIFICATION(deployment_id=7, body=body)
+    operation = create_notification(deployment_id=7, body=body)
 
     assert (operation.method, operation.path) == ("POST", "/v1/deployments/7/notifications")
     assert operation.body == {
@@ -113,7 +113,7 @@ def test_creations_that_the_service_would_refuse_are_refused(change: dict[str, A
 def test_an_update_sends_only_what_changes() -> None:
     body = UpdateNotificationInput.build(is_enabled=False, filters=[])
 
-    operation = UPDATE_NOTIFICATION(deployment_id=7, id=4, body=body)
+    operation = update_notification(deployment_id=7, notification_id=4, body=body)
 
     assert (operation.method, operation.path) == ("PUT", "/v1/deployments/7/notifications/4")
     assert operation.body == {"isEnabled": False, "filters": []}
@@ -157,7 +157,7 @@ def test_a_notification_has_the_described_fields() -> None:
 def test_the_described_list_filters(filters: dict[str, Any], query: dict[str, Any]) -> None:
     built = NotificationsQuery.build(**filters)
 
-    assert LIST_NOTIFICATIONS(deployment_id=7, query=built).query == query
+    assert list_notifications(deployment_id=7, query=built).query == query
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_many_recipients_are_added_in_batches_and_the_answers_joined() -> None:
     while joined is None:
         try:
             assert isinstance(effect, Call)
-            assert effect.operation.operation_id == ADD_RECIPIENTS.operation_id
+            assert effect.operation.operation_id == add_notification_recipients.operation_id
             sizes.append(len(effect.operation.body["recipients"]))
             first = effect.operation.body["recipients"][0]
             answer = {"createdRecipients": [first], "updatedRecipients": None}

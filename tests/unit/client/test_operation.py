@@ -13,11 +13,13 @@ from pydantic import Field
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.models import AnswerModel, InputModel
 from airflow_provider_platform.client.operation import (
-    Endpoint,
+    DeploymentId,
     check_path,
+    endpoint,
     fill_path,
     raw_operation,
 )
+from airflow_provider_platform.client.paging import Page, PageQuery
 
 MANAGEMENT = "https://acme.example.com/api"
 
@@ -26,61 +28,127 @@ class Start(InputModel):
     branch_name: str | None = Field(default=None, min_length=1)
 
 
+class Syncs(PageQuery):
+    newest_first: bool | None = None
+
+    @property
+    def cursor_allowed(self) -> bool:
+        return not self.newest_first
+
+
 class Started(AnswerModel):
     sync_job_id: str
 
 
-def endpoint(**options: Any) -> Endpoint[Any]:
-    defaults: dict[str, Any] = {
-        "operation_id": "start",
-        "method": "POST",
-        "path": "/v1/deployments/{deploymentId}/dbt-sync",
-        "answer": Started,
-        "description": "dbt sync start",
-    }
-    return Endpoint(**{**defaults, **options})
+_SYNCS = "/v1/deployments/{deploymentId}/dbt-sync"
+
+
+@endpoint("POST", _SYNCS, operation_id="startSync")
+def start_sync(*, deployment_id: DeploymentId = None, body: Start | None = None) -> Started:
+    """Start a sync."""
+
+
+@endpoint("GET", _SYNCS, operation_id="listSyncs")
+def list_syncs(*, deployment_id: DeploymentId = None, query: Syncs | None = None) -> Page[Started]:
+    """All syncs."""
+
+
+@endpoint("GET", _SYNCS + "/{id}", operation_id="getSync")
+def get_sync(*, sync_id: int | str, deployment_id: DeploymentId = None) -> Started:
+    """One sync; the service calls its id just `id`."""
+
+
+@endpoint("DELETE", "/v1/syncs", operation_id="deleteSyncs")
+def delete_syncs() -> None:
+    """Delete what there is."""
 
 
 def test_a_call() -> None:
-    start = endpoint(body=Start)
-    operation = start(deployment_id=7, body=Start.build(branch_name="nightly"))
+    operation = start_sync(deployment_id=7, body=Start(branch_name="nightly"))
     assert operation.url(MANAGEMENT) == f"{MANAGEMENT}/v1/deployments/7/dbt-sync"
     assert operation.body == {"branchName": "nightly"}
     assert operation.query == {}
-    assert str(operation) == ("dbt sync start (deployment 7): POST /v1/deployments/7/dbt-sync")
+    assert str(operation) == "start sync (deployment 7): POST /v1/deployments/7/dbt-sync"
     assert operation.read({"syncJobId": "a"}).sync_job_id == "a"
-    assert start.path_parameters == ["deploymentId"]
+    assert start_sync.path_parameters == ["deploymentId"]
 
 
-def test_bodies_that_are_absent_empty_or_required() -> None:
-    assert endpoint()(deployment_id=7).body is None
-    assert endpoint(body_required=True)(deployment_id=7).body == {}
-    assert endpoint(body=Start)(deployment_id=7, body=Start.build()).body == {}
+def test_what_a_declaration_says_of_itself() -> None:
+    assert (start_sync.body, start_sync.query, start_sync.answer) == (Start, None, Started)
+    assert (list_syncs.body, list_syncs.query) == (None, Syncs)
+    assert list_syncs.answer == Page[Started]
+    assert delete_syncs.answer is type(None)
+    assert (start_sync.name, start_sync.description) == ("start_sync", "start sync")
+
+
+def test_an_operation_with_a_body_always_sends_one() -> None:
+    assert delete_syncs().body is None
+    assert start_sync(deployment_id=7).body == {}
+    assert start_sync(deployment_id=7, body=Start()).body == {}
+
+
+def test_a_body_is_checked_when_it_is_made() -> None:
+    with pytest.raises(PlatformInputError, match="branch_name: String should have at least 1"):
+        Start(branch_name="")
+    with pytest.raises(PlatformInputError, match="branch: Extra inputs"):
+        Start(branch="x")  # type: ignore[call-arg]
+    assert Start(branch_name=None).to_json() == {}
+
+
+def test_without_a_deployment_the_one_of_the_configuration_is_meant() -> None:
+    operation = get_sync(sync_id=5)
+    assert str(operation) == ("get sync (sync 5): GET /v1/deployments/{deploymentId}/dbt-sync/5")
+
+    resolved = operation.in_deployment(lambda: 8)
+
+    assert str(resolved) == "get sync (deployment 8, sync 5): GET /v1/deployments/8/dbt-sync/5"
+    assert (
+        get_sync(sync_id=5, deployment_id="9")
+        .in_deployment(lambda: 8)
+        .path.startswith("/v1/deployments/9/")
+    )
+    assert delete_syncs().in_deployment(lambda: 8) == delete_syncs()
+
+
+@pytest.mark.parametrize("given", ["x", "-1", 0, True, "7.0", "٣"])
+def test_a_deployment_is_a_positive_whole_number(given: Any) -> None:
+    with pytest.raises(PlatformInputError, match="positive whole number") as caught:
+        get_sync(sync_id=5, deployment_id=given)
+    assert caught.value.field == "deployment_id"
+
+
+def test_by_what_a_list_can_be_paged() -> None:
+    assert list_syncs().paging == {"first", "after"}
+    assert list_syncs(query=Syncs(newest_first=True)).paging == set()
+    assert start_sync().paging == set()
 
 
 @pytest.mark.parametrize(
     ("method", "repeatable"),
     [("GET", True), ("PUT", True), ("DELETE", True), ("POST", False), ("PATCH", False)],
 )
-def test_what_may_be_repeated(method: str, repeatable: bool) -> None:
-    assert endpoint(method=method)(deployment_id=7).repeatable is repeatable
-    assert endpoint(method=method, repeatable=True)(deployment_id=7).repeatable
+def test_what_may_be_repeated(method: Any, repeatable: bool) -> None:
+    def declaration() -> None:
+        """Nothing."""
+
+    assert endpoint(method, "/v1/x", operation_id="x")(declaration)().repeatable is repeatable
+    assert endpoint(method, "/v1/x", operation_id="x", repeatable=True)(declaration)().repeatable
     assert raw_operation(method.lower(), "/v1/x").repeatable is repeatable
     assert raw_operation(method, "/v1/x").method == method
 
 
 @pytest.mark.parametrize("value", [None, "", "  ", ".", ".."])
 def test_path_parameters_name_one_resource(value: Any) -> None:
-    with pytest.raises(PlatformInputError, match="Nothing was sent: deploymentId") as caught:
-        endpoint()(deployment_id=value)
-    assert caught.value.field == "deploymentId"
+    with pytest.raises(PlatformInputError, match="Nothing was sent: id") as caught:
+        get_sync(sync_id=value, deployment_id=7)
+    assert caught.value.field == "id"
 
 
 def test_parameters_are_given_by_their_names() -> None:
-    with pytest.raises(PlatformInputError, match="deploymentId"):
-        endpoint()()
-    with pytest.raises(TypeError, match="no parameter reportId"):
-        endpoint()(deployment_id=7, report_id=1)
+    with pytest.raises(TypeError, match="sync_id"):
+        get_sync(deployment_id=7)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="report_id"):
+        get_sync(sync_id=7, report_id=1)  # type: ignore[call-arg]
 
 
 @given(st.text(min_size=1, max_size=12))

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.dbt_sync import LIST_DBT_SYNC_LOGS
-from airflow_provider_platform.client.deployments import LIST_DEPLOYMENTS, DeploymentsQuery
+from airflow_provider_platform.client.dbt_sync import list_dbt_sync_logs
+from airflow_provider_platform.client.deployments import DeploymentsQuery, list_deployments
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
-from airflow_provider_platform.client.folders import LIST_FOLDERS
-from airflow_provider_platform.client.oauth import LIST_USER_OAUTH_TOKENS
-from airflow_provider_platform.client.paging import Listing, collect, raw_listing
+from airflow_provider_platform.client.folders import list_folders
+from airflow_provider_platform.client.oauth import list_user_oauth_tokens
+from airflow_provider_platform.client.paging import Page, PageWalk, collect, raw_listing
 from airflow_provider_platform.client.program import Call
-from airflow_provider_platform.client.reports import LIST_REPORTS, ReportsQuery
+from airflow_provider_platform.client.reports import ReportsQuery, list_reports
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,8 +59,8 @@ def cursor_service(total: int, default: int = 2, **extra: Any) -> Service:
     return answer
 
 
-def report_listing(**query: Any) -> Listing[Any]:
-    return Listing.of(LIST_REPORTS, deployment_id=7, query=ReportsQuery.build(**query))
+def report_listing(**query: Any) -> Operation[Page[Any]]:
+    return list_reports(deployment_id=7, query=ReportsQuery.build(**query))
 
 
 def ids(collected: Any) -> list[int]:
@@ -104,7 +104,7 @@ def test_max_items_reads_no_further_than_needed(total: int, wanted: int) -> None
 
 
 def test_a_walk_asks_for_a_page_only_when_it_is_wanted() -> None:
-    walk = report_listing().walk()
+    walk = PageWalk(report_listing())
     first = walk.operation
     assert first is not None
 
@@ -135,7 +135,7 @@ def test_a_bare_array_is_a_list() -> None:
         "updatedAt": "2026-07-20T10:00:00Z",
     }
 
-    found, queries = play(collect(Listing.of(LIST_USER_OAUTH_TOKENS)), lambda _: [token, token])
+    found, queries = play(collect(list_user_oauth_tokens()), lambda _: [token, token])
 
     assert [item.status for item in found.items] == ["active", "active"]
     assert queries == [{}]
@@ -170,7 +170,7 @@ def test_the_cursor_that_the_caller_began_with_counts_too() -> None:
 
 @pytest.mark.parametrize("cursor", [None, ""])
 def test_a_next_page_without_a_cursor_is_an_error_after_the_rows_that_came(cursor: Any) -> None:
-    walk = report_listing().walk()
+    walk = PageWalk(report_listing())
     operation = walk.operation
     assert operation is not None
     page = {"items": reports([1]), "pageInfo": {"hasNextPage": True, "endCursor": cursor}}
@@ -181,13 +181,13 @@ def test_a_next_page_without_a_cursor_is_an_error_after_the_rows_that_came(curso
 
 
 def test_a_log_with_more_lines_than_the_service_gives_says_so() -> None:
-    listing = Listing.of(LIST_DBT_SYNC_LOGS, deployment_id=7, sync_job_id="j")
+    listing = list_dbt_sync_logs(deployment_id=7, sync_job_id="j")
 
     def service(_: dict[str, Any]) -> Any:
         line = {"message": "same", "timestamp": "2026-07-20T10:00:00Z"}
         return {"items": [line, line], "pageInfo": {"hasNextPage": True, "endCursor": "c"}}
 
-    walk = listing.walk()
+    walk = PageWalk(listing)
     operation = walk.operation
     assert operation is not None
     assert len(walk.take(operation.read(service({})))) == 2
@@ -209,7 +209,7 @@ def legacy_service(total: int, default: int, base: int = 0, numbered: bool = Fal
 
 @given(total=st.integers(0, 25), default=st.integers(1, 8))
 def test_data_and_count_are_walked_by_offset(total: int, default: int) -> None:
-    listing = Listing.of(LIST_DEPLOYMENTS, query=DeploymentsQuery.build())
+    listing = list_deployments(query=DeploymentsQuery.build())
 
     found, queries = play(collect(listing), legacy_service(total, default))
 
@@ -231,7 +231,7 @@ def test_numbered_pages_work_whether_they_count_from_0_or_1(
 
 
 def test_a_page_size_that_the_tenant_ignored_becomes_the_limit() -> None:
-    listing = Listing.of(LIST_DEPLOYMENTS, query=DeploymentsQuery.build(first=3))
+    listing = list_deployments(query=DeploymentsQuery.build(first=3))
 
     found, queries = play(collect(listing), legacy_service(5, 2))
 
@@ -245,7 +245,7 @@ def test_older_totals_count_too() -> None:
         page = reports(range(start, min(start + 2, 3)))
         return {"data": page, "pagination": {"total": 3, "offset": start, "limit": 2}}
 
-    found, _ = play(collect(Listing.of(LIST_DEPLOYMENTS)), service)
+    found, _ = play(collect(list_deployments()), service)
 
     assert ids(found) == [0, 1, 2]
 
@@ -254,7 +254,7 @@ def test_a_tenant_that_repeats_its_pages_is_an_error() -> None:
     def service(_: dict[str, Any]) -> Any:
         return {"data": reports([1, 2]), "count": 9}
 
-    for listing in (Listing.of(LIST_DEPLOYMENTS), report_listing()):
+    for listing in (list_deployments(), report_listing()):
         with pytest.raises(PlatformProtocolError, match="had sent before"):
             play(collect(listing), service)
 
@@ -262,20 +262,20 @@ def test_a_tenant_that_repeats_its_pages_is_an_error() -> None:
 def test_a_rest_that_cannot_be_asked_for_is_an_error() -> None:
     with pytest.raises(PlatformProtocolError, match="offers no way"):
         play(
-            collect(Listing.of(LIST_FOLDERS, deployment_id=7)),
+            collect(list_folders(deployment_id=7)),
             lambda _: {"data": reports([1]), "count": 2},
         )
 
 
 def test_a_count_without_items_is_an_error() -> None:
     with pytest.raises(PlatformProtocolError, match="counts 2 items and sent none"):
-        play(collect(Listing.of(LIST_DEPLOYMENTS)), lambda _: {"data": [], "count": 2})
+        play(collect(list_deployments()), lambda _: {"data": [], "count": 2})
 
 
 def test_a_list_that_shrinks_while_it_is_read_ends() -> None:
     pages = iter([{"data": reports([1, 2]), "count": 3}, {"data": [], "count": 3}])
 
-    found, _ = play(collect(Listing.of(LIST_DEPLOYMENTS)), lambda _: next(pages))
+    found, _ = play(collect(list_deployments()), lambda _: next(pages))
 
     assert ids(found) == [1, 2]
 

@@ -15,17 +15,17 @@ from airflow_provider_platform.client.report_placements import (
 )
 from airflow_provider_platform.client.report_snapshots import ReportSnapshot
 from airflow_provider_platform.client.reports import (
-    CONNECT_REPORT,
-    CREATE_REPORT,
-    DELETE_REPORT,
-    DISCONNECT_REPORT,
-    GET_REPORT,
-    LIST_REPORTS,
-    UPSERT_REPORT,
     CreateReportInput,
     Report,
     ReportsQuery,
     UpdateReportInput,
+    connect_report,
+    create_report,
+    delete_report,
+    disconnect_report,
+    get_report,
+    list_reports,
+    upsert_report,
 )
 
 PLACEMENT = {"workbookId": "sheet-1", "resultLocation": "Sheet1!A1", "endResultCell": "D9"}
@@ -81,7 +81,7 @@ def test_a_snapshot_tells_how_gaps_are_filled() -> None:
 
 def test_a_report_without_an_id_breaks_the_contract() -> None:
     with pytest.raises(PlatformProtocolError, match="id"):
-        GET_REPORT(deployment_id=7, report_id=12).read({"name": "x"})
+        get_report(deployment_id=7, report_id=12).read({"name": "x"})
 
 
 def test_the_described_list_query() -> None:
@@ -94,7 +94,7 @@ def test_the_described_list_query() -> None:
         external_workbook_id="sheet-1",
     )
 
-    assert LIST_REPORTS(deployment_id=7, query=query).query == {
+    assert list_reports(deployment_id=7, query=query).query == {
         "first": 10,
         "after": "c",
         "sortBy": "updatedAt",
@@ -109,7 +109,7 @@ def test_connecting_sends_the_described_body() -> None:
         external_workbook_id="sheet-1", result_location="Sheet1!A1", end_result_cell="D9"
     )
 
-    operation = CONNECT_REPORT(deployment_id=7, report_id="12", body=body)
+    operation = connect_report(deployment_id=7, report_id="12", body=body)
 
     assert (operation.method, operation.path) == (
         "PUT",
@@ -143,7 +143,7 @@ def test_bad_connections_are_refused(given: dict[str, Any], field: str) -> None:
 def test_disconnecting_sends_a_body_with_the_delete() -> None:
     body = DisconnectReportFromWorkbookInput.build(placement_id="p-1")
 
-    operation = DISCONNECT_REPORT(deployment_id=7, report_id=12, body=body)
+    operation = disconnect_report(deployment_id=7, report_id=12, body=body)
 
     assert operation.method == "DELETE"
     assert operation.body == {"placementId": "p-1"}
@@ -169,7 +169,7 @@ def test_creating_sends_what_was_given_once() -> None:
         source="PLAYGROUND",
     )
 
-    operation = CREATE_REPORT(deployment_id=7, body=body)
+    operation = create_report(deployment_id=7, body=body)
 
     assert operation.body == {
         "name": "Revenue",
@@ -178,7 +178,7 @@ def test_creating_sends_what_was_given_once() -> None:
         "source": "PLAYGROUND",
     }
     assert not operation.repeatable
-    assert UPSERT_REPORT(deployment_id=7, public_id="AbCdEf123456", body=body).repeatable
+    assert upsert_report(deployment_id=7, public_id="AbCdEf123456", body=body).repeatable
 
 
 @pytest.mark.parametrize(
@@ -205,19 +205,19 @@ def test_updating_can_expect_a_version() -> None:
 
 
 def test_deleting_has_no_answer_of_use() -> None:
-    assert DELETE_REPORT(deployment_id=7, report_id=1).read({"ok": True}) is None
+    assert delete_report(deployment_id=7, report_id=1).read({"ok": True}) is None
 
 
 @pytest.mark.parametrize("report_id", ["", "  ", "..", ".", None])
 def test_a_report_must_be_named(report_id: Any) -> None:
     with pytest.raises(PlatformInputError) as raised:
-        GET_REPORT(deployment_id=7, report_id=report_id)
+        get_report(deployment_id=7, report_id=report_id)
 
     assert raised.value.field == "reportId"
 
 
 def test_a_report_id_stays_one_segment() -> None:
-    assert GET_REPORT(deployment_id=7, report_id="a/../b").path == (
+    assert get_report(deployment_id=7, report_id="a/../b").path == (
         "/v1/deployments/7/reports/a%2F..%2Fb"
     )
 

@@ -9,19 +9,13 @@ import pytest
 from airflow_provider_platform.client.dashboards import Dashboard
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.folders import (
-    CREATE_FOLDER,
-    LIST_FOLDERS,
     CreateFolderInput,
     Folder,
     FoldersQuery,
+    create_folder,
+    list_folders,
 )
 from airflow_provider_platform.client.workbooks import (
-    ATTACH_AI_WIDGET_THREAD,
-    DUPLICATE_WORKBOOK,
-    PUBLISH_DASHBOARD,
-    UPDATE_WORKBOOK,
-    UPDATE_WORKBOOK_DASHBOARD,
-    UPSERT_WORKBOOK,
     CreateWorkbookInput,
     DuplicateWorkbookInput,
     PublishDashboardInput,
@@ -29,16 +23,22 @@ from airflow_provider_platform.client.workbooks import (
     UpdateWorkbookInput,
     Workbook,
     WorkbookDashboardInput,
+    attach_ai_widget_thread,
+    duplicate_workbook,
+    publish_workbook,
+    update_workbook,
+    update_workbook_dashboard,
+    upsert_workbook,
 )
 from airflow_provider_platform.client.workspace import (
-    BULK_DELETE_WORKSPACE_OBJECTS,
-    BULK_MOVE_WORKSPACE_OBJECTS,
-    LIST_WORKSPACE,
-    MOVE_WORKSPACE_OBJECT,
     BulkDeleteWorkspaceObjectsInput,
     BulkMoveWorkspaceObjectsInput,
     MoveWorkspaceObjectInput,
     WorkspaceQuery,
+    bulk_delete_workspace_objects,
+    bulk_move_workspace_objects,
+    list_workspace,
+    move_workspace_object,
 )
 
 
@@ -96,7 +96,7 @@ def test_a_dashboard_has_the_described_fields() -> None:
 def test_the_described_body_of_an_update() -> None:
     body = UpdateWorkbookInput.build(slug="sales", slug_takeover="true")
 
-    operation = UPDATE_WORKBOOK(deployment_id=7, workbook_id=3, body=body)
+    operation = update_workbook(deployment_id=7, workbook_id=3, body=body)
 
     assert (operation.method, operation.path) == ("PUT", "/v1/deployments/7/workbooks/3")
     assert operation.body == {"slug": "sales", "slugTakeover": True}
@@ -105,7 +105,7 @@ def test_the_described_body_of_an_update() -> None:
 
 @pytest.mark.parametrize(("given", "body"), [({}, {}), ({"shared": True}, {"shared": True})])
 def test_duplicating(given: dict[str, Any], body: dict[str, Any]) -> None:
-    operation = DUPLICATE_WORKBOOK(
+    operation = duplicate_workbook(
         deployment_id=7, workbook_id=3, body=DuplicateWorkbookInput.build(**given)
     )
 
@@ -116,7 +116,7 @@ def test_duplicating(given: dict[str, Any], body: dict[str, Any]) -> None:
 
 def test_an_upsert_by_slug_can_be_repeated() -> None:
     body = CreateWorkbookInput.build(name="Sales", meta={"a": 1})
-    operation = UPSERT_WORKBOOK(deployment_id=7, slug="sa/les", body=body)
+    operation = upsert_workbook(deployment_id=7, slug="sa/les", body=body)
 
     assert operation.path == "/v1/deployments/7/workbooks/by-slug/sa%2Fles"
     assert operation.repeatable
@@ -128,7 +128,7 @@ def test_publishing_a_config() -> None:
         workbook_id=3, title="Sales", config={"kind": "CLASSIC", "widgets": [widget]}
     )
 
-    operation = PUBLISH_DASHBOARD(deployment_id=7, workbook_id=3, body=body)
+    operation = publish_workbook(deployment_id=7, workbook_id=3, body=body)
 
     assert operation.body == {
         "workbookId": 3,
@@ -157,7 +157,7 @@ def test_widgets_of_a_draft_need_no_id() -> None:
     position = {"x": 0, "y": 0, "w": 2, "h": 2}
     draft = {"widgets": [{"type": "TEXT", "position": position}], "theme": {"themeId": "t"}}
 
-    operation = UPDATE_WORKBOOK_DASHBOARD(
+    operation = update_workbook_dashboard(
         deployment_id=7, workbook_id=3, body=WorkbookDashboardInput.build(dashboard_draft=draft)
     )
 
@@ -167,7 +167,7 @@ def test_widgets_of_a_draft_need_no_id() -> None:
 def test_the_described_body_of_an_ai_widget_thread() -> None:
     body = UpdatePublishedAiWidgetThreadInput.build(thread_id="t", widget_id="w", checksum="c")
 
-    operation = ATTACH_AI_WIDGET_THREAD(deployment_id=7, workbook_id=3, body=body)
+    operation = attach_ai_widget_thread(deployment_id=7, workbook_id=3, body=body)
 
     assert operation.path == "/v1/deployments/7/workbooks/3/dashboard/ai-widget-thread"
     assert operation.body == {"threadId": "t", "widgetId": "w", "checksum": "c"}
@@ -181,11 +181,11 @@ def test_folders() -> None:
         {"id": 5, "name": "F", "folderPath": [{"id": 2, "name": "P"}], "createdAt": "2026-07-20"}
     )
 
-    assert LIST_FOLDERS(deployment_id=7, query=query).query == {"parentId": 2, "first": 10}
+    assert list_folders(deployment_id=7, query=query).query == {"parentId": 2, "first": 10}
     assert folder.folder_path is not None
     assert folder.folder_path[0].name == "P"
     body = CreateFolderInput.build(name="F", parent_id=2)
-    assert CREATE_FOLDER(deployment_id=7, body=body).body == {"name": "F", "parentId": 2}
+    assert create_folder(deployment_id=7, body=body).body == {"name": "F", "parentId": 2}
     for bad in ({"name": ""}, {"name": "x" * 256}, {}):
         with pytest.raises(PlatformInputError, match="name"):
             CreateFolderInput.build(**bad)
@@ -195,7 +195,7 @@ def test_folders() -> None:
 def test_moving_names_the_folder_and_the_root_is_null(folder: int | None, sent: Any) -> None:
     body = MoveWorkspaceObjectInput.build(type="REPORT", id=1, folder_id=folder)
 
-    assert MOVE_WORKSPACE_OBJECT(deployment_id=7, body=body).body == {
+    assert move_workspace_object(deployment_id=7, body=body).body == {
         "type": "REPORT",
         "id": 1,
         "folderId": sent,
@@ -204,10 +204,10 @@ def test_moving_names_the_folder_and_the_root_is_null(folder: int | None, sent: 
 
 def test_moving_and_deleting_many() -> None:
     items = [{"type": "REPORT", "id": 1}, {"type": "FOLDER", "id": 2}]
-    move = BULK_MOVE_WORKSPACE_OBJECTS(
+    move = bulk_move_workspace_objects(
         deployment_id=7, body=BulkMoveWorkspaceObjectsInput.build(items=items)
     )
-    delete = BULK_DELETE_WORKSPACE_OBJECTS(
+    delete = bulk_delete_workspace_objects(
         deployment_id=7, body=BulkDeleteWorkspaceObjectsInput.build(items=items)
     )
 
@@ -235,7 +235,7 @@ def test_the_workspace_can_be_filtered_and_sorted() -> None:
         types=["REPORT", "WORKBOOK"], order_by_field="name", order_by_direction="DESC", search="x"
     )
 
-    assert LIST_WORKSPACE(deployment_id=7, query=query).query == {
+    assert list_workspace(deployment_id=7, query=query).query == {
         "types": ["REPORT", "WORKBOOK"],
         "orderByField": "name",
         "orderByDirection": "DESC",

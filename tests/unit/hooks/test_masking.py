@@ -12,8 +12,8 @@ import pytest
 
 from airflow_provider_platform import _airflow
 from airflow_provider_platform.client.deployments import (
-    CREATE_DEPLOYMENT_TOKEN,
     CreateDeploymentTokenInput,
+    create_deployment_token,
 )
 from airflow_provider_platform.client.errors import (
     ChatToolError,
@@ -44,7 +44,7 @@ def masked(text: str) -> bool:
 
 
 def mint() -> Any:
-    return CREATE_DEPLOYMENT_TOKEN(
+    return create_deployment_token(
         deployment_id=1, body=CreateDeploymentTokenInput.build(expires_in=60)
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.deployments import GET_DEPLOYMENT
+from airflow_provider_platform.client.deployments import get_deployment
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformTransportError
 from airflow_provider_platform.hooks import _rereading, platform
 from airflow_provider_platform.hooks.platform import PlatformHook
@@ -67,10 +67,10 @@ def test_a_rotated_token_is_found_although_airflow_falters(
 ) -> None:
     hook = PlatformHook()
     with hook.client():
-        assert list(hook.list_deployments())
+        assert list(hook.list_reports())
         rotate(platform_sandbox, monkeypatch)
         to_come = outage(*undefined())
-        assert list(hook.list_deployments())
+        assert list(hook.list_reports())
     assert to_come == []
 
 
@@ -81,7 +81,7 @@ def test_on_a_loop_too(
         async with PlatformHook().async_client() as client:
             rotate(platform_sandbox, monkeypatch)
             outage(*undefined())
-            return (await client.run(GET_DEPLOYMENT(deployment_id=1))).id
+            return (await client.run(get_deployment(deployment_id=1))).id
 
     assert asyncio.run(ask_after_rotation()) == 1
 
@@ -94,7 +94,7 @@ def test_a_connection_that_stays_away_says_so(
     rotate(platform_sandbox, monkeypatch)
     outage(*undefined(100))
     with pytest.raises(PlatformTransportError, match=r"'platform_default' could be read before"):
-        list(hook.list_deployments())
+        list(hook.list_reports())
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_what_will_not_pass_is_not_waited_for(
     rotate(platform_sandbox, monkeypatch)
     outage(error)
     with pytest.raises(type(error), match=str(error)):
-        list(hook.list_deployments())
+        list(hook.list_reports())
 
 
 def test_a_trigger_starts_although_airflow_falters(

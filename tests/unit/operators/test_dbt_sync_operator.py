@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.dbt_run import SyncPatience, start, wait
-from airflow_provider_platform.client.dbt_sync import START_DBT_SYNC, StartDbtSyncInput
+from airflow_provider_platform.client.dbt_sync import StartDbtSyncInput, start_dbt_sync
 from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
@@ -66,7 +66,7 @@ def test_a_start_whose_answer_cannot_be_read_is_not_made_again() -> None:
     program = start(1, StartDbtSyncInput.build(branch_name="b1"), known=None)
     effect = next(program)
     assert isinstance(effect, Call)
-    assert effect.operation.operation_id == START_DBT_SYNC.operation_id
+    assert effect.operation.operation_id == start_dbt_sync.operation_id
     with pytest.raises(PlatformOutcomeUnknownError):
         program.throw(PlatformProtocolError("the answer does not have the described shape"))
 
