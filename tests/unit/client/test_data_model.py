@@ -34,7 +34,7 @@ def test_the_build_api_is_beside_the_management_api(root: str) -> None:
 
 
 def test_a_branch_is_made_from_another() -> None:
-    body = CreateBranchRequest.build(name="b", from_="main", activate=True)
+    body = CreateBranchRequest.build(name="b", from_branch="main", activate=True)
 
     assert create_branch(deployment_id=7, body=body).body == {
         "name": "b",
