@@ -20,6 +20,10 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformPermissionError,
 )
+from airflow_provider_platform.client.oauth import (
+    CreateOAuthIntegrationInput,
+    create_oauth_integration,
+)
 from airflow_provider_platform.client.operation import raw_operation
 from airflow_provider_platform.hooks.platform import PlatformHook
 
@@ -73,7 +77,8 @@ def test_what_is_received_by_a_call_that_no_model_describes(hook: PlatformHook) 
 
 def test_what_is_sent(hook: PlatformHook) -> None:
     assert not masked(SECRET)
-    created = hook.create_oauth_integration(**integration())
+    body = CreateOAuthIntegrationInput.build(**integration())
+    created = hook.run(create_oauth_integration(body=body))
     assert SECRET not in repr(created)
     for form in (SECRET, quote(SECRET), quote(SECRET, safe="")):
         assert masked(form)
