@@ -10,8 +10,9 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
@@ -22,6 +23,7 @@ from airflow_provider_platform.client.addresses import (
     management_address,
     split_address,
 )
+from airflow_provider_platform.client.durations import in_seconds
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
 from airflow_provider_platform.client.operation import check_deployment_id
 from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
@@ -65,7 +67,7 @@ class PlatformConfig(BaseModel):
     def _numbers_are_no_booleans(cls, value: Any) -> Any:
         if isinstance(value, bool):
             raise ValueError("must be a number")
-        return value
+        return in_seconds(value)
 
     @field_validator("ca_bundle")
     @classmethod
@@ -135,11 +137,23 @@ class PlatformConfig(BaseModel):
             rule = first["msg"].removeprefix("Value error, ")
             raise PlatformConfigError(f"{field}: {rule}.", field=field) from None
 
+    @cached_property
+    def place(self) -> str:
+        """What errors call the place of a setting. It is no setting itself: two configurations
+        that differ in it are equal."""
+        return "the connection"
+
+    def of_connection(self, connection_id: str) -> Self:
+        """The same, as that of a connection which errors name."""
+        named = self.model_copy()
+        vars(named)["place"] = f"connection {connection_id!r}"
+        return named
+
     def require_chat_url(self) -> str:
         """The chat address. Raises PlatformConfigError for a connection without the chat side."""
         if self.chat_url is None:
             raise PlatformConfigError(
-                "Chat calls need chat_url and a chat credential in the connection. Chat access "
+                f"Chat calls need chat_url and a chat credential in {self.place}. Chat access "
                 "needs the premium or enterprise plan.",
                 field="chat_url",
             )
@@ -149,7 +163,7 @@ class PlatformConfig(BaseModel):
         """The management address. Raises PlatformConfigError for a connection without that side."""
         if self.management_url is None:
             raise PlatformConfigError(
-                "Calls of the management API need host and password in the connection: its "
+                f"Calls of the management API need host and password in {self.place}: its "
                 "address and a token.",
                 field="host",
             )
@@ -180,7 +194,7 @@ class PlatformConfig(BaseModel):
         if self.session_settings is None:
             raise PlatformInputError(
                 "Nothing was sent: session_settings must name the user of the chat (externalId or "
-                "internalId), in the connection or in the call; an API key alone does not.",
+                f"internalId), in {self.place} or in the call; an API key alone does not.",
                 field="session_settings",
             )
         return self.session_settings
@@ -190,7 +204,7 @@ class PlatformConfig(BaseModel):
         deployment_id = check_deployment_id(given) or self.deployment_id
         if deployment_id is None:
             raise PlatformInputError(
-                "Nothing was sent: deployment_id must be given, in the connection or in the call.",
+                f"Nothing was sent: deployment_id must be given, in {self.place} or in the call.",
                 field="deployment_id",
             )
         return deployment_id

@@ -253,7 +253,7 @@ def check_deployment_id(given: object) -> int | None:
     text = str(given).strip()
     if isinstance(given, bool) or not text.isascii() or not text.isdigit() or int(text) < 1:
         raise PlatformInputError(
-            "Nothing was sent: deployment_id must be a positive whole number.",
+            f"Nothing was sent: deployment_id must be a positive whole number, not {text[:40]!r}.",
             field="deployment_id",
         )
     return int(text)

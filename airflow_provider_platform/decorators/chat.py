@@ -11,6 +11,7 @@ from airflow_provider_platform._airflow import (
     task_decorator_factory,
 )
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.operators._arguments import shown
 from airflow_provider_platform.operators._base import ForeseenFailures
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 
@@ -87,11 +88,12 @@ class PlatformChatDecoratedOperator(DecoratedOperator, PlatformChatOperator):
         kwargs = determine_kwargs(self.python_callable, self.op_args, known)
         prompt = self.python_callable(*self.op_args, **kwargs)
         if not isinstance(prompt, str) or not prompt.strip():
-            raise PlatformInputError(
-                "Nothing was sent: the function of @task.platform_chat must return the prompt, a "
-                f"str that is not empty; it returned {type(prompt).__name__}.",
-                field="prompt",
-            )
+            with self.named_errors():
+                raise PlatformInputError(
+                    "Nothing was sent: the function must return the prompt, a str that is not "
+                    f"empty; it returned {shown(prompt)}.",
+                    field="prompt",
+                )
         return prompt
 
 

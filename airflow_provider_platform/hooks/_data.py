@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.data import Cache
     from airflow_provider_platform.client.data_rows import AsyncSqlRows, SqlRows
+    from airflow_provider_platform.client.durations import Seconds
     from airflow_provider_platform.client.platform_client import (
         AsyncPlatformClient,
         PlatformClient,
@@ -40,10 +41,10 @@ class DataMethods:
         branch_name: str | None = None,
         timezone: str | None = None,
         cache: Cache | None = None,
-        timeout: float = SQL_TIMEOUT,
+        timeout: Seconds = SQL_TIMEOUT,
     ) -> SqlRows:
         """The rows of a query, read while they are used: all of them, where the chat API gives
-        the first hundred. `timeout` is in seconds, until the first row.
+        the first hundred. `timeout` is in seconds, or a timedelta, until the first row.
 
         Values are texts. Without a limit of its own the query gives 10,000 rows at most, with one
         50,000. The data API is the connection's `data_api_url`, else it is found through the
@@ -63,7 +64,7 @@ class DataMethods:
         branch_name: str | None = None,
         timezone: str | None = None,
         cache: Cache | None = None,
-        timeout: float = SQL_TIMEOUT,
+        timeout: Seconds = SQL_TIMEOUT,
     ) -> AsyncSqlRows:
         """`run_sql` for an event loop."""
         from airflow_provider_platform.client.data_rows import AsyncSqlRows
@@ -87,12 +88,13 @@ def _program(
     sql: str, options: tuple[Any, ...], config: PlatformConfig, clock: Clock
 ) -> Program[None]:
     from airflow_provider_platform.client.data import SqlQuery, run_sql
+    from airflow_provider_platform.client.durations import in_seconds
 
     deployment_id, branch_name, timezone, cache, timeout = options
     query = SqlQuery.build(
         sql,
         deployment_id=config.resolve_deployment_id(deployment_id),
-        deadline=clock() + timeout,
+        deadline=clock() + in_seconds(timeout),
         branch_name=branch_name,
         timezone=timezone,
         cache=cache,

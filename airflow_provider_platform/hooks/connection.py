@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+CONNECTION_TYPE = "platform"
 _SCHEMES = ("http", "https")
 
 
@@ -41,11 +42,26 @@ class AirflowConnection(Protocol):
     def extra(self) -> str | None: ...
 
 
-def config_from_connection(connection: AirflowConnection) -> PlatformConfig:
-    """The checked configuration. Raises PlatformConfigError naming the field and the rule.
+def config_from_connection(
+    connection: AirflowConnection, conn_id: str | None = None
+) -> PlatformConfig:
+    """The checked configuration. Raises PlatformConfigError naming the connection, the field and
+    the rule.
 
     Extras that do not exist are passed over with a warning in the log, which names them.
     """
+    if conn_id is None:
+        return _config_from_connection(connection)
+    try:
+        return _config_from_connection(connection).of_connection(conn_id)
+    except PlatformConfigError as error:
+        raise PlatformConfigError(
+            f"{error.message.removesuffix('.')} (connection {conn_id!r}).", field=error.field
+        ) from None
+
+
+def _config_from_connection(connection: AirflowConnection) -> PlatformConfig:
+    _check_type(connection)
     extras = read_extras(connection)
     for warning in unknown_settings(extras):
         log.warning("%s", warning)
@@ -107,6 +123,17 @@ _STANDARD_NAMES = {
     "management_token": "password",
     "port": "port",
 }
+
+
+def _check_type(connection: AirflowConnection) -> None:
+    """The secrets of another service are not for this one."""
+    kind = getattr(connection, "conn_type", None)
+    if kind not in (None, "", CONNECTION_TYPE):
+        raise PlatformConfigError(
+            f"conn_type is {quote_service(kind)!r} and must be {CONNECTION_TYPE!r} (Analytics "
+            "Platform): check platform_conn_id, or change the connection's type.",
+            field="conn_type",
+        )
 
 
 def _check_login(connection: AirflowConnection) -> None:

@@ -18,6 +18,7 @@ from airflow_provider_platform.client.chat_call import ChatCall, ask_or_stop
 from airflow_provider_platform.client.chat_program import Patience
 from airflow_provider_platform.client.chat_stop import abort
 from airflow_provider_platform.client.connection_test import check_connection, summary
+from airflow_provider_platform.client.durations import in_seconds
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.redaction import maskable
@@ -26,6 +27,7 @@ from airflow_provider_platform.hooks._form import PlatformConnectionForm
 from airflow_provider_platform.hooks._management import ManagementMethods
 from airflow_provider_platform.hooks._rereading import rereading
 from airflow_provider_platform.hooks.connection import (
+    CONNECTION_TYPE,
     config_from_connection,
     read_extras,
     unknown_settings,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.client.chat import ChatResult, ToolErrorRule
     from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.durations import Seconds
     from airflow_provider_platform.client.operation import Operation
     from airflow_provider_platform.client.program import Program
 
@@ -47,7 +50,7 @@ _NOT_MASKED = "A secret of a call could not be masked in the logs."
 
 class ChatOptions(TypedDict, total=False):
     """Options of `PlatformHook.chat`: those of `PlatformChatOperator`, `timeout` (default 1800)
-    and `poll_interval` (default 5) in seconds."""
+    and `poll_interval` (default 5) in seconds, or as timedelta."""
 
     chat_id: str | None
     message_id: str | None
@@ -57,8 +60,8 @@ class ChatOptions(TypedDict, total=False):
     if_thread_busy: Literal["wait", "fail"]
     fail_on_tool_error: ToolErrorRule
     max_rows: int
-    timeout: float
-    poll_interval: float
+    timeout: Seconds
+    poll_interval: Seconds
 
 
 class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseHook):
@@ -71,7 +74,7 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
 
     conn_name_attr = "platform_conn_id"
     default_conn_name = "platform_default"
-    conn_type = "platform"
+    conn_type = CONNECTION_TYPE
     hook_name = "Analytics Platform"
 
     def __init__(self, platform_conn_id: str = default_conn_name) -> None:
@@ -88,7 +91,7 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
     def read_config(self) -> PlatformConfig:
         """The connection as it is now; `config` keeps the first one."""
         connection = self.get_connection(self.platform_conn_id)
-        config = config_from_connection(connection)
+        config = config_from_connection(connection, self.platform_conn_id)
         mask_secrets(maskable(config.secrets))
         return config
 
@@ -100,7 +103,7 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
     async def read_config_on_loop(self) -> PlatformConfig:
         """`read_config` for an event loop."""
         connection = await get_connection_on_loop(type(self), self.platform_conn_id)
-        config = config_from_connection(connection)
+        config = config_from_connection(connection, self.platform_conn_id)
         await mask_secrets_on_loop(maskable(config.secrets))
         return config
 
@@ -219,8 +222,8 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
         self, client: PlatformClient | AsyncPlatformClient, prompt: str, options: ChatOptions
     ) -> ChatCall:
         patience = Patience(
-            deadline=client.clock() + options.get("timeout", 1800.0),
-            poll_interval=options.get("poll_interval", 5.0),
+            deadline=client.clock() + in_seconds(options.get("timeout", 1800.0)),
+            poll_interval=in_seconds(options.get("poll_interval", 5.0)),
             idle_timeout=client.config.stream_idle_timeout,
             max_attempts=client.config.max_attempts,
             if_thread_busy=options.get("if_thread_busy", "wait"),

@@ -12,13 +12,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_platform._airflow import SET_DURING_EXECUTION
+from airflow_provider_platform.client.durations import in_seconds
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.redaction import CUT, printable
 from airflow_provider_platform.client.truth_words import read_boolean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
+
+SHOWN = 60
+"""Characters of a wrong value that its error shows."""
+_UNSAID = object()
 
 
 def is_template(value: Any) -> bool:
@@ -48,13 +54,13 @@ def number(
             raise TypeError
         found = float(value)
     except (TypeError, ValueError):
-        raise _refuse(name, "must be a number") from None
+        raise _refuse(name, "must be a number", value) from None
     if found != found or found in (float("inf"), float("-inf")):
-        raise _refuse(name, "must be a finite number")
+        raise _refuse(name, "must be a finite number", value)
     if minimum is not None and found < minimum:
-        raise _refuse(name, f"must be at least {minimum:g}")
+        raise _refuse(name, f"must be at least {minimum:g}", value)
     if above is not None and found <= above:
-        raise _refuse(name, f"must be above {above:g}")
+        raise _refuse(name, f"must be above {above:g}", value)
     return found
 
 
@@ -62,9 +68,9 @@ def whole_number(name: str, value: Any, *, minimum: int, maximum: int | None = N
     """A whole number, rendered or not. Raises PlatformInputError."""
     found = number(name, value, minimum=minimum)
     if found != int(found):
-        raise _refuse(name, "must be a whole number")
+        raise _refuse(name, "must be a whole number", value)
     if maximum is not None and found > maximum:
-        raise _refuse(name, f"must be at most {maximum}")
+        raise _refuse(name, f"must be at most {maximum}", value)
     return int(found)
 
 
@@ -73,13 +79,30 @@ def boolean(name: str, value: Any) -> bool:
     try:
         return read_boolean(value)
     except ValueError as error:
-        raise _refuse(name, str(error)) from None
+        raise _refuse(name, str(error), value) from None
+
+
+def boolean_or(name: str, value: Any, choices: tuple[str, ...]) -> bool | str:
+    """True, False, or one of the choices. Raises PlatformInputError."""
+    if str(value) in choices:
+        return str(value)
+    try:
+        return read_boolean(value)
+    except ValueError:
+        rule = f"must be true, false or {' or '.join(choices)}"
+        raise _refuse(name, rule, value) from None
+
+
+def seconds(name: str, value: Any) -> float:
+    """A length of time above 0 in seconds, rendered or not, or a timedelta. Raises
+    PlatformInputError."""
+    return number(name, in_seconds(value), above=0)
 
 
 def choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """One of the choices. Raises PlatformInputError."""
     if str(value) not in choices:
-        raise _refuse(name, f"must be one of {', '.join(choices)}")
+        raise _refuse(name, f"must be one of {', '.join(choices)}", value)
     return str(value)
 
 
@@ -110,7 +133,7 @@ def text(name: str, value: Any) -> str:
     """A text that says something; a number counts as its digits. Raises PlatformInputError."""
     found = optional(value)
     if found is None or isinstance(found, bool | dict | list) or not str(found).strip():
-        raise _refuse(name, "must be a text that is not empty")
+        raise _refuse(name, "must be a text that is not empty", value)
     return str(found)
 
 
@@ -153,11 +176,11 @@ def moment(name: str, value: Any) -> str | None:
         try:
             found = datetime.fromisoformat(found.strip())
         except ValueError:
-            raise _refuse(name, "must be a date or a time in ISO 8601") from None
+            raise _refuse(name, "must be a date or a time in ISO 8601", value) from None
     if isinstance(found, date) and not isinstance(found, datetime):
         found = datetime(found.year, found.month, found.day, tzinfo=UTC)
     if found is not None and not isinstance(found, datetime):
-        raise _refuse(name, "must be a date or a time in ISO 8601")
+        raise _refuse(name, "must be a date or a time in ISO 8601", value)
     if found is None:
         return None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat()
@@ -219,11 +242,23 @@ def _from_json(name: str, value: Any, kind: type[T], rule: str) -> T | None:
         try:
             found = json.loads(found)
         except ValueError:
-            raise _refuse(name, rule) from None
+            raise _refuse(name, f"{rule}; it is a text that is no JSON") from None
     if found is not None and not isinstance(found, kind):
-        raise _refuse(name, rule)
+        raise _refuse(name, f"{rule}; it is of type {type(found).__name__}")
     return found
 
 
-def _refuse(name: str, rule: str) -> PlatformInputError:
-    return PlatformInputError(f"Nothing was sent: {name} {rule}.", field=name)
+def shown(value: Any) -> str:
+    """A value as an error may show it: one line, and of an object or a list, which may hold
+    anything, only that it is one."""
+    if isinstance(value, str):
+        text = printable(value)
+        return repr(text if len(text) <= SHOWN else text[: SHOWN - 1] + CUT)
+    if value is None or isinstance(value, bool | int | float):
+        return str(value)
+    return f"a value of type {type(value).__name__}"
+
+
+def _refuse(name: str, rule: str, value: Any = _UNSAID) -> PlatformInputError:
+    given = "" if value is _UNSAID else f", not {shown(value)}"
+    return PlatformInputError(f"Nothing was sent: {name} {rule}{given}.", field=name)

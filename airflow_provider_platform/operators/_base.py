@@ -9,7 +9,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from airflow_provider_platform._airflow import BaseOperator
-from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
 from airflow_provider_platform.links import LINK_KEY, PlatformLink
 from airflow_provider_platform.operators._arguments import is_template, optional
 from airflow_provider_platform.operators._outputs import storing_outputs
@@ -60,23 +60,35 @@ class PlatformOperator(BaseOperator):
 
     def check_known_arguments(self) -> None:
         """Check every argument that holds no template. Raises PlatformInputError at parse time."""
-        known = {
-            name: check(value)
-            for name, check in self.checks.items()
-            if not is_template(value := self.meant(name))
-        }
-        for names, rule in self.rules:
-            if known.keys() >= set(names):
-                rule(**{name: known[name] for name in names})
+        with self.named_errors():
+            known = {
+                name: check(value)
+                for name, check in self.checks.items()
+                if not is_template(value := self.meant(name))
+            }
+            for names, rule in self.rules:
+                if known.keys() >= set(names):
+                    rule(**{name: known[name] for name in names})
 
     def settle_arguments(self) -> None:
         """Turn the rendered arguments into the values that are meant. Raises
         PlatformInputError."""
-        for name, check in self.checks.items():
-            setattr(self, name, check(self.meant(name)))
-        self.platform_conn_id = self.meant("platform_conn_id")
-        for names, rule in self.rules:
-            rule(**{name: getattr(self, name) for name in names})
+        with self.named_errors():
+            for name, check in self.checks.items():
+                setattr(self, name, check(self.meant(name)))
+            self.platform_conn_id = self.meant("platform_conn_id")
+            for names, rule in self.rules:
+                rule(**{name: getattr(self, name) for name in names})
+
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        """Errors of arguments name the task and its operator."""
+        try:
+            yield
+        except PlatformInputError as error:
+            raise PlatformInputError(
+                f"Task {self.task_id!r} ({self.operator_name}): {error.message}", field=error.field
+            ) from None
 
     def hook(self) -> PlatformHook:
         """A hook for the connection."""

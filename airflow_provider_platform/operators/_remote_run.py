@@ -65,8 +65,8 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
     """Base of the operators that wait for a run at the service.
 
     :param deferrable: wait in the triggerer (default: `[operators] default_deferrable`)
-    :param poll_interval: seconds between two looks at the run
-    :param timeout: seconds of wall time from submission
+    :param poll_interval: seconds (or a timedelta) between two looks at the run
+    :param timeout: seconds (or a timedelta) of wall time from submission
     :param cancel_on_kill: stop the remote run when the task is ended from outside or too late
     """
 
@@ -81,8 +81,8 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
 
     checks: ClassVar[dict[str, Any]] = {
         "deferrable": lambda value: arguments.boolean("deferrable", value),
-        "poll_interval": lambda value: arguments.number("poll_interval", value, above=0),
-        "timeout": lambda value: arguments.number("timeout", value, above=0),
+        "poll_interval": lambda value: arguments.seconds("poll_interval", value),
+        "timeout": lambda value: arguments.seconds("timeout", value),
         "cancel_on_kill": lambda value: arguments.boolean("cancel_on_kill", value),
     }
 
@@ -90,15 +90,15 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         self,
         *,
         deferrable: bool | None = None,
-        poll_interval: float = 5.0,
-        timeout: float,
+        poll_interval: float | timedelta = 5.0,
+        timeout: float | timedelta,
         cancel_on_kill: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.deferrable = default_deferrable(deferrable)
-        self.poll_interval = poll_interval
-        self.timeout = timeout
+        self.poll_interval: Any = poll_interval
+        self.timeout: Any = timeout
         self.cancel_on_kill = cancel_on_kill
         self._work: Work | None = None
         self._killed = False

@@ -16,6 +16,7 @@ from airflow_provider_platform.operators._remote_run import LOOK_SECONDS, Remote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
 
     from airflow_provider_platform._airflow import BaseTrigger
     from airflow_provider_platform.client.chat import ChatResult
@@ -90,7 +91,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         if_thread_busy: Literal["wait", "fail"] = "wait",
         fail_on_tool_error: Literal["all", "any", "never"] = "all",
         max_rows: int | str = 100,
-        timeout: float = CHAT_TIMEOUT,
+        timeout: float | timedelta = CHAT_TIMEOUT,
         multiple_outputs: bool = True,
         **kwargs: Any,
     ) -> None:

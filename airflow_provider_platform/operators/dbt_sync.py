@@ -10,6 +10,7 @@ from airflow_provider_platform.operators._remote_run import LOOK_SECONDS, Remote
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
 
     from airflow_provider_platform._airflow import BaseTrigger
     from airflow_provider_platform.client.config import PlatformConfig
@@ -20,12 +21,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.operators._work import Ids, Work
 
 DBT_SYNC_TIMEOUT = 3600.0
-
-
-def _wait_for_completion(value: Any) -> bool | str:
-    if value == "if_supported":
-        return "if_supported"
-    return arguments.boolean("wait_for_completion", value)
 
 
 def _manifest_fits(source: str | None, manifest: dict[str, Any] | None) -> None:
@@ -73,7 +68,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         **RemoteRunOperator.checks,
         "branch_name": arguments.optional,
         "ref": arguments.optional,
-        "wait_for_completion": _wait_for_completion,
+        **arguments.named(arguments.boolean_or, "wait_for_completion", choices=("if_supported",)),
         "source": lambda value: arguments.optional_choice("source", value, ("git", "manifest")),
         "manifest": lambda value: arguments.mapping("manifest", value),
         "output_mode": lambda value: arguments.optional_choice(
@@ -94,7 +89,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         manifest: dict[str, Any] | None = None,
         output_mode: Literal["branch", "files"] | None = None,
         deployment_id: int | str | None = None,
-        timeout: float = DBT_SYNC_TIMEOUT,
+        timeout: float | timedelta = DBT_SYNC_TIMEOUT,
         multiple_outputs: bool = True,
         **kwargs: Any,
     ) -> None:

@@ -17,6 +17,7 @@ from airflow_provider_platform.operators._remote_run import RemoteRunOperator
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+    from datetime import timedelta
 
     from airflow_provider_platform._airflow import BaseTrigger, ObjectStoragePath
     from airflow_provider_platform.client.config import PlatformConfig
@@ -107,7 +108,7 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         render_as: dict[str, Any] | str | None = None,
         layout: str | None = None,
         deployment_id: int | str | None = None,
-        timeout: float = EXPORT_TIMEOUT,
+        timeout: float | timedelta = EXPORT_TIMEOUT,
         **kwargs: Any,
     ) -> None:
         super().__init__(timeout=timeout, **kwargs)

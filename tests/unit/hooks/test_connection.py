@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -11,7 +12,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.errors import PlatformConfigError
+from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
 from airflow_provider_platform.hooks.connection import config_from_connection, unknown_settings
 from airflow_provider_platform.hooks.platform import PlatformHook
 
@@ -259,3 +260,54 @@ def test_an_unknown_extra_is_passed_over_with_a_warning(
     [record] = caplog.records
     assert "'retries'" in record.getMessage()
     assert "canary" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("connection", "words"),
+    [
+        ({"conn_type": "http", "host": "https://acme.example.com"}, "conn_type is 'http'"),
+        (
+            {"conn_type": "http", "host": "https://acme.example.com", "password": "canary"},
+            "must be 'platform' (Analytics Platform): check platform_conn_id",
+        ),
+        ({"conn_type": "platform"}, "The connection is empty"),
+        ({"conn_type": "platform", "host": "acme.example.com"}, "password is missing"),
+    ],
+)
+def test_refusals_name_the_connection(
+    monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any], words: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_NIGHTLY", json.dumps(connection))
+    with pytest.raises(PlatformConfigError) as caught:
+        PlatformHook("nightly").read_config()
+    assert words in str(caught.value)
+    assert str(caught.value).endswith("(connection 'nightly').")
+    assert "canary" not in str(caught.value)
+
+
+def test_what_is_missing_only_for_a_call_names_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_NIGHTLY",
+        json.dumps({"conn_type": "platform", "host": "acme.example.com", "password": TOKEN}),
+    )
+    hook = PlatformHook("nightly")
+    with pytest.raises(PlatformConfigError, match="chat credential in connection 'nightly'"):
+        hook.config.require_chat_url()
+    with pytest.raises(PlatformInputError, match="given, in connection 'nightly' or in the call"):
+        hook.resolve_deployment_id()
+    with pytest.raises(PlatformInputError, match="whole number, not 'seven'"):
+        hook.resolve_deployment_id("seven")
+    with pytest.raises(PlatformInputError, match="in connection 'nightly' or in the call"):
+        hook.config.resolve_session_settings(None)
+
+
+def test_lengths_of_time_in_code_may_be_timedeltas() -> None:
+    config = PlatformConfig.build(
+        host="acme.example.com",
+        management_token=TOKEN,
+        request_timeout=timedelta(minutes=1.5),
+        stream_idle_timeout="90",
+    )
+    assert (config.request_timeout, config.stream_idle_timeout) == (90, 90)

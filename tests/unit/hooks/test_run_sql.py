@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -115,3 +116,12 @@ def test_a_branch_that_is_not_there(hook: PlatformHook) -> None:
 def test_a_branch(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.add_branch("feature/a")
     assert next(hook.run_sql(SQL, branch_name="feature/a"))
+
+
+def test_a_timeout_may_be_a_timedelta(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.fault("continue_wait", api="data", count=None)
+    with pytest.raises(PlatformDeadlineError):
+        next(hook.run_sql(SQL, timeout=timedelta(milliseconds=100)))
+    platform_sandbox.control.clear_faults()
+    soon = {"timeout": timedelta(seconds=60), "poll_interval": timedelta(milliseconds=50)}
+    assert hook.chat("revenue by country", **soon).answer

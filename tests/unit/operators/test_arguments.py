@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -139,3 +140,89 @@ def test_an_optional_argument_that_renders_to_nothing_means_its_default(nothing:
 def test_a_manifest_without_its_source_is_refused_when_the_dag_is_parsed() -> None:
     with pytest.raises(PlatformInputError, match="manifest"):
         PlatformDbtSyncOperator(task_id="t", source="manifest")
+
+
+def refused(operator: type, **given_arguments: Any) -> str:
+    with pytest.raises(PlatformInputError) as caught:
+        operator(task_id="t", **given_arguments)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("operator", "given_arguments", "words"),
+    [
+        (
+            PlatformDbtSyncOperator,
+            {"wait_for_completion": "maybe"},
+            "wait_for_completion must be true, false or if_supported, not 'maybe'.",
+        ),
+        (
+            PlatformChatOperator,
+            {"prompt": "q", "max_rows": -1},
+            "max_rows must be at least 0, not -1.",
+        ),
+        (
+            PlatformChatOperator,
+            {"prompt": "q", "timeout": "soon"},
+            "timeout must be a number, not 'soon'.",
+        ),
+        (
+            PlatformChatOperator,
+            {"prompt": "q", "if_thread_busy": "later"},
+            "if_thread_busy must be one of wait, fail, not 'later'.",
+        ),
+        (
+            PlatformChatOperator,
+            {"prompt": ["q"]},
+            "prompt must be a text that is not empty, not a value of type list.",
+        ),
+        (
+            PlatformChatOperator,
+            {"prompt": "q", "max_rows": "x\n" * 100},
+            r"max_rows must be a number, not '" + "x\\\\n" * 19,
+        ),
+        (PlatformDbtSyncOperator, {"source": "manifest"}, "manifest must be given"),
+    ],
+)
+def test_an_error_names_the_task_the_operator_the_rule_and_the_value(
+    operator: type, given_arguments: dict[str, Any], words: str
+) -> None:
+    said = refused(operator, **given_arguments)
+    assert said.startswith(f"Task 't' ({operator.__name__}): Nothing was sent: {words}")
+    assert len(said) < 200
+
+
+def test_an_error_after_rendering_names_them_too() -> None:
+    operator = PlatformChatOperator(task_id="t", prompt="q", max_rows="{{ 'x' }}")
+    operator.max_rows = "x"
+    with pytest.raises(PlatformInputError, match=r"Task 't' \(PlatformChatOperator\).*'x'"):
+        operator.settle_arguments()
+
+
+@pytest.mark.parametrize("value", ['{"a": "not-a-setting"', ["not-a-setting"]])
+def test_an_error_shows_nothing_of_an_object(value: Any) -> None:
+    said = refused(PlatformChatOperator, prompt="q", session_settings=value)
+    assert "session_settings must be an object (dict)" in said
+    assert "not-a-setting" not in said
+
+
+def test_an_error_of_a_decorated_task_names_it() -> None:
+    from airflow.sdk import task
+
+    @task.platform_chat(max_rows=-1)
+    def ask() -> str:
+        return "q"
+
+    with pytest.raises(PlatformInputError, match=r"Task 'ask' \(@task.platform_chat\).*-1"):
+        ask()
+
+
+@pytest.mark.parametrize("operator", [PlatformChatOperator, PlatformDbtSyncOperator])
+def test_a_length_of_time_may_be_a_timedelta(operator: type) -> None:
+    prompt = {"prompt": "q"} if operator is PlatformChatOperator else {}
+    made = operator(
+        task_id="t", timeout=timedelta(minutes=2), poll_interval=timedelta(seconds=1.5), **prompt
+    )
+    made.settle_arguments()
+    assert (made.timeout, made.poll_interval) == (120, 1.5)
+    assert "timeout must be above 0" in refused(operator, timeout=timedelta(0), **prompt)
