@@ -7,6 +7,7 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+from uuid import uuid4
 
 import pytest
 
@@ -30,7 +31,7 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
-SECRET = "canary/of a client secret"
+SECRET = f"{uuid4().hex}/of a client"  # known to no other test of this process
 
 
 @pytest.fixture
