@@ -5,5 +5,5 @@
 
 It looks at every declared operation (method, path, parameters, bodies, answers, enum values) and at
 every operation of the document. A difference is either explained in `explanations.json` or a
-finding.
+finding: a break of what is declared, or an addition to it.
 """

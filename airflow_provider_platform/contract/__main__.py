@@ -1,4 +1,5 @@
-"""The command: exit status 0 without findings, 1 with some, 2 where there is no document."""
+"""The command: exit status 1 where something that is declared breaks, 2 where there is no document,
+else 0. What the document only has more is shown and is no break, unless `--strict` says so."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import sys
 
 from airflow_provider_platform.client.catalogue import declared_endpoints
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.contract.compare import compare
+from airflow_provider_platform.contract.compare import Severity, compare
 from airflow_provider_platform.contract.document import NotADocumentError, read_document
 from airflow_provider_platform.contract.explanations import known_explanations, sort_out
 
@@ -29,6 +30,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--all", action="store_true", help="show the differences that are explained, too"
     )
+    parser.add_argument(
+        "--strict", action="store_true", help="let what is not declared fail the check, too"
+    )
     options = parser.parse_args(arguments)
     try:
         document = read_document(options.document, token=os.environ.get(ENVIRONMENT_VARIABLE))
@@ -44,13 +48,14 @@ def main(arguments: list[str] | None = None) -> int:
             for explanation in explanations:
                 if explanation.covers(difference):
                     print(f"{difference}: {explanation.because} ({explanation.source})")
-    for finding in findings:
+    breaks = [finding for finding in findings if finding.severity is Severity.BREAK]
+    for finding in sorted(findings, key=lambda found: found.severity, reverse=True):
         print(finding)
     print(
         f"{len(endpoints)} declared operations, {len(differences) - len(findings)} explained "
-        f"differences, {len(findings)} findings"
+        f"differences, {len(breaks)} breaks, {len(findings) - len(breaks)} additions"
     )
-    return 1 if findings else 0
+    return 1 if breaks or (options.strict and findings) else 0
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, TypeAdapter
@@ -19,16 +20,32 @@ _PREFIX = {"management": "", "build": "/build/api"}
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 
+class Severity(StrEnum):
+    """What a difference means for those who use the declarations."""
+
+    BREAK = "break"
+    """What is declared is not there, is refused or cannot be read."""
+    ADDITION = "addition"
+    """The document has more than is declared: all that is declared works on."""
+
+
 @dataclass(frozen=True, order=True)
 class Difference:
-    """One place where declaration and document differ: `POST /v1/x`, `body.filters[]`, what."""
+    """One place where declaration and document differ: `POST /v1/x`, `body.filters[]`, what.
+
+    `paged` says that the operation is declared to answer with pages, `incomplete` that the document
+    says of itself that it does not know all of the operation.
+    """
 
     operation: str
     place: str
     problem: str
+    severity: Severity = field(default=Severity.BREAK, compare=False)
+    paged: bool = field(default=False, compare=False)
+    incomplete: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
-        return f"{self.operation} | {self.place} | {self.problem}"
+        return f"{self.severity} | {self.operation} | {self.place} | {self.problem}"
 
 
 @dataclass(frozen=True)
@@ -58,6 +75,11 @@ class Described:
     def body(self) -> Shape | None:
         """What is sent."""
         return self._json(self.content.get("requestBody", {}))
+
+    @property
+    def body_required(self) -> bool:
+        """Whether a request needs a body."""
+        return self.content.get("requestBody", {}).get("required") is True
 
     def answer(self) -> Shape | None:
         """What a success brings, as JSON."""
@@ -92,23 +114,30 @@ def compare(endpoints: Iterable[Endpoint[..., Any]], document: dict[str, Any]) -
         name = f"{endpoint.method} {_PREFIX[endpoint.api]}{endpoint.path}"
         declared.add(name)
         if name in described:
-            found += [Difference(name, *rest) for rest in _operation(endpoint, described[name])]
+            paged = _is_page(endpoint.answer)
+            found += [
+                Difference(name, *rest, paged=paged)
+                for rest in _operation(endpoint, described[name])
+            ]
         else:
             found.append(Difference(name, "operation", "not in the document"))
     for name, operation in described.items():
         if name not in declared:
-            what = "incomplete in the document" if operation.incomplete else "not declared"
-            found.append(Difference(name, "operation", what))
+            more = operation.incomplete
+            what = "incomplete in the document" if more else "not declared"
+            found.append(
+                Difference(name, "operation", what, Severity.ADDITION, incomplete=more),
+            )
     return sorted(set(found))
 
 
-_Finding = tuple[str, str]
+_Finding = tuple[str, str, Severity]
 
 
 def _operation(endpoint: Endpoint[..., Any], described: Described) -> Iterator[_Finding]:
     operation_id = described.content.get("operationId")
     if operation_id is not None and operation_id != endpoint.operation_id:
-        yield "operation", f"is called {operation_id} in the document"
+        yield "operation", f"is called {operation_id} in the document", Severity.ADDITION
     yield from _query(endpoint, described)
     if described.incomplete:
         return
@@ -123,22 +152,29 @@ def _query(endpoint: Endpoint[..., Any], described: Described) -> Iterator[_Find
     for name in sorted(set(properties) | set(theirs)):
         place = f"query.{name}"
         if name not in theirs:
-            yield place, "not in the document"
+            yield place, "not in the document", Severity.BREAK
         elif name not in properties:
-            yield place, "not declared"
+            yield place, *_undeclared(required=theirs[name].get("required") is True)
         else:
             shape = Shape(theirs[name].get("schema", {}), described.document)
             yield from _value(place, properties[name], shape, sent=True, seen=set())
             if theirs[name].get("required") and ours and name not in ours.required:
-                yield place, "required in the document, optional here"
+                yield place, "required in the document, optional here", Severity.BREAK
+
+
+def _undeclared(*, required: bool) -> tuple[str, Severity]:
+    """What the document has more: nothing breaks, unless the service refuses to do without it."""
+    if required:
+        return "required in the document, not declared", Severity.BREAK
+    return "not declared", Severity.ADDITION
 
 
 def _body(endpoint: Endpoint[..., Any], described: Described) -> Iterator[_Finding]:
     ours, theirs = _model_shape(endpoint.body), described.body()
     if ours is None and theirs is not None:
-        yield "body", "not declared"
+        yield "body", *_undeclared(required=described.body_required)
     elif ours is not None and theirs is None:
-        yield "body", "not in the document"
+        yield "body", "not in the document", Severity.BREAK
     elif ours is not None and theirs is not None:
         yield from _value("body", ours, theirs, sent=True, seen=set())
 
@@ -147,18 +183,22 @@ def _answer(endpoint: Endpoint[..., Any], described: Described) -> Iterator[_Fin
     theirs = described.answer()
     if endpoint.binary:
         if theirs is not None:
-            yield "answer", "is JSON in the document, binary here"
+            yield "answer", "is JSON in the document, binary here", Severity.BREAK
         return
     ours = None if endpoint.answer is type(None) else _model_shape(endpoint.answer)
     if ours is None or theirs is None:
         if theirs is not None:
-            yield "answer", "not declared"
+            yield "answer", "not declared", Severity.ADDITION
         elif ours is not None:
-            yield "answer", "not in the document"
+            yield "answer", "not in the document", Severity.BREAK
         return
     if _is_page(endpoint.answer) and theirs.types == {"array"}:
         ours = ours.properties["items"]
-    yield from _value("answer", ours, theirs, sent=False, seen=set())
+    there = theirs.properties
+    older = _is_page(endpoint.answer) and "data" in there and "items" not in there
+    for place, problem, severity in _value("answer", ours, theirs, sent=False, seen=set()):
+        if not (older and place in ("answer.items", "answer.pageInfo")):
+            yield place, problem, severity
 
 
 def _value(
@@ -173,7 +213,8 @@ def _value(
     missing = our_types - their_types if sent else their_types - our_types
     if missing and our_types != ANY_TYPE:
         names = ", ".join(sorted(missing))
-        yield place, f"{names} not in the document" if sent else f"{names} not readable here"
+        problem = f"{names} not in the document" if sent else f"{names} not readable here"
+        yield place, problem, Severity.BREAK
         return
     yield from _enum(place, ours, theirs, sent=sent)
     if ours.items is not None and theirs.items is not None:
@@ -186,12 +227,15 @@ def _enum(place: str, ours: Shape, theirs: Shape, *, sent: bool) -> Iterator[_Fi
     if not sent or (ours.enum is None and theirs.enum is None):
         return
     if ours.enum is None or theirs.enum is None:
-        yield place, "any text here, an enum there" if ours.enum is None else "an enum here only"
+        if ours.enum is None:
+            yield place, "any text here, an enum there", Severity.BREAK
+        else:
+            yield place, "an enum here only", Severity.ADDITION
         return
     for value in sorted(ours.enum - theirs.enum):
-        yield place, f"value {value} not in the document"
+        yield place, f"value {value} not in the document", Severity.BREAK
     for value in sorted(theirs.enum - ours.enum):
-        yield place, f"value {value} not declared"
+        yield place, f"value {value} not declared", Severity.ADDITION
 
 
 def _fields(
@@ -202,17 +246,17 @@ def _fields(
         where = f"{place}.{name}"
         if name not in their_fields:
             if not theirs.incomplete:
-                yield where, "not in the document"
+                yield where, "not in the document", Severity.BREAK
         elif name not in our_fields:
-            yield where, "not declared"
+            yield where, *_undeclared(required=sent and name in theirs.required)
         else:
             yield from _value(where, our_fields[name], their_fields[name], sent=sent, seen=seen)
     if sent:
         for name in sorted((theirs.required & set(our_fields)) - ours.required):
-            yield f"{place}.{name}", "required in the document, optional here"
+            yield f"{place}.{name}", "required in the document, optional here", Severity.BREAK
     else:
         for name in sorted((ours.required & set(their_fields)) - theirs.required):
-            yield f"{place}.{name}", "required here, optional in the document"
+            yield f"{place}.{name}", "required here, optional in the document", Severity.BREAK
 
 
 def _model_shape(model: Any) -> Shape | None:

@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.contract.compare import Difference
 
-ANY = "*"
+ANY_PAGED = "any paged"
+ANY_INCOMPLETE = "any incomplete"
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a difference is meant; `*` as operation stands for every operation."""
+    """Why a difference is meant. As operation, `any paged` stands for each one that is declared to
+    answer with pages, `any incomplete` for each one that the document does not know in full."""
 
     operation: str
     place: str
@@ -27,10 +29,13 @@ class Explanation:
 
     def covers(self, difference: Difference) -> bool:
         """Whether this explains the difference."""
-        return self.operation in (ANY, difference.operation) and (self.place, self.problem) == (
-            difference.place,
-            difference.problem,
-        )
+        meant = {
+            difference.operation: True,
+            ANY_PAGED: difference.paged,
+            ANY_INCOMPLETE: difference.incomplete,
+        }
+        same = (self.place, self.problem) == (difference.place, difference.problem)
+        return same and meant.get(self.operation, False)
 
 
 def known_explanations() -> list[Explanation]:

@@ -13,10 +13,16 @@ from pydantic import Field, SecretStr
 from airflow_provider_platform.client.models import AnswerModel, InputModel, Timestamp
 from airflow_provider_platform.client.operation import Endpoint, endpoint
 from airflow_provider_platform.client.paging import Page, PageQuery
+from airflow_provider_platform.contract import __main__ as command
 from airflow_provider_platform.contract.__main__ import main
-from airflow_provider_platform.contract.compare import compare
+from airflow_provider_platform.contract.compare import Difference, Severity, compare
 from airflow_provider_platform.contract.document import NotADocumentError, read_document
-from airflow_provider_platform.contract.explanations import Explanation, sort_out
+from airflow_provider_platform.contract.explanations import (
+    ANY_INCOMPLETE,
+    ANY_PAGED,
+    Explanation,
+    sort_out,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +48,11 @@ class ThingInput(InputModel):
 @endpoint("POST", "/v1/things/{thingId}", operation_id="createThing")
 def create_thing(*, thing_id: int, body: ThingInput, query: PageQuery | None = None) -> Thing:
     """Create a thing."""
+
+
+@endpoint("POST", "/v1/things/{thingId}", operation_id="createThing")
+def create_bare_thing(*, thing_id: int, query: PageQuery | None = None) -> Thing:
+    """Create a thing without a body."""
 
 
 @endpoint("GET", "/v1/things", operation_id="listThings")
@@ -201,10 +212,10 @@ def test_operations_on_one_side_only_are_found() -> None:
     against["paths"]["/api/v1/things/{id}"] = against["paths"].pop("/api/v1/things/{thingId}")
 
     assert [str(found) for found in compare([create_thing], against)] == [
-        "GET /build/api/v1/x | operation | not declared",
-        "POST /v1/things/{id} | operation | not declared",
-        "POST /v1/things/{thingId} | operation | not in the document",
-        "PUT /build/api/v1/x | operation | incomplete in the document",
+        "addition | GET /build/api/v1/x | operation | not declared",
+        "addition | POST /v1/things/{id} | operation | not declared",
+        "break | POST /v1/things/{thingId} | operation | not in the document",
+        "addition | PUT /build/api/v1/x | operation | incomplete in the document",
     ]
 
 
@@ -244,11 +255,136 @@ def test_recursive_schemas_come_to_an_end() -> None:
 def test_explained_differences_are_no_findings() -> None:
     against = document(operationId="makeThing")
     differences = compare([create_thing], against)
-    told = Explanation("*", "operation", differences[0].problem, "renamed", "change history")
+    told = Explanation(
+        "POST /v1/things/{thingId}", "operation", differences[0].problem, "renamed", "history"
+    )
     stale = Explanation("GET /x", "body", "not declared", "gone", "change history")
 
     assert sort_out(differences, [told, stale]) == ([], [stale])
     assert sort_out(differences, [stale]) == (differences, [stale])
+
+
+def test_an_explanation_of_pages_explains_nothing_else() -> None:
+    told = Explanation(ANY_PAGED, "answer.data", "not in the document", "one model", "history")
+    place = ("GET /v1/things", "answer.data", "not in the document")
+
+    assert told.covers(Difference(*place, paged=True))
+    assert not told.covers(Difference(*place))
+    assert not told.covers(Difference(*place, incomplete=True))
+    assert not told.covers(Difference("GET /v1/things", "answer.data", "other", paged=True))
+
+
+def test_an_explanation_of_what_is_incomplete_explains_nothing_else() -> None:
+    told = Explanation(ANY_INCOMPLETE, "operation", "not declared", "unknown", "history")
+    place = ("GET /v1/things", "operation", "not declared")
+
+    assert told.covers(Difference(*place, incomplete=True))
+    assert not told.covers(Difference(*place, paged=True))
+
+
+def severities(against: dict[str, Any]) -> dict[str, str]:
+    return {found.place: found.severity for found in compare([create_thing], against)}
+
+
+def test_what_the_document_has_more_is_an_addition() -> None:
+    against = document()
+    schemas = against["components"]["schemas"]
+    schemas["Kind"]["enum"].append("c")
+    schemas["ThingInput"]["properties"]["colour"] = {"type": "string"}
+    schemas["Thing"]["properties"]["weight"] = {"type": "number"}
+    operation = against["paths"]["/api/v1/things/{thingId}"]["post"]
+    operation["parameters"].append({"in": "query", "name": "search", "schema": {}})
+    against["paths"]["/api/v1/more"] = {"get": {}}
+
+    assert severities(against) == dict.fromkeys(
+        ["answer.weight", "body.colour", "body.kind", "operation", "query.search"], "addition"
+    )
+
+
+def test_what_is_declared_and_not_there_is_a_break() -> None:
+    against = document()
+    schemas = against["components"]["schemas"]
+    schemas["Kind"]["enum"].remove("a")
+    del schemas["ThingInput"]["properties"]["size"]
+    schemas["Thing"]["properties"]["id"] = {"type": "object"}
+    schemas["Child"]["properties"] = {}
+    operation = against["paths"]["/api/v1/things/{thingId}"]["post"]
+    del operation["parameters"][1]
+
+    assert severities(against) == dict.fromkeys(
+        ["answer.children[].name", "answer.id", "body.kind", "body.size", "query.first"], "break"
+    )
+
+
+def test_what_the_service_needs_and_is_not_declared_is_a_break() -> None:
+    against = document()
+    schema = against["components"]["schemas"]["ThingInput"]
+    schema["properties"]["colour"] = {"type": "string"}
+    schema["required"].append("colour")
+    operation = against["paths"]["/api/v1/things/{thingId}"]["post"]
+    operation["parameters"].append({"in": "query", "name": "x", "required": True, "schema": {}})
+    needed = "required in the document, not declared"
+
+    assert problems(against) == [("body.colour", needed), ("query.x", needed)]
+    assert set(severities(against).values()) == {"break"}
+    operation["parameters"].pop()
+    assert problems(against, create_bare_thing) == [("body", "not declared")]
+    operation["requestBody"]["required"] = True
+    assert problems(against, create_bare_thing) == [("body", needed)]
+
+
+def test_a_page_of_an_older_release_is_readable() -> None:
+    items = {"type": "array", "items": {"$ref": "#/components/schemas/Child"}}
+
+    def against(**fields: Any) -> dict[str, Any]:
+        page = {"type": "object", "properties": fields}
+        content = {"200": {"content": {"application/json": {"schema": page}}}}
+        found = document()
+        found["paths"] = {"/api/v1/things": {"get": {"responses": content}}}
+        return found
+
+    def breaks(**fields: Any) -> set[str]:
+        differences = compare([list_things], against(**fields))
+        assert all(found.paged for found in differences)
+        return {found.place for found in differences if found.severity is Severity.BREAK}
+
+    known = {"answer.totalCount", "answer.pagination"}
+    assert breaks(data=items, count={"type": "integer"}) == known
+    assert breaks(rows=items) >= {"answer.items", "answer.data"}
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "status", "said"),
+    [
+        (None, [], 0, "0 breaks, 0 additions"),
+        ("addition", [], 0, "0 breaks, 1 additions"),
+        ("addition", ["--strict"], 1, "0 breaks, 1 additions"),
+        ("break", [], 1, "1 breaks, 1 additions"),
+    ],
+)
+def test_the_command_fails_where_something_breaks(
+    change: str | None,
+    options: list[str],
+    status: int,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(command, "declared_endpoints", lambda: [create_thing])
+    against = document()
+    if change is not None:
+        against["paths"]["/api/v1/added"] = {"get": {}}
+    if change == "break":
+        del against["components"]["schemas"]["ThingInput"]["properties"]["size"]
+    path = tmp_path / "openapi.json"
+    path.write_text(json.dumps(against), encoding="utf-8")
+
+    assert main([str(path), *options]) == status
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].endswith(said)
+    kinds = [line.split(" | ")[0] for line in lines[:-1]]
+    assert kinds == {None: [], "addition": ["addition"], "break": ["break", "addition"]}[change]
 
 
 def test_the_command_fails_where_there_are_findings(
