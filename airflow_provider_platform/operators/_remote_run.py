@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 import time
 from abc import abstractmethod
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -59,6 +59,7 @@ KILL_SECONDS = 4.0
 """What `on_kill` may take in all; Airflow kills the process five seconds after the signal."""
 LOOK_UP_SECONDS = 2.0
 """What Airflow may take of these to tell the task's state."""
+LOG_SECONDS = 0.2
 
 
 class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
@@ -105,6 +106,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         self._left_to_retry = False
         """Of a killed task: whether its run goes on for another try to take up."""
         self._in_on_kill = False
+        self._deferring = False
 
     @abstractmethod
     def key_of(self, config: PlatformConfig) -> str:
@@ -256,7 +258,13 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
                     work = Work(context, client, hook.config, submission)
                     self._work = work
                     self.store_link(context, hook.config)
-                    yield work
+                    try:
+                        yield work
+                    except Exception:
+                        self._work = None
+                        raise
+                    # Who leaves by another way (a deferral, Airflow's time-out) may yet be killed.
+                    self._work = None
 
     def _start(self, work: Work) -> Any:
         record = read_record(work.context)
@@ -329,6 +337,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         return self._finish(work, ids, outcome)
 
     def _defer(self, work: Work, ids: Ids) -> None:
+        self._deferring = True
         deadline = self.deadline(work, ids)
         patience = max(0.0, deadline - work.now) + BACKSTOP_SECONDS
         work.submission.make_up()
@@ -388,16 +397,20 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         self._left_to_retry = not self.cancel_on_kill or not self._stops_when_killed(work)
         ids = work.known
         if self._left_to_retry:
-            self.log.warning("The remote run is left to the task's next try, which takes it up.")
+            self._tell(
+                self.log.warning,
+                "The remote run is left to the task's next try, which takes it up.",
+            )
             if work.ids is not None:
                 # Else the try goes on until the service has accepted: who breaks off now does not
                 # learn the name of the run.
                 work.client.interrupt()
             return
         if ids is None:
-            self.log.warning(
+            self._tell(
+                self.log.warning,
                 "The service has not accepted the submission yet, so it cannot be stopped; it may "
-                "still be processed."
+                "still be processed.",
             )
             return
         with self._stop_logged() as tell:
@@ -407,20 +420,31 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         """Whether the run is to be stopped, by what Airflow says of the task."""
         if isinstance(sys.exception(), AirflowTaskTimeout):
             return True  # `execution_timeout`: Airflow has ended this try itself
-        has_record = work.context.get("task_state_store") is not None
+        has_record = work.submission.is_stored
         state: str | None = UNKNOWN
         if has_record:
             try:
                 state = run_within(LOOK_UP_SECONDS, lambda: get_task_states(work.context["ti"]))
             except Exception as error:  # noqa: BLE001 - whatever it was, nobody knows the state
-                self.log.warning(
-                    "Airflow did not tell the state of the task: %s", str(error) or repr(error)
+                self._tell(
+                    self.log.warning,
+                    "Airflow did not tell the state of the task: %s",
+                    str(error) or repr(error),
                 )
             else:
-                self.log.info("Told to end; Airflow has the task as %s.", state)
-        return stops_run(
-            state, killed="worker", last_try=self._is_last_try(work), has_record=has_record
-        )
+                self._tell(self.log.info, "Told to end; Airflow has the task as %s.", state)
+        # A trigger that follows is as good as a retry.
+        last_try = self._is_last_try(work) and not self._deferring
+        return stops_run(state, killed="worker", last_try=last_try, has_record=has_record)
+
+    def _tell(self, log: Callable[..., None], message: str, *args: Any) -> None:
+        """Log a line. In a signal handler another thread does: the handler may have interrupted
+        this one while it held the log's lock."""
+        if not self._in_on_kill:
+            log(message, *args)
+            return
+        with suppress(TimeoutError):
+            run_within(LOG_SECONDS, lambda: log(message, *args))
 
     def _stop_in_time(self, config: PlatformConfig, ids: Ids, seconds: float) -> bool:
         """Stop the run on an event loop of its own. Raises PlatformError, TimeoutError."""
@@ -454,17 +478,19 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         """Logs how a stop ended: that it failed, or what the block tells of it."""
 
         def tell(stopped: bool) -> None:
-            self.log.info(
-                "%s",
+            self._tell(
+                self.log.info,
                 "The remote run was stopped." if stopped else "There was nothing of ours to stop.",
             )
 
         try:
             yield tell
         except TimeoutError:
-            self.log.warning("The remote run could not be stopped: there was no time left.")
+            self._tell(
+                self.log.warning, "The remote run could not be stopped: there was no time left."
+            )
         except PlatformError as error:
-            self.log.warning("The remote run could not be stopped: %s", error)
+            self._tell(self.log.warning, "The remote run could not be stopped: %s", error)
 
 
 def _error_of(event: dict[str, Any]) -> PlatformError:

@@ -157,6 +157,11 @@ class Submission:
             if record is not None:
                 self._make_up(record)
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether the store holds what this try has noted last. Waits for nothing."""
+        return self._store is not None and self._missed is None
+
     def close(self) -> None:
         """This try writes no more."""
         self._closed.set()

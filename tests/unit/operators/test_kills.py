@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.operators import _remote_run
 from airflow_provider_platform.operators._submission import STORE_KEY
 from tests.unit.operators.remote_tasks import HISTORY, LOOK, chat, lost_prompt, sync
-from tests.unit.operators.task_context import StateStore, TaskTries
+from tests.unit.operators.task_context import StateStore, TaskTries, deferral
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control import SandboxControl
@@ -152,6 +153,50 @@ def test_a_sync_that_is_started_after_the_kill_is_cancelled_then(
     operator.on_kill()
     control.release("before_answer")
     control.wait_until(lambda state: [one.status for one in state.syncs] == ["CANCELLED"])
+
+
+class LockedLog:
+    """A log whose lines take a lock, as Airflow's do."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock = lock
+        self.lines: list[str] = []
+
+    def info(self, line: str, *args: object) -> None:
+        with self._lock:
+            self.lines.append(line % args)
+
+    warning = info
+
+
+class UnreachableStore(StateStore):
+    """Takes what announces a submission, and nothing after it."""
+
+    def set(self, key: str, value: Any) -> None:
+        if self:
+            raise RuntimeError("the store cannot be reached")
+        super().set(key, value)
+
+
+class SignalledStore(StateStore):
+    """A signal comes while the run's acceptance is written down: in the middle of a request to
+    Airflow, so that none can be made until its handler has returned, and of a line of the log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.airflow = threading.Lock()
+        self.signalled = False
+
+    def set(self, key: str, value: Any) -> None:
+        with self.airflow:
+            if value["phase"] == "running" and not self.signalled:
+                self.signalled = True
+                signal.raise_signal(signal.SIGUSR1)
+            super().set(key, value)
+
+    def get_task_states(self, **_: Any) -> dict[str, dict[str, str]]:
+        with self.airflow:
+            return {"run": {"task": "failed"}}
 
 
 LEFT = ["running", "queued", "scheduled", "up_for_retry", "up_for_reschedule", "deferred", None]
@@ -409,3 +454,67 @@ def test_a_stop_that_takes_too_long_is_given_up(
     operator.on_kill()
     assert "could not be stopped" in capfd.readouterr().out
     assert task_state.asked == 1
+
+
+def test_a_signal_in_the_middle_of_a_request_to_airflow_is_handled(
+    control: SandboxControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the thread that the task runs in: whatever waits for that request must not be waited for,
+    and what goes on afterwards is not disturbed."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    control.hold("mid_stream")
+    tries, operator = TaskTries(), chat()
+    tries.store = store = SignalledStore()
+    states = staticmethod(store.get_task_states)
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", states, raising=False)
+    monkeypatch.setattr(_remote_run, "LOOK_UP_SECONDS", 0.2)
+    log = LockedLog(store.airflow)
+    monkeypatch.setattr(type(operator), "log", log)
+    before = signal.signal(signal.SIGUSR1, lambda *_: operator.on_kill())
+    try:
+        with pytest.raises(PlatformInterruptedError):
+            operator.execute(tries.context())
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert store[STORE_KEY]["phase"] == "running"
+    control.release()
+    chat().execute(tries.context())
+    assert len(control.state().messages) == 1
+    assert any("left to the task's next try" in line for line in log.lines)
+
+
+def test_nothing_is_stopped_once_the_try_is_over(
+    control: SandboxControl, task_state: TaskState
+) -> None:
+    operator = chat()
+    operator.execute(TaskTries().context())
+    operator.on_kill()
+    assert control.state().aborts == []
+    assert task_state.asked == 0
+
+
+@pytest.mark.parametrize(("state", "stopped"), [("running", False), ("failed", True)])
+def test_in_the_last_try_a_run_that_a_trigger_is_about_to_follow_goes_on(
+    control: SandboxControl, task_state: TaskState, state: str, stopped: bool
+) -> None:
+    task_state.state = state
+    control.hold("mid_stream")
+    operator = chat(deferrable=True)
+    deferral(operator.execute, TaskTries(max_tries=0).context())
+    operator.on_kill()
+    assert len(control.state().aborts) == stopped
+
+
+def test_a_run_whose_name_airflow_could_not_store_is_stopped(
+    control: SandboxControl, task: Any, task_state: TaskState
+) -> None:
+    """The retry could not find it: as without a record."""
+    task_state.state = "running"
+    control.hold("mid_stream")
+    operator, tries = chat(), TaskTries()
+    tries.store = UnreachableStore()
+    task(operator, tries)
+    control.wait_held("mid_stream")
+    operator.on_kill()
+    control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])

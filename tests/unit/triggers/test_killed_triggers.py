@@ -148,3 +148,35 @@ def test_a_stop_that_fails_is_logged_and_not_raised(
     control.fault("status", path="/abort$", status=500, count=None)
     kill(trigger, monkeypatch, "failed")
     assert "could not be stopped" in capfd.readouterr().out
+
+
+def test_a_look_up_that_never_ends_leaves_the_run_alone(
+    platform_sandbox: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    async def never(_: Any) -> str | None:
+        await asyncio.Event().wait()
+        return "failed"
+
+    control = platform_sandbox.control
+    trigger = asking(control)
+    monkeypatch.setattr(_remote_run, "get_task_states_on_loop", never)
+    monkeypatch.setattr(_remote_run, "LOOK_UP_SECONDS", 0.1)
+    asyncio.run(trigger.on_kill())
+    assert control.state().aborts == []
+    assert "could not be looked up" in capfd.readouterr().out
+
+
+def test_a_stop_that_takes_longer_than_airflow_allows_is_given_up(
+    platform_sandbox: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    control = platform_sandbox.control
+    trigger = asking(control)
+    control.hold("before_call", path="/abort$")
+    monkeypatch.setattr(_remote_run, "KILL_SECONDS", 0.5)
+    kill(trigger, monkeypatch, "failed")
+    assert "there was no time left" in capfd.readouterr().out
+    control.release()
