@@ -199,6 +199,14 @@ def test_a_service_that_names_no_thread() -> None:
     assert call.result() == {**EXPECTED, "chat_id": ""}
 
 
+def test_a_thread_that_tells_nothing_leaves_a_lost_prompt_to_be_looked_up() -> None:
+    """The try that sent it may not take it for dead: the thread may tell a retry more."""
+    service = PlayedService(scripted=[[cutoff()]] * 9)
+    with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
+        new_call(service, thread=True).ask()
+    assert len(service.prompts) == 1
+
+
 @pytest.mark.parametrize("messages", [[serialized("HumanMessage", PROMPT)], None])
 def test_an_outcome_that_the_thread_cannot_tell(messages: Any) -> None:
     service = PlayedService(scripted=[[], [cutoff(), state(messages)]])
