@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators import _submission
 from airflow_provider_platform.operators._submission import STORE_KEY
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from tests.unit.client.transport.http_server import Exchange, answer, serving
@@ -210,6 +212,41 @@ def test_what_could_not_be_written_down_is_written_at_the_end(control: SandboxCo
     assert tries.store[STORE_KEY]["phase"] == "running"
     assert chat().execute(tries.context())["answer"]
     assert len(control.state().messages) == len(control.state().runs) == 1
+
+
+class AwayStore(StateStore):
+    """Cannot be reached after the first write, until `back` is set; `running` is set when the
+    record says that the run is under way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.back, self.running = threading.Event(), threading.Event()
+
+    def set(self, key: str, value: Any) -> None:
+        if self and not self.back.is_set():
+            raise ConnectionError("Airflow's API server does not answer")
+        super().set(key, value)
+        if value["phase"] == "running":
+            self.running.set()
+
+
+def test_a_run_that_is_waited_for_is_written_down_as_soon_as_the_store_answers(
+    control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run tells nothing meanwhile: a try that is killed now is taken up by the retry."""
+    monkeypatch.setattr(_submission, "WRITE_AGAIN_SECONDS", 0.05)
+    control.hold("mid_stream")
+    tries = TaskTries()
+    tries.store = store = AwayStore()
+    asking = task(chat(), tries)
+    control.wait_held("mid_stream")
+    assert store[STORE_KEY]["phase"] == "intent"
+    store.back.set()
+    assert store.running.wait(30)
+    assert store[STORE_KEY]["ids"]["message_id"] == control.state().runs[0].message_id
+    control.release()
+    assert asking.end() is None
+    assert store[STORE_KEY]["phase"] == "done"
 
 
 def test_a_message_that_is_accepted_in_no_known_thread_is_sent_again_under_its_id(
