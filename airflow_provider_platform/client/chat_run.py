@@ -167,7 +167,7 @@ class ChatRun:
             return False
         if connection.streaming is None:
             return connection.closed_clean
-        return not connection.streaming
+        return not connection.streaming or connection.passed_by
 
     @property
     def is_latest(self) -> bool:
@@ -185,8 +185,10 @@ class ChatRun:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the last connection brought the service's word that the thread is streaming."""
-        return self._open_connection.streaming is True
+        """Whether the last connection brought the service's word that the thread is streaming, and
+        of no later turn that this could mean."""
+        connection = self._open_connection
+        return connection.streaming is True and not connection.passed_by
 
     @property
     def told_in_part(self) -> bool:

@@ -301,6 +301,11 @@ IDLE: dict[str, list[Record]] = {
     "a mark that does not say": [cutoff(streaming=None)],
     "its beginning": [*Turn().records()[:4], cutoff()],
     "the whole answer": [*Turn().records(), cutoff()],
+    "a later turn, which streams": [
+        *Turn().records()[:4],
+        *replace(EARLIER, message_id="1732519999999-message").records()[:2],
+        cutoff(streaming=True),
+    ],
 }
 
 
