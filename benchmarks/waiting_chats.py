@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from airflow_provider_platform.sandbox import Sandbox
-from airflow_provider_platform.sandbox.control import SandboxControl
+from airflow_provider_platform.sandbox.control.client import SandboxControl
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.journal import SandboxState
+    from airflow_provider_platform.sandbox.state.journal import SandboxState
     from airflow_provider_platform.triggers.chat import PlatformChatTrigger
 
 CHATS = 300

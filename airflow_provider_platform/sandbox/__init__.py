@@ -9,17 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.control import SandboxControl, SandboxControlError
-    from airflow_provider_platform.sandbox.faults import Fault
-    from airflow_provider_platform.sandbox.holds import Hold
+    from airflow_provider_platform.sandbox.control.client import SandboxControl, SandboxControlError
+    from airflow_provider_platform.sandbox.faults.book import Fault
+    from airflow_provider_platform.sandbox.faults.holds import Hold
     from airflow_provider_platform.sandbox.server import Sandbox
 
 _HOMES = {
-    "Fault": "faults",
-    "Hold": "holds",
+    "Fault": "faults.book",
+    "Hold": "faults.holds",
     "Sandbox": "server",
-    "SandboxControl": "control",
-    "SandboxControlError": "control",
+    "SandboxControl": "control.client",
+    "SandboxControlError": "control.client",
 }
 
 __all__ = ["Fault", "Hold", "Sandbox", "SandboxControl", "SandboxControlError"]

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Router
 
-from airflow_provider_platform.sandbox import chat_api, control_api, data_api, management
-from airflow_provider_platform.sandbox.answers import web_page
+from airflow_provider_platform.sandbox import management
+from airflow_provider_platform.sandbox.chat import api as chat_api
+from airflow_provider_platform.sandbox.control import api as control_api
 from airflow_provider_platform.sandbox.credentials import Credentials
-from airflow_provider_platform.sandbox.exchange import Exchange, read_body, until_gone
-from airflow_provider_platform.sandbox.settings import Settings
-from airflow_provider_platform.sandbox.warehouse import Warehouse
-from airflow_provider_platform.sandbox.world import World
+from airflow_provider_platform.sandbox.data_api import api as data_api
+from airflow_provider_platform.sandbox.http.exchange import Exchange, read_body, until_gone
+from airflow_provider_platform.sandbox.http.responses import web_page
+from airflow_provider_platform.sandbox.state.settings import Settings
+from airflow_provider_platform.sandbox.state.warehouse import Warehouse
+from airflow_provider_platform.sandbox.state.world import World
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -37,7 +40,9 @@ class SandboxApp:
             default=_web,
         )
         self._control = Router(
-            control_api.routes(self), redirect_slashes=False, default=control_api.unknown
+            control_api.routes(lambda: self.world, self.reset),
+            redirect_slashes=False,
+            default=control_api.unknown,
         )
 
     async def reset(self) -> None:

@@ -14,9 +14,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from airflow_provider_platform.sandbox import connection, credentials
 from airflow_provider_platform.sandbox.app import SandboxApp
 from airflow_provider_platform.sandbox.connection import CHAT_PATH
-from airflow_provider_platform.sandbox.control import SandboxControl
+from airflow_provider_platform.sandbox.control.client import SandboxControl
 from airflow_provider_platform.sandbox.credentials import Credentials
-from airflow_provider_platform.sandbox.settings import Settings
+from airflow_provider_platform.sandbox.state.settings import Settings
 
 if TYPE_CHECKING:
     from types import TracebackType

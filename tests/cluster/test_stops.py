@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.outcomes import assert_stopped, assert_stopped_and_asked_anew, wait_followed
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.journal import SandboxState
+    from airflow_provider_platform.sandbox.state.journal import SandboxState
     from tests.system.fixtures import StartTask
     from tests.system.sandbox_server import PatientControl
 

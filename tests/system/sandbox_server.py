@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airflow_provider_platform.sandbox import Sandbox
-from airflow_provider_platform.sandbox.control import SandboxControl
+from airflow_provider_platform.sandbox.control.client import SandboxControl
 from tests.system.airflow_server import ROOT
 from tests.system.task_run import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from airflow_provider_platform.sandbox.control import Held
-    from airflow_provider_platform.sandbox.journal import SandboxState
+    from airflow_provider_platform.sandbox.control.client import Held
+    from airflow_provider_platform.sandbox.state.journal import SandboxState
 
 
 class PatientControl(SandboxControl):

@@ -19,7 +19,7 @@ from tests.system.dags.many_waits import CHATS
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.platform_client import AsyncPlatformClient
-    from airflow_provider_platform.sandbox.journal import SandboxState
+    from airflow_provider_platform.sandbox.state.journal import SandboxState
     from tests.system.airflow_server import RunningAirflow
     from tests.system.fixtures import StartTask
     from tests.system.sandbox_server import PatientControl

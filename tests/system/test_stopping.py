@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.journal import SandboxState
+    from airflow_provider_platform.sandbox.state.journal import SandboxState
     from tests.system.airflow_api import AirflowApi
     from tests.system.fixtures import StartTask
     from tests.system.sandbox_server import PatientControl

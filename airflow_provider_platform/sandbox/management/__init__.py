@@ -4,38 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.sandbox.management import (
-    account,
-    agents,
-    data_model,
-    dbt_sync,
-    deployments,
-    embed_access,
-    embed_dashboards,
-    embed_groups,
-    embed_sessions,
-    embed_tenants,
-    embed_users,
-    environments,
-    exports,
-    external_documents,
-    folders,
-    notification_recipients,
-    notifications,
-    oauth,
-    report_placements,
-    reports,
-    resource,
-    specification,
-    workbook_dashboards,
-    workbooks,
-    workspace,
+from airflow_provider_platform.sandbox.management import data_model, dbt_sync, folders, workspace
+from airflow_provider_platform.sandbox.management import openapi as specification
+from airflow_provider_platform.sandbox.management.account import app_config as account
+from airflow_provider_platform.sandbox.management.account import oauth
+from airflow_provider_platform.sandbox.management.deployments import agents, environments
+from airflow_provider_platform.sandbox.management.deployments import operations as deployments
+from airflow_provider_platform.sandbox.management.embed import access as embed_access
+from airflow_provider_platform.sandbox.management.embed import dashboards as embed_dashboards
+from airflow_provider_platform.sandbox.management.embed import groups as embed_groups
+from airflow_provider_platform.sandbox.management.embed import sessions as embed_sessions
+from airflow_provider_platform.sandbox.management.embed import tenants as embed_tenants
+from airflow_provider_platform.sandbox.management.embed import users as embed_users
+from airflow_provider_platform.sandbox.management.exports import operations as exports
+from airflow_provider_platform.sandbox.management.notifications import operations as notifications
+from airflow_provider_platform.sandbox.management.notifications import (
+    recipients as notification_recipients,
 )
+from airflow_provider_platform.sandbox.management.reports import external_documents
+from airflow_provider_platform.sandbox.management.reports import operations as reports
+from airflow_provider_platform.sandbox.management.reports import placements as report_placements
+from airflow_provider_platform.sandbox.management.shared import resource
+from airflow_provider_platform.sandbox.management.workbooks import (
+    dashboard_drafts as workbook_dashboards,
+)
+from airflow_provider_platform.sandbox.management.workbooks import operations as workbooks
 
 if TYPE_CHECKING:
     from starlette.routing import Route
 
-    from airflow_provider_platform.sandbox.world import World
+    from airflow_provider_platform.sandbox.state.world import World
 
 _DESCRIBED = (
     account.resource,

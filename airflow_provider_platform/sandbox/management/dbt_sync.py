@@ -9,16 +9,16 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.sandbox import shapes
-from airflow_provider_platform.sandbox.answers import ApiError, web_page
-from airflow_provider_platform.sandbox.branches import Branches
-from airflow_provider_platform.sandbox.clock import iso
-from airflow_provider_platform.sandbox.journal import SyncEntry
-from airflow_provider_platform.sandbox.management import paging
-from airflow_provider_platform.sandbox.management.resource import Call, Diverted, Resource
+from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http.responses import ApiError, web_page
+from airflow_provider_platform.sandbox.management.shared import paging
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Diverted, Resource
+from airflow_provider_platform.sandbox.state.branches import Branches
+from airflow_provider_platform.sandbox.state.clock import iso
+from airflow_provider_platform.sandbox.state.journal import SyncEntry
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.world import World
+    from airflow_provider_platform.sandbox.state.world import World
 
 resource = Resource()
 

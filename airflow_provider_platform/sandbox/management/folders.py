@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.sandbox import shapes
-from airflow_provider_platform.sandbox.answers import ApiError
-from airflow_provider_platform.sandbox.management import paging, users
-from airflow_provider_platform.sandbox.management.items import Item, Items
-from airflow_provider_platform.sandbox.management.resource import Call, Resource
+from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http.responses import ApiError
+from airflow_provider_platform.sandbox.management.shared import paging, users
+from airflow_provider_platform.sandbox.management.shared.items import Item, Items
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 
 resource = Resource()
 

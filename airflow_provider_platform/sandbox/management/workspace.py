@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.sandbox import shapes
-from airflow_provider_platform.sandbox.answers import ApiError
-from airflow_provider_platform.sandbox.management import folders, paging, reports, workbooks
+from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http.responses import ApiError
+from airflow_provider_platform.sandbox.management import folders
 from airflow_provider_platform.sandbox.management.folders import DEPTH, Folders
-from airflow_provider_platform.sandbox.management.reports import Reports
-from airflow_provider_platform.sandbox.management.resource import Call, Resource
-from airflow_provider_platform.sandbox.management.tenants import EmbedAccess
-from airflow_provider_platform.sandbox.management.workbooks import Workbooks
+from airflow_provider_platform.sandbox.management.reports import operations as reports
+from airflow_provider_platform.sandbox.management.reports.operations import Reports
+from airflow_provider_platform.sandbox.management.shared import paging
+from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedAccess
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+from airflow_provider_platform.sandbox.management.workbooks import operations as workbooks
+from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from starlette.responses import Response
 
-    from airflow_provider_platform.sandbox.management.items import Item, Items
+    from airflow_provider_platform.sandbox.management.shared.items import Item, Items
 
 resource = Resource()
 

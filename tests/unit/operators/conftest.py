@@ -11,7 +11,7 @@ from tests.unit.operators.remote_tasks import Try
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_platform.sandbox.control import SandboxControl
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.unit.operators.task_context import TaskTries
 

@@ -14,7 +14,7 @@ from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.control import SandboxControl
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
 
 PROMPT = "revenue by country"
 LOOK = {"api": "chat", "has_input": False, "path": "/stream-chat-state$"}

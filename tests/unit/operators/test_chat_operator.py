@@ -22,7 +22,7 @@ from tests.unit.operators.remote_tasks import LOOK, chat
 from tests.unit.operators.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.control import SandboxControl
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
     from airflow_provider_platform.sandbox.server import Sandbox
 
 

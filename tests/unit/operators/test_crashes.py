@@ -14,7 +14,7 @@ from tests.unit.operators.remote_tasks import chat, sync
 from tests.unit.operators.task_context import StateStore, TaskTries
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.control import SandboxControl
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
 
 When = Literal["before", "after"]
 TIMES = pytest.mark.parametrize("when", ["before", "after"])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from airflow_provider_platform.sandbox.control import SandboxControl
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
 
 
 def failure(function: Callable[..., Any], *args: Any, **kwargs: Any) -> BaseException:

@@ -21,7 +21,7 @@ from tests.unit.operators.remote_tasks import HISTORY, LOOK, chat, lost_prompt, 
 from tests.unit.operators.task_context import StateStore, TaskTries, deferral
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.control import SandboxControl
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
     from tests.unit.operators.conftest import TaskState
 
 pytestmark = pytest.mark.usefixtures("task_state")

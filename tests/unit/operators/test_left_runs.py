@@ -12,7 +12,7 @@ from tests.unit.operators.remote_tasks import chat
 from tests.unit.operators.task_context import TaskInstance, TaskTries, deferral
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.control import SandboxControl
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
 
 
 class OfARun(TaskInstance):

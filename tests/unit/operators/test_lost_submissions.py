@@ -28,7 +28,7 @@ from tests.unit.operators.task_context import StateStore, TaskTries
 
 if TYPE_CHECKING:
     from airflow_provider_platform.operators._work import Work
-    from airflow_provider_platform.sandbox.control import SandboxControl
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
 
 OUTAGES: dict[str, dict[str, Any]] = {
     "429": {"kind": "status", "status": 429},

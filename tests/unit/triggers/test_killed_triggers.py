@@ -13,7 +13,7 @@ from airflow_provider_platform.triggers import _remote_run
 from tests.unit.operators.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.control import SandboxControl
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
     from airflow_provider_platform.sandbox.server import Sandbox
     from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 

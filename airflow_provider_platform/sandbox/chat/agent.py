@@ -1,0 +1,294 @@
+"""The agent: turns a question into the records of one run, following rules instead of a model."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_platform.sandbox.chat.questions import EXAMPLES, Query, understand
+from airflow_provider_platform.sandbox.state.warehouse import MEMBERS, QueryError, Result, Warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from airflow_provider_platform.sandbox.state.settings import Settings
+
+ROW_LIMIT = 100
+_CHUNK = 24
+
+Record = dict[str, Any]
+Mark = Literal["echo", "work", "tool", "final", "final_closing", "state", "usage"]
+
+
+@dataclass(frozen=True)
+class Beat:
+    """One record of a run and which part of the run it is."""
+
+    record: Record
+    mark: Mark
+
+
+@dataclass
+class Assignment:
+    """What the agent knows when it starts: the question, its thread and the branch asked for."""
+
+    text: str
+    message_id: str
+    branch: str | None
+    branch_exists: bool
+    previous: Query | None
+    earlier_messages: list[Record]
+    settings: Settings
+    warehouse: Warehouse
+    messages: list[Record]
+    """This turn's serialized messages: the question, and what the run adds."""
+    answer_suffix: str = ""
+    last_query: Query | None = None
+    on_sql: Callable[[str], None] = lambda _: None
+
+
+class Agent:
+    """Produces the beats of one run, lazily: a query runs when its record is asked for."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._job = assignment
+        self._node = f"{assignment.settings.dialect}_data_analyst_agent"
+        self._sorts = count(2)
+
+    def beats(self) -> Iterator[Beat]:
+        job = self._job
+        echo = {"id": job.message_id, "role": "user", "content": job.text, "isDelta": False}
+        yield Beat({**echo, "sort": 1}, "echo")
+        queries = understand(job.text, job.previous)
+        if job.settings.development:
+            yield Beat(self._thought(f"The user asks: {job.text}"), "work")
+        findings: list[tuple[Query, Result | str]] = []
+        if queries:
+            yield from self._text("Let me look at the data model first.", [self._node], "work")
+            yield from self._search(queries[0])
+            for query in queries:
+                outcome = yield from self._run(query)
+                findings.append((query, outcome))
+                job.last_query = query
+        answer = "\n".join(_sentence(q, o) for q, o in findings) if findings else _help()
+        answer += job.answer_suffix
+        yield from self._text(answer, ["final"], "final")
+        job.messages.append(serialized("AIMessage", answer, str(uuid.uuid4())))
+        yield Beat(self.state(), "state")
+        yield Beat(self.usage(), "usage")
+
+    def state(self) -> Record:
+        messages = [*self._job.earlier_messages, *self._job.messages]
+        return state_record(messages)
+
+    def usage(self) -> Record:
+        prompt, completion = 900 + len(self._job.text), 200 + 40 * len(self._job.messages)
+        return {
+            "id": "__usage__",
+            "role": "assistant",
+            "usage": {
+                "inputTokens": prompt,
+                "outputTokens": completion,
+                "totalTokens": prompt + completion,
+            },
+        }
+
+    def _record(self, record_id: str, graph: list[str], sort: int, **fields: Any) -> Record:
+        return {
+            "id": record_id,
+            "role": "assistant",
+            "graphPath": graph,
+            "isStructuredResponse": False,
+            "sort": sort,
+            **fields,
+        }
+
+    def _thought(self, text: str) -> Record:
+        return self._record(
+            str(uuid.uuid4()),
+            [self._node],
+            next(self._sorts),
+            thinking=text,
+            content="",
+            isDelta=False,
+            isInProcess=False,
+        )
+
+    def _text(self, text: str, graph: list[str], mark: Mark) -> Iterator[Beat]:
+        """A message in pieces, then whole."""
+        record_id, sort = str(uuid.uuid4()), next(self._sorts)
+        for start in range(0, len(text), _CHUNK):
+            piece = text[start : start + _CHUNK]
+            yield Beat(
+                self._record(record_id, graph, sort, content=piece, isDelta=True, isInProcess=True),
+                mark,
+            )
+            if self._job.settings.delta_sort == "record":
+                sort = next(self._sorts)
+        closing: Mark = "final_closing" if mark == "final" else mark
+        yield Beat(
+            self._record(record_id, graph, sort, content=text, isDelta=False, isInProcess=False),
+            closing,
+        )
+
+    def _tool(self, name: str, given: Record, work: Callable[[], Record]) -> Iterator[Beat]:
+        record_id, call_id = str(uuid.uuid4()), f"call_{uuid.uuid4().hex[:12]}"
+        tool = self._job.settings.dialect + name
+        call = {"name": tool, "input": _json(given)}
+        graph = [self._node, "tools"]
+        sort = next(self._sorts)
+        shared: Record = {"content": "", "isDelta": False}
+        yield Beat(
+            self._record(record_id, graph, sort, **shared, isInProcess=True, toolCall=call), "tool"
+        )
+        if self._job.settings.delta_sort == "record":
+            sort = next(self._sorts)
+        result = _json(work())
+        done = {**call, "result": result}
+        yield Beat(
+            self._record(record_id, graph, sort, **shared, isInProcess=False, toolCall=done), "tool"
+        )
+        asked = serialized("AIMessage", "", str(uuid.uuid4()))
+        asked["kwargs"]["tool_calls"] = [
+            {"name": tool, "args": given, "id": call_id, "type": "tool_call"}
+        ]
+        told = serialized("ToolMessage", result, str(uuid.uuid4()))
+        told["kwargs"]["tool_call_id"] = call_id
+        self._job.messages += [asked, told]
+
+    def _search(self, query: Query) -> Iterator[Beat]:
+        words = query.title.lower()
+        yield from self._tool("Meta", {"searchQuery": words}, lambda: _metadata(words))
+
+    def _run(self, query: Query) -> Generator[Beat, None, Result | str]:
+        """Run one query as a tool call; gives back its result, or the error's text."""
+        job = self._job
+        given: Record = {
+            "sqlQuery": query.sql,
+            "queryTitle": query.title,
+            "description": f"{query.title}, from the sample warehouse",
+            "userRequest": job.text,
+            "memoryId": str(uuid.uuid4()),
+        }
+        if query.chart:
+            given["vegaSpec"] = _json(_vega(query))
+        outcome: list[Result | str] = []
+
+        def work() -> Record:
+            try:
+                result = self._fetch(query)
+            except QueryError as error:
+                outcome.append(str(error))
+                return {"error": str(error)}
+            outcome.append(result)
+            echoed = {key: value for key, value in given.items() if key != "memoryId"}
+            return {
+                **echoed,
+                "schema": result.schema,
+                "data": result.rows,
+                "totalRows": result.total_rows,
+                "uuid": str(uuid.uuid4()),
+            }
+
+        yield from self._tool("SqlApi", given, work)
+        return outcome[0]
+
+    def _fetch(self, query: Query) -> Result:
+        if not self._job.branch_exists:
+            raise QueryError(f"BadRequestError: Bad branch: {self._job.branch}")
+        self._job.on_sql(query.sql)
+        return self._job.warehouse.query(query.sql, limit=ROW_LIMIT)
+
+
+def serialized(kind: str, content: str, message_id: str) -> Record:
+    """A conversation message as it stands in ``__state__``."""
+    return {
+        "lc": 1,
+        "type": "constructor",
+        "id": ["langchain_core", "messages", kind],
+        "kwargs": {"content": content, "id": message_id},
+    }
+
+
+def state_record(messages: list[Record]) -> Record:
+    return {
+        "id": "__state__",
+        "role": "assistant",
+        "isDelta": False,
+        "state": {"messages": messages},
+    }
+
+
+def aborted_record() -> Record:
+    return {"id": "__aborted__", "role": "assistant"}
+
+
+def _json(document: Record) -> str:
+    return json.dumps(document, ensure_ascii=False)
+
+
+def _metadata(words: str) -> Record:
+    cubes: dict[str, list[Record]] = {}
+    for name, description, kind, aggregation in MEMBERS:
+        member = {"name": name, "title": description, "description": description, "type": kind}
+        if aggregation:
+            member["aggType"] = aggregation
+        cubes.setdefault(name.split(".")[0], []).append(member)
+    return {
+        "cubes": [
+            {"name": name, "type": "cube", "title": name.title(), "members": members}
+            for name, members in cubes.items()
+        ],
+        "searchQuery": words,
+    }
+
+
+def _vega(query: Query) -> Record:
+    name, label = query.metric or "revenue", query.dimension or ""
+    mark = "line" if query.dimension == "month" else "bar"
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "title": query.title,
+        "mark": mark,
+        "encoding": {
+            "x": {"field": label, "type": "ordinal"},
+            "y": {"field": name, "type": "quantitative"},
+        },
+    }
+
+
+def _sentence(query: Query, outcome: Result | str) -> str:
+    if isinstance(outcome, str):
+        return f"I am sorry, I could not get the data for “{query.title}”: {outcome}."
+    if not outcome.rows:
+        return f"{query.title}: no rows."
+    if len(outcome.rows) == 1 and len(outcome.rows[0]) == 1:
+        return f"{query.title}: {_number(query, outcome.rows[0][0])}."
+    shown = [_row(query, row) for row in outcome.rows[:5]]
+    more = outcome.total_rows - len(shown)
+    tail = f", and {more} more ({outcome.total_rows} rows)" if more > 0 else ""
+    chart = " The chart shows them all." if query.chart else ""
+    return f"{query.title} — {'; '.join(shown)}{tail}.{chart}"
+
+
+def _row(query: Query, row: list[Any]) -> str:
+    if query.metric is not None and len(row) == 2:
+        return f"{row[0]}: {_number(query, row[1])}"
+    return ", ".join(str(value) for value in row)
+
+
+def _number(query: Query, value: Any) -> str:
+    if query.metric in ("revenue", "average") and isinstance(value, (int, float)):
+        return f"{value:,.2f} €"
+    return f"{value:,}" if isinstance(value, (int, float)) else str(value)
+
+
+def _help() -> str:
+    return (
+        "I am the sandbox's agent and follow simple rules. Ask me for example: "
+        + "; ".join(EXAMPLES)
+        + "."
+    )

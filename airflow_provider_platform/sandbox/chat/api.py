@@ -1,0 +1,85 @@
+"""The chat API over HTTP: the stream and the abort operation of one agent."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from airflow_provider_platform.sandbox.chat import runs as chat_runs
+from airflow_provider_platform.sandbox.chat.requests import (
+    AbortRequest,
+    read_abort_request,
+    read_stream_request,
+)
+from airflow_provider_platform.sandbox.chat.stream import open_stream
+from airflow_provider_platform.sandbox.chat.threads import Threads
+from airflow_provider_platform.sandbox.http.exchange import exchange_of
+from airflow_provider_platform.sandbox.http.responses import ApiError, JsonLines
+from airflow_provider_platform.sandbox.management.shared.resource import VERBS
+from airflow_provider_platform.sandbox.state.journal import AbortEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+
+    from airflow_provider_platform.sandbox.state.world import World
+
+ACCOUNT, AGENT = "acme", "1"
+
+
+def routes() -> list[Route]:
+    base = "/api/v1/public/{account}/agents/{agent}/chat"
+    return [
+        Route(f"{base}/stream-chat-state", _checked(_stream), methods=list(VERBS)),
+        Route(f"{base}/abort", _checked(_abort), methods=list(VERBS)),
+    ]
+
+
+def _checked(handle: Callable[[World, Request, bytes], Response]) -> Callable[[Request], object]:
+    async def endpoint(request: Request) -> Response:
+        exchange = exchange_of(request.scope)
+        if request.method != "POST":
+            raise ApiError(405, f"Cannot {request.method} {request.url.path}")
+        if (request.path_params["account"], request.path_params["agent"]) != (ACCOUNT, AGENT):
+            raise ApiError(404, "Agent not found")
+        return handle(exchange.world, request, exchange.body)
+
+    return endpoint
+
+
+def _stream(world: World, request: Request, body: bytes) -> Response:
+    stream = open_stream(world, read_stream_request(world, request.headers, body))
+    return JsonLines(stream.records(), stream.close)
+
+
+def _abort(world: World, request: Request, body: bytes) -> Response:
+    entry = AbortEntry(time.time(), None, None, "refused")
+    world.journal.state.aborts.append(entry)
+    try:
+        asked = read_abort_request(world, request.headers, body)
+        entry.chat_id, entry.identity = asked.chat_id, asked.identity
+        _stop(world, asked, entry)
+        return Response(status_code=204)
+    finally:
+        world.journal.changed()
+
+
+def _stop(world: World, asked: AbortRequest, entry: AbortEntry) -> None:
+    thread = world.store(Threads).get(asked.chat_id)
+    if thread is None:
+        entry.outcome = "not_found"
+        raise ApiError(404, f"Chat thread {asked.chat_id} not found")
+    anonymous = asked.identity is None and not world.settings.abort_needs_identity
+    if not anonymous and asked.identity != thread.owner:
+        entry.outcome = "forbidden"
+        raise ApiError(403, "The caller does not own this chat thread")
+    run = thread.current
+    if run is None:
+        entry.outcome = "nothing_running"
+        return
+    entry.outcome, entry.message_id = "aborted", run.message_id
+    chat_runs.abort(world, run)

@@ -1,0 +1,180 @@
+"""Who calls the chat API and with what: authentication and the strict reading of bodies."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.sandbox.credentials import matches, verify
+from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_platform.sandbox.state.world import World
+
+INTERNAL_USERS = frozenset({"analyst@acme.example.com", "admin@acme.example.com"})
+USER_ATTRIBUTES = frozenset({"country", "region", "department"})
+TOKEN_HEADERS = ("x-service-auth-token", "x-cube-auth-token")
+
+_FORBIDDEN_WITH_INTERNAL_ID = ("roles", "groups", "userAttributes", "securityContext")
+_ATTRIBUTE = shapes.structure(
+    {"name": shapes.string(one_of=sorted(USER_ATTRIBUTES)), "value": shapes.string()},
+    required=("name", "value"),
+)
+_SESSION: shapes.Shape = {
+    "externalId": shapes.string(),
+    "internalId": shapes.string(),
+    "email": shapes.string(pattern=r"[^@\s]+@[^@\s]+"),
+    "userAttributes": shapes.array(_ATTRIBUTE),
+    "groups": shapes.array(shapes.string()),
+    "roles": shapes.array(shapes.string()),
+    "securityContext": shapes.mapping,
+    "isEphemeral": shapes.boolean,
+    "ephemeralTtlSeconds": shapes.integer(minimum=1),
+}
+_STREAM: shapes.Shape = {
+    "input": shapes.string(),
+    "chatId": shapes.string(),
+    "messageId": shapes.string(pattern=r"\d{13,}-message"),
+    "sessionSettings": shapes.anything,
+    "activeBranchName": shapes.string(),
+    "isDefaultBranch": shapes.boolean,
+}
+_ABORT: shapes.Shape = {"chatId": shapes.string(), "sessionSettings": shapes.anything}
+
+
+@dataclass(frozen=True)
+class StreamRequest:
+    """A valid body of the stream operation."""
+
+    identity: str
+    input: str | None
+    chat_id: str | None
+    message_id: str | None
+    branch: str | None
+    is_default_branch: bool
+
+
+@dataclass(frozen=True)
+class AbortRequest:
+    """A valid body of the abort operation. An API key alone names no user."""
+
+    identity: str | None
+    chat_id: str
+
+
+def read_stream_request(world: World, headers: Mapping[str, str], body: bytes) -> StreamRequest:
+    """Check credentials, then the body; raises ``JsonRpcError`` and ``ApiError`` (400)."""
+    claims = _authenticate(world, headers)
+    document = _document(headers, body)
+    messages = shapes.structure(_STREAM)(document, "")
+    if claims is None:
+        messages += _session_messages(document.get("sessionSettings"), required=True)
+    if "input" not in document and "chatId" not in document:
+        messages.append("one of input and chatId is required")
+    identity = _identity(claims, document.get("sessionSettings"))
+    if messages or identity is None:
+        raise ApiError(400, messages)
+    branch = document.get("activeBranchName")
+    return StreamRequest(
+        identity=identity,
+        input=document.get("input"),
+        chat_id=document.get("chatId"),
+        message_id=document.get("messageId"),
+        branch=branch,
+        is_default_branch=document.get("isDefaultBranch", branch is None),
+    )
+
+
+def read_abort_request(world: World, headers: Mapping[str, str], body: bytes) -> AbortRequest:
+    """As ``read_stream_request``, for the abort operation."""
+    claims = _authenticate(world, headers)
+    document = _document(headers, body)
+    messages = shapes.structure(_ABORT, required=("chatId",))(document, "")
+    settings = document.get("sessionSettings")
+    if claims is None and "sessionSettings" in document:
+        messages += _session_messages(settings, required=False)
+    if messages:
+        raise ApiError(400, messages)
+    return AbortRequest(_identity(claims, settings), document["chatId"])
+
+
+def new_message_id() -> str:
+    return f"{int(time.time() * 1000)}-message"
+
+
+def _authenticate(world: World, headers: Mapping[str, str]) -> dict[str, Any] | None:
+    """The claims of a service token, or None for a good API key."""
+    authorization = headers.get("authorization")
+    if authorization is not None:
+        scheme, _, key = authorization.partition(" ")
+        if scheme.lower() != "api-key" or not matches(key.strip(), world.credentials.chat_api_key):
+            raise JsonRpcError("Unauthorized: the API key is not valid for this agent")
+        return None
+    token = next((headers[name] for name in TOKEN_HEADERS if name in headers), None)
+    if token is None:
+        raise JsonRpcError("Unauthorized: no credentials were sent")
+    if not world.settings.service_tokens:
+        raise JsonRpcError("Unauthorized: service tokens are switched off for this deployment")
+    try:
+        claims = verify(token, world.credentials.api_secret, world.clock.now())
+    except ValueError as error:
+        raise JsonRpcError(f"Unauthorized: invalid service token: {error}") from None
+    scope = claims.get("scope")
+    if not isinstance(scope, list) or "chat" not in scope:
+        raise JsonRpcError("Forbidden: the service token lacks the chat scope")
+    external_id = claims.get("externalId", claims.get("sub"))
+    if not isinstance(external_id, str) or not external_id:
+        raise JsonRpcError("Unauthorized: the service token has neither externalId nor sub")
+    return claims
+
+
+def _identity(claims: dict[str, Any] | None, settings: Any) -> str | None:
+    if claims is not None:
+        return f"external:{claims.get('externalId', claims.get('sub'))}".lower()
+    if isinstance(settings, dict):
+        kind = "external" if "externalId" in settings else "internal"
+        value = settings.get(f"{kind}Id")
+        if value is not None:
+            return f"{kind}:{value}".lower()
+    return None
+
+
+def _document(headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise ApiError(415, "Content-Type must be application/json")
+    try:
+        document = json.loads(body)
+    except ValueError:
+        raise ApiError(400, "the body must be JSON") from None
+    if not isinstance(document, dict):
+        raise ApiError(400, "the body must be an object")
+    return document
+
+
+def _session_messages(settings: Any, *, required: bool) -> list[str]:
+    if settings is None and required:
+        return ["sessionSettings is required with API key authentication"]
+    messages = shapes.structure(_SESSION)(settings, "sessionSettings")
+    if messages:
+        return messages
+    ids = [key for key in ("externalId", "internalId") if key in settings]
+    if len(ids) != 1:
+        return ["sessionSettings must have exactly one of externalId and internalId"]
+    if ids == ["externalId"]:
+        external_id = settings["externalId"]
+        if external_id != external_id.lower() or re.search(r"\s", external_id):
+            return ["sessionSettings.externalId must be lowercase and without spaces"]
+        return []
+    barred = [key for key in _FORBIDDEN_WITH_INTERNAL_ID if key in settings]
+    if barred:
+        return [f"sessionSettings.{key} is not allowed with internalId" for key in barred]
+    if settings["internalId"].lower() not in INTERNAL_USERS:
+        return [f"sessionSettings.internalId: no user {settings['internalId']}"]
+    return []

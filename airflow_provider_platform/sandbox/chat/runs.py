@@ -1,0 +1,169 @@
+"""Performs a run: asks the agent for its records, one by one, with pace, holds and run faults."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from airflow_provider_platform.sandbox.chat.agent import Agent, Assignment, Beat, aborted_record
+from airflow_provider_platform.sandbox.chat.run_faults import spoil
+from airflow_provider_platform.sandbox.chat.threads import Run, Thread
+from airflow_provider_platform.sandbox.faults.book import RUN_KINDS, Fault
+from airflow_provider_platform.sandbox.faults.matching import Subject
+from airflow_provider_platform.sandbox.http.responses import JsonRpcError
+from airflow_provider_platform.sandbox.state.branches import Branches
+from airflow_provider_platform.sandbox.state.journal import RunEntry
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.state.world import World
+
+SEPARATORS = " line\u2028paragraph\u2029next\u0085end"
+"""Characters that some readers take for line ends and that are none in this stream."""
+
+
+def start(
+    world: World,
+    thread: Thread,
+    *,
+    message_id: str,
+    text: str,
+    branch: str | None,
+    is_default_branch: bool,
+) -> Run:
+    """Start a run as a task of its own. The thread must be free."""
+    entry = RunEntry(
+        number=len(world.journal.state.runs) + 1,
+        chat_id=thread.chat_id,
+        message_id=message_id,
+        text=text,
+        identity=thread.owner,
+        branch=branch,
+        started_at=time.time(),
+    )
+    world.journal.state.runs.append(entry)
+    run = Run(thread, message_id, text, entry)
+    assignment = Assignment(
+        text=text,
+        message_id=message_id,
+        branch=branch,
+        branch_exists=world.store(Branches).reachable(branch, is_default_branch),
+        previous=thread.last_query,
+        earlier_messages=thread.messages(),
+        messages=run.messages,
+        settings=world.settings,
+        warehouse=world.warehouse,
+        on_sql=entry.sql.append,
+    )
+    thread.runs.append(run)
+    world.journal.changed()
+    run.task = world.spawn(_Performance(world, run, assignment).play())
+    return run
+
+
+def abort(world: World, run: Run) -> None:
+    """Stop a run that is streaming or suspended."""
+    if run.task is not None and run.task is not asyncio.current_task():
+        run.task.cancel()
+    run.append(aborted_record())
+    run.become("aborted")
+    world.journal.changed()
+
+
+def give_up(world: World, run: Run) -> None:
+    """End a suspended run that nobody resumed before the thread got a new message."""
+    if run.task is not None:
+        run.task.cancel()
+    run.become("failed")
+    world.journal.changed()
+
+
+class _Performance:
+    """One run on its way from the first record to its end."""
+
+    def __init__(self, world: World, run: Run, assignment: Assignment) -> None:
+        self._world = world
+        self._run = run
+        self._assignment = assignment
+        self._subject = Subject(
+            api="chat",
+            chat_id=run.thread.chat_id,
+            message_id=run.message_id,
+            has_input=True,
+            text=run.text,
+        )
+        taken = world.faults.take(self._subject, RUN_KINDS)
+        self._faults = [armed.fault for armed in taken]
+        if any(fault.kind == "line_separators" for fault in self._faults):
+            assignment.answer_suffix = SEPARATORS
+        self._passed: set[str] = set()
+
+    async def play(self) -> None:
+        run = self._run
+        await self._hold("after_cutoff")
+        agent = Agent(self._assignment)
+        beats = agent.beats()
+        for fault in self._faults:
+            beats = spoil(beats, fault, self._assignment, agent)
+        for beat in beats:
+            for fault in list(self._faults):
+                if len(run.log) >= fault.after and await self._interrupt(fault):
+                    return
+            await asyncio.sleep(self._world.settings.pace)
+            await self._hold_before(beat)
+            run.append(beat.record)
+            await self._hold_after(beat)
+        run.last_query = self._assignment.last_query
+        run.become("finished")
+        self._world.journal.changed()
+
+    async def _interrupt(self, fault: Fault) -> bool:
+        """Act on a fault that strikes between two records; True ends the run."""
+        run = self._run
+        if fault.kind == "error":
+            self._faults.remove(fault)
+            line = fault.message
+            run.append(
+                {"error": line} if fault.form == "line" else JsonRpcError(line, -32603).document
+            )
+            run.become("failed")
+        elif fault.kind == "abort":
+            self._faults.remove(fault)
+            abort(self._world, run)
+        elif fault.kind == "suspend":
+            self._faults.remove(fault)
+            run.append({"id": "__suspended__", "role": "assistant"})
+            run.resume_on = fault.resume
+            run.resumed.clear()
+            run.become("suspended")
+            self._world.journal.changed()
+            await run.resumed.wait()
+            return False
+        else:
+            return False
+        self._world.journal.changed()
+        return True
+
+    async def _hold_before(self, beat: Beat) -> None:
+        if beat.mark in ("final", "final_closing"):
+            await self._hold("before_final", once=True)
+        if beat.mark == "state":
+            await self._hold("after_final", once=True)
+            await self._hold("before_state", once=True)
+
+    async def _hold_after(self, beat: Beat) -> None:
+        if beat.mark == "echo":
+            await self._hold("after_echo", once=True)
+        await self._hold("mid_stream", after=len(self._run.log))
+
+    async def _hold(self, name: str, *, once: bool = False, after: int | None = None) -> None:
+        if once:
+            if name in self._passed:
+                return
+            self._passed.add(name)
+        place = self._world.holds.place(name, self._subject, after=after)
+        if place is None:
+            return
+        await self._run.opened.wait()
+        await self._run.delivered()
+        await self._world.holds.stop(place, self._subject)

@@ -1,0 +1,192 @@
+"""What one chat request gets to see: which of the thread's records, in which order, until when."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from airflow_provider_platform.sandbox.chat import runs as chat_runs
+from airflow_provider_platform.sandbox.chat.agent import aborted_record
+from airflow_provider_platform.sandbox.chat.requests import StreamRequest, new_message_id
+from airflow_provider_platform.sandbox.chat.threads import (
+    Run,
+    Subscription,
+    Thread,
+    Threads,
+    fold,
+)
+from airflow_provider_platform.sandbox.http.responses import ApiError
+from airflow_provider_platform.sandbox.state.journal import MessageEntry, SubscriptionEntry
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from airflow_provider_platform.sandbox.chat.agent import Record
+    from airflow_provider_platform.sandbox.state.world import World
+
+BUSY = "Streaming for thread is in progress"
+
+
+class ChatStream:
+    """The records of one answer. Whoever made it must ``close`` it."""
+
+    def __init__(
+        self,
+        head: list[Record],
+        *,
+        subscription: Subscription | None = None,
+        tail: list[Record] | None = None,
+        opens: bool = False,
+    ) -> None:
+        self._head = head
+        self._subscription = subscription
+        self._tail = tail or []
+        self._opens = opens
+
+    async def records(self) -> AsyncIterator[Record]:
+        for record in self._head:
+            yield record
+        self._open()
+        if self._subscription is not None:
+            async for record in _follow(self._subscription):
+                yield record
+        for record in self._tail:
+            yield record
+
+    def close(self) -> None:
+        self._open()
+        if self._subscription is not None:
+            self._subscription.run.unsubscribe(self._subscription)
+
+    def _open(self) -> None:
+        if self._opens and self._subscription is not None:
+            self._subscription.run.opened.set()
+
+
+async def _follow(subscription: Subscription) -> AsyncIterator[Record]:
+    run = subscription.run
+    while True:
+        while subscription.sent < len(run.log):
+            record = run.log[subscription.sent]
+            yield record
+            subscription.sent += 1
+            if record.get("id") == "__suspended__":
+                run.served()
+                return
+        run.served()
+        if not run.active:
+            return
+        await run.changed()
+
+
+def open_stream(world: World, request: StreamRequest) -> ChatStream:
+    """Take the request's effect on the thread and say what it is answered; raises ``ApiError``."""
+    threads = world.store(Threads)
+    if request.chat_id is None:
+        thread = threads.create(request.identity)
+    else:
+        found = threads.get(request.chat_id)
+        if found is None or found.owner != request.identity:
+            raise ApiError(404, f"Chat thread {request.chat_id} not found")
+        thread = found
+    if request.input is None:
+        return _look(world, thread, request.message_id)
+    return _submit(world, thread, request)
+
+
+def _submit(world: World, thread: Thread, request: StreamRequest) -> ChatStream:
+    text = request.input or ""
+    message_id = request.message_id or new_message_id()
+    current = thread.current
+    same = current is not None and current.message_id == message_id
+    if current is not None and same:
+        outcome = "resubscribed" if current.active else "resumed"
+    else:
+        outcome = "busy" if thread.streaming else "started"
+    world.journal.state.messages.append(
+        MessageEntry(time.time(), thread.chat_id, message_id, text, thread.owner, outcome)
+    )
+    world.journal.changed()
+    if current is not None and outcome == "resubscribed":
+        return _join(world, thread, current, "input")
+    if current is not None and outcome == "resumed":
+        return _resume(world, thread, current)
+    if outcome == "busy":
+        return ChatStream([thread.cutoff(True), {"error": BUSY}])
+    if current is not None:
+        chat_runs.give_up(world, current)
+    history = _history(world, thread.runs)
+    run = chat_runs.start(
+        world,
+        thread,
+        message_id=message_id,
+        text=text,
+        branch=request.branch,
+        is_default_branch=request.is_default_branch,
+    )
+    _note(world, run, "submit")
+    head = [*history, thread.cutoff(world.settings.submit_says_streaming)]
+    return ChatStream(head, subscription=run.subscribe(0), opens=True)
+
+
+def _look(world: World, thread: Thread, message_id: str | None) -> ChatStream:
+    """A request without input: never starts a run."""
+    current = thread.current
+    mine = current is not None and current.message_id == message_id
+    if current is not None and mine and world.settings.follow_up == "subscribe":
+        if current.active:
+            return _join(world, thread, current, "follow_up")
+        if current.resume_on == "follow_up":
+            return _resume(world, thread, current)
+    head = [*_history(world, thread.runs), thread.cutoff(thread.streaming)]
+    if current is not None and mine and current.status == "suspended":
+        return ChatStream(head, tail=[{"id": "__suspended__", "role": "assistant"}])
+    return ChatStream(head, tail=_end(world, thread))
+
+
+def _end(world: World, thread: Thread) -> list[Record]:
+    """What comes last in the answer to a look at a thread."""
+    stopped = bool(thread.runs) and thread.runs[-1].status == "aborted"
+    if not stopped or world.settings.stopped_thread == "state":
+        return [thread.state()]
+    return [aborted_record()] if world.settings.stopped_thread == "aborted" else []
+
+
+def _resume(world: World, thread: Thread, run: Run) -> ChatStream:
+    run.become("streaming")
+    run.resumed.set()
+    world.journal.changed()
+    return _join(world, thread, run, "resume")
+
+
+def _join(world: World, thread: Thread, run: Run, reason: str) -> ChatStream:
+    """Follow a run under way, with what it has produced so far placed as the settings say."""
+    _note(world, run, reason)
+    settings = world.settings
+    earlier = _history(world, thread.runs[:-1])
+    seen = run.replayable()
+    own = _form(world, seen)
+    cutoff = thread.cutoff(True)
+    placed = {
+        "before_cutoff": [*earlier, *own, cutoff],
+        "after_cutoff": [*earlier, cutoff, *own],
+        "overlap": [*earlier, cutoff, *seen[1:][-settings.replay_overlap :]],
+        "none": [*earlier, cutoff],
+    }
+    return ChatStream(placed[settings.replay], subscription=run.subscribe(len(run.log)))
+
+
+def _history(world: World, runs: list[Run]) -> list[Record]:
+    if world.settings.history == "none":
+        return []
+    return [record for run in runs for record in _form(world, run.replayable())]
+
+
+def _form(world: World, records: list[Record]) -> list[Record]:
+    return fold(records) if world.settings.replay_form == "folded" else records
+
+
+def _note(world: World, run: Run, reason: str) -> None:
+    entry = SubscriptionEntry(time.time(), run.thread.chat_id, run.message_id, reason)
+    world.journal.state.subscriptions.append(entry)
+    world.journal.changed()

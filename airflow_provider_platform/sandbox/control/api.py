@@ -1,0 +1,225 @@
+"""The control API below ``/sandbox/``: faults, holds, settings, counters; itself never faulted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from airflow_provider_platform.sandbox import management
+from airflow_provider_platform.sandbox.chat import runs as chat_runs
+from airflow_provider_platform.sandbox.chat.threads import Threads
+from airflow_provider_platform.sandbox.connection import describe
+from airflow_provider_platform.sandbox.faults.book import Fault
+from airflow_provider_platform.sandbox.faults.holds import Hold
+from airflow_provider_platform.sandbox.faults.matching import from_json
+from airflow_provider_platform.sandbox.state.branches import Branches
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
+
+    from airflow_provider_platform.sandbox.state.world import World
+
+MAX_WAIT = 30.0
+"""Seconds one waiting request is held open; clients ask again."""
+_SETTLE = 0.02
+"""Seconds in which changes are gathered, so that a waiting client does not slow a busy sandbox."""
+
+Answer = dict[str, Any] | list[Any] | None
+
+
+def routes(world: Callable[[], World], reset: Callable[[], Awaitable[None]]) -> list[Route]:
+    """The routes over the world of the moment, which a reset replaces."""
+    control = _Control(world, reset)
+    table: list[tuple[str, str, Callable[[Request], Awaitable[Answer]]]] = [
+        ("GET", "info", control.info),
+        ("GET", "state", control.state),
+        ("POST", "reset", control.reset),
+        ("GET", "settings", control.get_settings),
+        ("POST", "settings", control.change_settings),
+        ("POST", "credentials/{which}/rotate", control.rotate),
+        ("GET", "faults", control.list_faults),
+        ("POST", "faults", control.arm),
+        ("DELETE", "faults", control.clear_faults),
+        ("POST", "faults/{fault}/release", control.release_fault),
+        ("GET", "holds/{name}", control.wait_held),
+        ("POST", "holds", control.hold),
+        ("POST", "holds/{name}/release", control.release),
+        ("POST", "threads/{chat}/abort", control.abort),
+        ("POST", "branches", control.add_branch),
+        ("POST", "clock", control.advance),
+        ("POST", "resources/{name}/{id}", control.change),
+    ]
+    return [Route(f"/sandbox/{path}", _endpoint(do), methods=[verb]) for verb, path, do in table]
+
+
+async def unknown(scope: Scope, receive: Receive, send: Send) -> None:
+    await JSONResponse({"error": "no such control operation"}, 404)(scope, receive, send)
+
+
+class Refused(Exception):
+    """A control request that cannot be done, with its HTTP status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def _endpoint(do: Callable[[Request], Awaitable[Answer]]) -> Callable[[Request], Any]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            return JSONResponse(await do(request))
+        except Refused as refused:
+            return JSONResponse({"error": str(refused)}, refused.status)
+        except ValueError as error:
+            return JSONResponse({"error": str(error)}, 400)
+
+    return endpoint
+
+
+def _body(request: Request) -> dict[str, Any]:
+    document = json.loads(request.scope["body"] or b"{}")
+    if not isinstance(document, dict):
+        raise ValueError("the body must be an object")
+    return document
+
+
+def _seconds(request: Request) -> float:
+    return min(float(request.query_params.get("timeout", "0")), MAX_WAIT)
+
+
+class _Control:
+    """What can be asked of a running sandbox."""
+
+    def __init__(self, world: Callable[[], World], reset: Callable[[], Awaitable[None]]) -> None:
+        self._current_world = world
+        self._reset = reset
+
+    @property
+    def _world(self) -> World:
+        return self._current_world()
+
+    async def info(self, _request: Request) -> Answer:
+        return describe(self._world.base_url, self._world.credentials)
+
+    async def state(self, request: Request) -> Answer:
+        """The journal; with ``after`` and ``timeout``, once it has gone beyond that version."""
+        journal = self._world.journal
+        after = request.query_params.get("after")
+        if after is not None:
+            await journal.wait_beyond(int(after), _seconds(request))
+            await asyncio.sleep(_SETTLE)
+        return journal.as_json()
+
+    async def reset(self, _request: Request) -> Answer:
+        await self._reset()
+        return None
+
+    async def get_settings(self, _request: Request) -> Answer:
+        return self._world.settings.as_json()
+
+    async def change_settings(self, request: Request) -> Answer:
+        self._world.settings.update(_body(request))
+        return self._world.settings.as_json()
+
+    async def rotate(self, request: Request) -> Answer:
+        credentials = self._world.credentials
+        rotations = {
+            "management-token": credentials.rotate_management_token,
+            "chat-api-key": credentials.rotate_chat_api_key,
+        }
+        rotate = rotations.get(request.path_params["which"])
+        if rotate is None:
+            raise Refused(404, f"no such credential; known are {', '.join(rotations)}")
+        return {"value": rotate()}
+
+    async def list_faults(self, _request: Request) -> Answer:
+        return [
+            {"id": armed.id, "hits": armed.tally.hits, **armed.fault.as_json()}
+            for armed in self._world.faults.all()
+        ]
+
+    async def arm(self, request: Request) -> Answer:
+        return {"id": self._world.faults.arm(from_json(Fault, _body(request))).id}
+
+    async def clear_faults(self, _request: Request) -> Answer:
+        self._world.faults.clear()
+        return None
+
+    async def release_fault(self, request: Request) -> Answer:
+        armed = self._world.faults.get(request.path_params["fault"])
+        if armed is None:
+            raise Refused(404, f"no fault {request.path_params['fault']}")
+        armed.released.set()
+        return None
+
+    async def hold(self, request: Request) -> Answer:
+        self._world.holds.set(from_json(Hold, _body(request)))
+        return None
+
+    async def wait_held(self, request: Request) -> Answer:
+        """Who stands at the hold, once somebody does; an empty list after ``timeout``."""
+        name, world = request.path_params["name"], self._world
+        if name not in world.holds.names():
+            raise Refused(404, f"no hold is set at {name}")
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _seconds(request)
+        while not (reached := world.holds.reached(name)) and name in world.holds.names():
+            left = deadline - loop.time()
+            if left <= 0:
+                break
+            await world.journal.wait_beyond(world.journal.state.version, left)
+        return [
+            {
+                "method": subject.method,
+                "path": subject.path,
+                "chat_id": subject.chat_id,
+                "message_id": subject.message_id,
+            }
+            for subject in reached
+        ]
+
+    async def release(self, request: Request) -> Answer:
+        name = request.path_params["name"]
+        return {"released": self._world.holds.release(None if name == "all" else name)}
+
+    async def abort(self, request: Request) -> Answer:
+        """Stop a run as somebody else than its client would."""
+        chat_id = request.path_params["chat"]
+        thread = self._world.store(Threads).get(chat_id)
+        if thread is None or thread.current is None:
+            raise Refused(404, f"nothing is running in thread {chat_id}")
+        chat_runs.abort(self._world, thread.current)
+        return None
+
+    async def change(self, request: Request) -> Answer:
+        """Change fields of a sample resource, as somebody else would."""
+        name, item_id = request.path_params["name"], request.path_params["id"]
+        items = management.items(self._world, name)
+        if items is None:
+            raise Refused(404, f"no resource {name}; known are {', '.join(management.names())}")
+        item = next((one for one in items if str(one["id"]) == item_id), None)
+        if item is None:
+            raise Refused(404, f"{name} has no item {item_id}")
+        item.update(_body(request))
+        return item
+
+    async def advance(self, request: Request) -> Answer:
+        seconds = _body(request).get("seconds")
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds < 0:
+            raise ValueError("seconds must be a number, at least 0")
+        self._world.clock.advance(seconds)
+        return None
+
+    async def add_branch(self, request: Request) -> Answer:
+        branches = self._world.store(Branches)
+        name = _body(request).get("name")
+        if name is not None:
+            branches.add(str(name))
+        return branches.names()

@@ -1,0 +1,196 @@
+"""A client for a sandbox's control API: faults, holds, settings and counters, from any process."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+import urllib.parse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.sandbox.connection import connection
+from airflow_provider_platform.sandbox.credentials import Credentials, service_token
+from airflow_provider_platform.sandbox.faults.book import Fault
+from airflow_provider_platform.sandbox.faults.holds import Hold
+from airflow_provider_platform.sandbox.state.journal import SandboxState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ROUND = 10.0
+"""Seconds that one waiting request lasts at most."""
+_SLACK = 30.0
+_HEADERS = {"Content-Type": "application/json"}
+
+
+class SandboxControlError(Exception):
+    """The sandbox refused a control request; the message is its own."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What stands at a hold point: a request (method and path) or a run (both None)."""
+
+    method: str | None
+    path: str | None
+    chat_id: str | None
+    message_id: str | None
+
+
+@dataclass(frozen=True)
+class FaultStatus:
+    """An armed fault and how often it has taken effect."""
+
+    id: str
+    hits: int
+    fault: Fault
+
+
+class SandboxControl:
+    """Controls the sandbox at ``url`` over HTTP.
+
+    Every method raises ``SandboxControlError`` if the sandbox refuses and ``TimeoutError`` if what
+    is waited for does not come.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/")
+        self._host = urllib.parse.urlsplit(self.url).netloc
+
+    def info(self) -> dict[str, Any]:
+        """Addresses, current credentials and the connection, as in the ready file."""
+        return self._dict(self._call("GET", "info"))
+
+    def connection(self, **overrides: Any) -> dict[str, Any]:
+        """An Airflow connection with the current credentials (see ``connection.connection``)."""
+        info = self.info()
+        credentials = Credentials(info["management_token"], info["chat_api_key"])
+        return connection(self.url, credentials, **overrides)
+
+    def service_token(self, **claims: Any) -> str:
+        """A signed service token, as ``Sandbox.service_token`` gives it."""
+        return service_token(self.info()["api_secret"], **claims)
+
+    def reset(self) -> None:
+        """Back to the start: no threads, runs, faults, holds or counts; open streams are cut."""
+        self._call("POST", "reset")
+
+    def set(self, **settings: Any) -> dict[str, Any]:
+        """Change settings (see ``Settings``); returns all of them."""
+        return self._dict(self._call("POST", "settings", settings))
+
+    def settings(self) -> dict[str, Any]:
+        return self._dict(self._call("GET", "settings"))
+
+    def rotate_management_token(self) -> str:
+        """Replace the management token; the old one is refused from now on."""
+        value: str = self._call("POST", "credentials/management-token/rotate")["value"]
+        return value
+
+    def rotate_chat_key(self) -> str:
+        """Replace the chat API key; the old one is refused from now on."""
+        value: str = self._call("POST", "credentials/chat-api-key/rotate")["value"]
+        return value
+
+    def fault(self, kind: str, **parameters: Any) -> str:
+        """Arm a fault (see ``Fault``); returns its id."""
+        return self.arm(Fault(kind=kind, **parameters))
+
+    def arm(self, fault: Fault) -> str:
+        fault_id: str = self._call("POST", "faults", fault.as_json())["id"]
+        return fault_id
+
+    def faults(self) -> list[FaultStatus]:
+        """The armed faults, spent ones included."""
+        return [
+            FaultStatus(entry.pop("id"), entry.pop("hits"), Fault(**entry))
+            for entry in self._call("GET", "faults")
+        ]
+
+    def release_fault(self, fault_id: str) -> None:
+        """End the silence or the blank lines of this fault; the stream goes on."""
+        self._call("POST", f"faults/{fault_id}/release")
+
+    def clear_faults(self) -> None:
+        """Disarm all faults and end every silence."""
+        self._call("DELETE", "faults")
+
+    def hold(self, name: str, **parameters: Any) -> None:
+        """Stop the server at a point (see ``Hold``): by default the first that arrives."""
+        self._call("POST", "holds", Hold(name=name, **parameters).as_json())
+
+    def wait_held(self, name: str, timeout: float = 30.0) -> list[Held]:
+        """Wait until somebody stands at this hold."""
+        deadline = time.monotonic() + timeout
+        while True:
+            left = deadline - time.monotonic()
+            wait = max(0.0, min(left, _ROUND))
+            reached = self._call("GET", f"holds/{name}?timeout={wait:.3f}", wait=wait)
+            if reached:
+                return [Held(**entry) for entry in reached]
+            if left <= 0:
+                raise TimeoutError(f"nothing reached the hold {name} within {timeout} s")
+
+    def release(self, name: str = "all") -> int:
+        """Let everything at this hold (default: at every hold) go on; returns how many were set."""
+        released: int = self._call("POST", f"holds/{name}/release")["released"]
+        return released
+
+    def abort_thread(self, chat_id: str) -> None:
+        """Abort the run of a thread from outside."""
+        self._call("POST", f"threads/{urllib.parse.quote(chat_id, safe='')}/abort")
+
+    def branches(self) -> list[str]:
+        """The branches of the data model."""
+        names: list[str] = self._call("POST", "branches")
+        return names
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock forward that lifetimes of exports, files and tokens are measured with."""
+        self._call("POST", "clock", {"seconds": seconds})
+
+    def add_branch(self, name: str) -> None:
+        self._call("POST", "branches", {"name": name})
+
+    def change(self, resource: str, item_id: int | str, **fields: Any) -> dict[str, Any]:
+        """Change fields of one item of a resource, as somebody else would; returns the item."""
+        path = f"resources/{resource}/{urllib.parse.quote(str(item_id), safe='')}"
+        return self._dict(self._call("POST", path, fields))
+
+    def state(self) -> SandboxState:
+        """Everything that happened since the start or the last reset."""
+        return SandboxState.from_json(self._call("GET", "state"))
+
+    def wait_until(
+        self, condition: Callable[[SandboxState], bool], timeout: float = 30.0
+    ) -> SandboxState:
+        """Wait until ``condition`` holds for the state; returns that state."""
+        deadline = time.monotonic() + timeout
+        state = self.state()
+        while not condition(state):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(f"the condition did not come true within {timeout} s: {state}")
+            wait = min(left, _ROUND)
+            path = f"state?after={state.version}&timeout={wait:.3f}"
+            state = SandboxState.from_json(self._call("GET", path, wait=wait))
+        return state
+
+    def _call(self, method: str, path: str, body: Any = None, *, wait: float = 0.0) -> Any:
+        peer = http.client.HTTPConnection(self._host, timeout=wait + _SLACK)
+        try:
+            payload = None if method == "GET" else json.dumps(body or {})
+            peer.request(method, f"/sandbox/{path}", payload, _HEADERS)
+            response = peer.getresponse()
+            text = response.read().decode()
+        finally:
+            peer.close()
+        if response.status != 200:
+            message = f"{method} /sandbox/{path}: {response.status} {text}"
+            raise SandboxControlError(message)
+        return json.loads(text)
+
+    @staticmethod
+    def _dict(document: Any) -> dict[str, Any]:
+        return dict(document)

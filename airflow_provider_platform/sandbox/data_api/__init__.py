@@ -1,0 +1,1 @@
+"""The data API over the sample warehouse."""

@@ -1,0 +1,1 @@
+"""Misbehaviour on demand: faults that are armed, and points where the server holds."""

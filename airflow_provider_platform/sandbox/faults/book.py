@@ -1,0 +1,159 @@
+"""Faults on demand: what can be asked for, and the book of those that are armed."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from itertools import count as counter
+from typing import Literal
+
+from airflow_provider_platform.sandbox.faults.matching import Match, Subject, Tally
+
+ANSWER_KINDS = frozenset({"drop", "status", "html", "redirect", "jsonrpc", "continue_wait"})
+"""Kinds that take the place of the answer."""
+WIRE_KINDS = frozenset(
+    {
+        "lost_response",
+        "cut",
+        "close",
+        "silence",
+        "blank_lines",
+        "broken_json",
+        "gzip",
+        "dribble",
+    }
+)
+"""Kinds that spoil the bytes of one response; the run behind it goes on unharmed."""
+RUN_KINDS = frozenset(
+    {
+        "error",
+        "suspend",
+        "abort",
+        "no_answer",
+        "no_final",
+        "no_usage",
+        "answer_only_in_state",
+        "deltas_only",
+        "decoy_final",
+        "same_sort",
+        "repeat_deltas",
+        "unknown_records",
+        "wrong_order",
+        "line_separators",
+        "huge_line",
+    }
+)
+"""Kinds that change what a chat run produces, for everyone who reads it."""
+
+_PARAMETERS = {
+    "status": {"status", "retry_after", "retry_after_form", "body", "processed", "message", "code"}
+    | {"quotes", "quote_form"},
+    "redirect": {"status", "location"},
+    "jsonrpc": {"message"},
+    "cut": {"after", "bytes", "inside_character", "reset"},
+    "close": {"after"},
+    "silence": {"after"},
+    "blank_lines": {"after", "interval"},
+    "broken_json": {"after"},
+    "error": {"after", "message", "form"},
+    "suspend": {"after", "resume"},
+    "abort": {"after"},
+    "wrong_order": {"order"},
+    "huge_line": {"size"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault(Match):
+    """One fault: ``kind``, whom it is meant for (see ``Match``), and the parameters of its kind.
+
+    ``after`` counts records: for faults of a response the lines sent on that connection, for
+    faults of a run its own records, the user echo being the first.
+    """
+
+    kind: str
+    after: int = 0
+    bytes: int = 0
+    """cut: bytes of the next record that still get through."""
+    inside_character: bool = False
+    """cut: in the middle of the next character that takes more than one byte."""
+    reset: bool = False
+    """cut: with a TCP reset instead of a plain end."""
+    interval: float = 0.05
+    """blank_lines: seconds between them."""
+    status: int | None = None
+    """status: the HTTP status (default 503); redirect: the status (default 302)."""
+    retry_after: int | None = None
+    """status: seconds in the ``Retry-After`` header."""
+    retry_after_form: Literal["seconds", "date"] = "seconds"
+    body: Literal["json", "html", "empty"] = "json"
+    processed: bool = False
+    """status: whether the request took effect before it was answered so."""
+    location: str = "https://elsewhere.example.com/login"
+    code: str | None = None
+    """status: the machine-readable reason in the answer."""
+    message: str = "Internal error of the sandbox, as asked for"
+    quotes: Literal["authorization", "body"] | None = None
+    """status: what of the request the message ends with, as careless services do: the value of
+    its ``Authorization`` header, or its body."""
+    quote_form: Literal["plain", "base64", "url"] = "plain"
+    form: Literal["line", "jsonrpc"] = "line"
+    """error: ``{"error": ...}`` or a JSON-RPC error object."""
+    resume: Literal["follow_up", "input"] = "follow_up"
+    """suspend: whether a request without input resumes the run, or only its repeated input."""
+    order: Literal["usage_first", "echo_late", "result_first"] = "usage_first"
+    size: int = 20_000_000
+    """huge_line: bytes of padding in one tool result."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        known = ANSWER_KINDS | WIRE_KINDS | RUN_KINDS
+        if self.kind not in known:
+            raise ValueError(f"no fault {self.kind!r}; known are {', '.join(sorted(known))}")
+        if self.kind in RUN_KINDS and (self.method or self.path):
+            raise ValueError(f"{self.kind} concerns a run, which has no method and no path")
+        extra = set(self.as_json()) - _PARAMETERS.get(self.kind, set()) - _COMMON
+        if extra:
+            raise ValueError(f"{self.kind} takes no {', '.join(sorted(extra))}")
+
+
+_COMMON = set(Match.__dataclass_fields__) | {"kind"}
+
+
+class Armed:
+    """A fault in force; ``released`` ends a silence."""
+
+    def __init__(self, number: int, fault: Fault) -> None:
+        self.id = str(number)
+        self.fault = fault
+        self.tally = Tally(fault)
+        self.released = asyncio.Event()
+
+
+class FaultBook:
+    """The faults that are armed, in the order in which they were asked for."""
+
+    def __init__(self) -> None:
+        self._armed: dict[str, Armed] = {}
+        self._numbers = counter(1)
+
+    def arm(self, fault: Fault) -> Armed:
+        armed = Armed(next(self._numbers), fault)
+        self._armed[armed.id] = armed
+        return armed
+
+    def get(self, fault_id: str) -> Armed | None:
+        return self._armed.get(fault_id)
+
+    def all(self) -> list[Armed]:
+        return list(self._armed.values())
+
+    def clear(self) -> None:
+        """Disarm all faults and end every silence."""
+        for armed in self._armed.values():
+            armed.released.set()
+        self._armed.clear()
+
+    def take(self, subject: Subject, kinds: frozenset[str]) -> list[Armed]:
+        """The faults of ``kinds`` that take effect on ``subject``, each counted once."""
+        return [a for a in self.all() if a.fault.kind in kinds and a.tally.take(subject)]

@@ -1,0 +1,1 @@
+"""Requests and responses: recorded, checked, and spoiled where a fault says so."""

@@ -1,0 +1,270 @@
+"""One request and its answer: recorded, held and spoiled on the way to the application."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import re
+import time
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote_from_bytes
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, Response
+
+from airflow_provider_platform.sandbox.faults.book import ANSWER_KINDS, WIRE_KINDS, Armed
+from airflow_provider_platform.sandbox.faults.matching import Api, Subject
+from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError, web_page
+from airflow_provider_platform.sandbox.http.wire import Ended, Wire, close
+from airflow_provider_platform.sandbox.state.journal import RequestEntry
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from airflow_provider_platform.sandbox.state.world import World
+
+log = logging.getLogger(__name__)
+
+MAX_BODY = 50 * 1024 * 1024
+
+
+class _Replaced(Exception):
+    """The request took effect, and a fault's answer takes the place of its own."""
+
+    def __init__(self, fault: Armed) -> None:
+        super().__init__(fault.fault.kind)
+        self.fault = fault
+
+
+class Exchange:
+    """Carries one request through the sandbox. The application finds it in the scope."""
+
+    def __init__(self, world: World, scope: Scope, body: bytes, gone: asyncio.Task[None]) -> None:
+        self.world = world
+        self.body = body
+        self._scope = scope
+        self._gone = gone
+        self._transport: asyncio.Transport = scope["state"]["transport"]
+        self._subject = _subject(scope, body)
+        self._entry = self._record()
+
+    async def run(self, app: ASGIApp, send: Send) -> None:
+        """Answer the request. Returns when the client has its answer or is gone."""
+        try:
+            await self._answer(app, send)
+            self._entry.ended = self._entry.ended or "complete"
+        except Ended as ended:
+            self._entry.ended = ended.how
+        except asyncio.CancelledError:
+            self._entry.ended = "cut"
+            self._transport.close()
+            raise
+        finally:
+            self.world.journal.changed()
+
+    async def _answer(self, app: ASGIApp, send: Send) -> None:
+        answers = self._take(ANSWER_KINDS)
+        if any(armed.fault.kind == "drop" for armed in answers):
+            close(self._transport)
+            raise Ended("cut")
+        if not await self._held_before_call():
+            raise Ended("disconnected")
+        instead = next(iter(answers), None)
+        if instead is not None and not instead.fault.processed:
+            await self._respond(self._fault_answer(instead), send)
+            return
+        await self._race(app, send, instead)
+
+    async def _race(self, app: ASGIApp, send: Send, instead: Armed | None) -> None:
+        """Run the application until it has answered or the client is gone."""
+
+        async def before_start() -> None:
+            await self._held("before_answer")
+            if instead is not None:
+                raise _Replaced(instead)
+
+        wire = Wire(send, self._transport, self._take(WIRE_KINDS), before_start, self._started)
+        work = asyncio.ensure_future(self._work(app, wire))
+        try:
+            await asyncio.wait({work, self._gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                self._entry.ended = "disconnected"
+                return
+            try:
+                work.result()
+            except _Replaced as replaced:
+                await self._respond(self._fault_answer(replaced.fault), send)
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+    async def _work(self, app: ASGIApp, send: Send) -> None:
+        # Routes see the path as it was sent: an encoded slash is part of a parameter.
+        encoded = self._scope["raw_path"].decode("ascii")
+        scope = {**self._scope, "path": encoded, "exchange": self}
+        try:
+            if len(self.body) > MAX_BODY:
+                raise ApiError(413, f"the body is larger than {MAX_BODY} bytes")
+            await app(scope, self._receive, send)
+        except (ApiError, JsonRpcError) as error:
+            await error.response()(scope, self._receive, send)
+        except (Ended, _Replaced):
+            raise
+        except Exception:
+            log.exception("%s %s failed", scope["method"], scope["path"])
+            broken = JSONResponse({"message": "The sandbox itself failed"}, status_code=500)
+            await broken(scope, self._receive, send)
+
+    def _fault_answer(self, armed: Armed) -> Response:
+        fault = armed.fault
+        if fault.quotes is None:
+            return fault_answer(armed)
+        header = Headers(scope=self._scope).get("authorization", "")
+        quoted = header.encode() if fault.quotes == "authorization" else self.body
+        if fault.quote_form == "base64":
+            return fault_answer(armed, base64.b64encode(quoted).decode())
+        if fault.quote_form == "url":
+            return fault_answer(armed, quote_from_bytes(quoted, safe=""))
+        return fault_answer(armed, quoted.decode("utf-8", "replace"))
+
+    async def _respond(self, response: Response, send: Send) -> None:
+        self._started(response.status_code)
+        await response(self._scope, self._receive, send)
+
+    async def _receive(self) -> Message:
+        await self._gone
+        return {"type": "http.disconnect"}
+
+    async def _held_before_call(self) -> bool:
+        """Stop at the hold, if there is one; False when the client left and is to be forgotten."""
+        place = self.world.holds.place("before_call", self._subject)
+        if place is None:
+            return True
+        stop = asyncio.ensure_future(self.world.holds.stop(place, self._subject))
+        try:
+            if place.hold.process_disconnected:
+                await stop
+                return True
+            await asyncio.wait({stop, self._gone}, return_when=asyncio.FIRST_COMPLETED)
+            return not self._gone.done()
+        finally:
+            stop.cancel()
+
+    async def _held(self, name: str) -> None:
+        place = self.world.holds.place(name, self._subject)
+        if place is not None:
+            await self.world.holds.stop(place, self._subject)
+
+    def _take(self, kinds: frozenset[str]) -> list[Armed]:
+        taken = self.world.faults.take(self._subject, kinds)
+        self._entry.faults += [armed.fault.kind for armed in taken]
+        return taken
+
+    def _started(self, status: int) -> None:
+        self._entry.status = status
+        self.world.journal.changed()
+
+    def _record(self) -> RequestEntry:
+        state = self.world.journal.state
+        subject = self._subject
+        entry = RequestEntry(
+            number=len(state.requests) + 1,
+            at=time.time(),
+            api=subject.api,
+            method=self._scope["method"],
+            path=self._scope["path"],
+            query=self._scope["query_string"].decode("latin-1"),
+            headers=sorted(set(Headers(scope=self._scope))),
+            chat_id=subject.chat_id,
+            message_id=subject.message_id,
+            has_input=subject.has_input,
+        )
+        state.requests.append(entry)
+        self.world.journal.changed()
+        return entry
+
+
+def exchange_of(scope: Scope) -> Exchange:
+    exchange: Exchange = scope["exchange"]
+    return exchange
+
+
+async def read_body(receive: Receive) -> bytes | None:
+    """The whole body, or None if the client left before its end."""
+    parts = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+async def until_gone(receive: Receive) -> None:
+    """Return when the client has closed the connection."""
+    while (await receive())["type"] != "http.disconnect":
+        continue
+
+
+def _subject(scope: Scope, body: bytes) -> Subject:
+    path: str = scope["path"]
+    api = _api(path)
+    if api != "chat":
+        return Subject(api=api, method=scope["method"], path=path)
+    try:
+        document: Any = json.loads(body)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        document = {}
+    return Subject(
+        api=api,
+        method=scope["method"],
+        path=path,
+        chat_id=_text(document.get("chatId")),
+        message_id=_text(document.get("messageId")),
+        has_input="input" in document,
+        text=_text(document.get("input")),
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _api(path: str) -> Api | None:
+    if path.startswith("/api/v1/public/"):
+        return "chat"
+    if path.startswith(("/api/", "/build/api/")):
+        return "management"
+    return "data" if re.search(r"/cubejs-api/", path) else None
+
+
+def fault_answer(armed: Armed, quoted: str = "") -> Response:
+    """The answer that a fault puts in the place of the real one; ``quoted`` ends its message."""
+    fault = armed.fault
+    if fault.kind == "html":
+        return web_page()
+    if fault.kind == "redirect":
+        return Response(status_code=fault.status or 302, headers={"location": fault.location})
+    if fault.kind == "jsonrpc":
+        return JsonRpcError(fault.message).response()
+    if fault.kind == "continue_wait":
+        return JSONResponse({"error": "Continue wait"})
+    headers = {}
+    if fault.retry_after is not None:
+        seconds = fault.retry_after
+        as_date = formatdate(time.time() + seconds, usegmt=True)
+        headers["retry-after"] = as_date if fault.retry_after_form == "date" else str(seconds)
+    status = fault.status or 503
+    if fault.body == "empty":
+        return Response(status_code=status, headers=headers)
+    if fault.body == "html":
+        page = web_page()
+        return Response(page.body, status, {**headers, "content-type": "text/html"})
+    error = ApiError(status, f"{fault.message} {quoted}".strip(), fault.code).response()
+    return Response(error.body, status, {**headers, "content-type": "application/json"})

@@ -1,0 +1,139 @@
+"""The last step before the socket: spoils the bytes of one response as the armed faults say."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import zlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.types import Message, Send
+
+    from airflow_provider_platform.sandbox.faults.book import Armed
+
+
+class Ended(Exception):
+    """The response is over, although the application would go on."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__(how)
+        self.how = how
+
+
+class Wire:
+    """An ASGI ``send`` that counts the lines it passes on and acts on its faults.
+
+    ``before_start`` is awaited before the first byte; it may raise to put another answer in place.
+    """
+
+    def __init__(
+        self,
+        send: Send,
+        transport: asyncio.Transport,
+        faults: list[Armed],
+        before_start: Callable[[], Awaitable[None]],
+        on_start: Callable[[int], None],
+    ) -> None:
+        self._send = send
+        self._transport = transport
+        self._faults = faults
+        self._before_start = before_start
+        self._on_start = on_start
+        self._lines = 0
+        kinds = {armed.fault.kind for armed in faults}
+        self._lost = "lost_response" in kinds
+        self._dribble = "dribble" in kinds
+        self._deflate = zlib.compressobj(wbits=31) if "gzip" in kinds else None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await self._start(message)
+            return
+        body, more = message.get("body", b""), message.get("more_body", False)
+        if body:
+            await self._line(body)
+        if not more:
+            await self._write(b"", last=True)
+
+    async def _start(self, message: Message) -> None:
+        await self._before_start()
+        if self._lost:
+            close(self._transport)
+            raise Ended("cut")
+        headers = list(message.get("headers", []))
+        if self._deflate is not None:
+            headers = [h for h in headers if h[0].lower() != b"content-length"]
+            headers.append((b"content-encoding", b"gzip"))
+        self._on_start(message["status"])
+        await self._send({**message, "headers": headers})
+        await self._strike()
+
+    async def _line(self, line: bytes) -> None:
+        for armed in list(self._faults):
+            fault = armed.fault
+            if self._lines < fault.after:
+                continue
+            if fault.kind == "cut":
+                split = _inside_character(line) if fault.inside_character else fault.bytes
+                if split is None:
+                    continue
+                await self._write(line[:split])
+                close(self._transport, reset=fault.reset)
+                raise Ended("cut")
+            if fault.kind == "broken_json":
+                self._faults.remove(armed)
+                line = line[: len(line) // 2].rstrip(b"\n") + b"\n"
+        await self._write(line)
+        self._lines += 1
+        await self._strike()
+
+    async def _strike(self) -> None:
+        """Act on the faults that strike between two lines."""
+        for armed in list(self._faults):
+            fault = armed.fault
+            if self._lines < fault.after:
+                continue
+            if fault.kind == "cut" and not fault.bytes and not fault.inside_character:
+                close(self._transport, reset=fault.reset)
+                raise Ended("cut")
+            if fault.kind == "close":
+                await self._write(b"", last=True)
+                raise Ended("complete")
+            if fault.kind == "silence":
+                self._faults.remove(armed)
+                await armed.released.wait()
+            if fault.kind == "blank_lines":
+                self._faults.remove(armed)
+                while not armed.released.is_set():
+                    await self._write(b"\n")
+                    await asyncio.sleep(fault.interval)
+
+    async def _write(self, data: bytes, *, last: bool = False) -> None:
+        if self._deflate is not None:
+            data = self._deflate.compress(data) if data else b""
+            data += self._deflate.flush(zlib.Z_FINISH if last else zlib.Z_SYNC_FLUSH)
+        pieces = [data[i : i + 1] for i in range(len(data))] if self._dribble else [data]
+        for piece in pieces:
+            if piece:
+                await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+                if self._dribble:
+                    await asyncio.sleep(0)
+        if last:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def close(transport: asyncio.Transport, *, reset: bool = False) -> None:
+    """End the connection after what has been written; with ``reset`` by RST instead of FIN."""
+    raw = transport.get_extra_info("socket")
+    if reset and raw is not None:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.close()
+
+
+def _inside_character(line: bytes) -> int | None:
+    """The offset of the second byte of the first character that has one."""
+    return next((i + 1 for i, byte in enumerate(line) if byte >= 0xC0), None)

@@ -1,0 +1,74 @@
+"""The AI agents of a deployment and what they are good at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http.responses import ApiError
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+from airflow_provider_platform.sandbox.state.branches import Branches
+
+resource = Resource()
+
+_PATH = "/api/v1/deployments/{deploymentId}"
+_NAMES = {1: "Data analyst", 2: "Embedded analyst"}
+_EMBEDDABLE = (2,)
+_SKILLS = ("Compare periods", "Explain a change")
+
+
+@resource.operation(
+    "GET",
+    f"{_PATH}/agents",
+    needs="DeploymentAgentRead",
+    query={"allowEmbedding": shapes.boolean},
+)
+def list_agents(call: Call) -> Any:
+    """A bare array: the agent of the chat address, and one that may be embedded."""
+    wanted = call.query.get("allowEmbedding")
+    return [
+        _agent(call, agent_id)
+        for agent_id in _NAMES
+        if wanted in (None, agent_id in _EMBEDDABLE) and call.deployment == 1
+    ]
+
+
+def _agent(call: Call, agent_id: int) -> dict[str, Any]:
+    embeddable = agent_id in _EMBEDDABLE
+    return {
+        "id": agent_id,
+        "name": _NAMES[agent_id],
+        "createdAt": "2026-01-10",
+        "updatedAt": "2026-07-01T09:00:00.000Z",
+        "deploymentId": call.deployment,
+        "agentSpaceId": 1,
+        "agentSpace": {"id": 1, "name": "Default"},
+        "agentLlm": {"id": 1, "name": "Rules", "llmProvider": "sandbox"},
+        "config": {"allowEmbedding": embeddable},
+        "accessibleViews": None,
+        "embeddingUrl": f"{call.world.base_url}/embed/agents/{agent_id}" if embeddable else None,
+        "userId": 7,
+    }
+
+
+@resource.operation(
+    "GET",
+    f"{_PATH}/agent-skills",
+    needs="DeploymentAgentRead",
+    query={"space": shapes.string(), "branchName": shapes.string()},
+)
+def list_agent_skills(call: Call) -> Any:
+    branch = call.query.get("branchName")
+    if branch is not None and branch not in call.store(Branches).names():
+        raise ApiError(404, f"Branch {branch} not found in deployment {call.deployment}")
+    return {
+        "skills": [
+            {
+                "name": title.lower().replace(" ", "-"),
+                "title": title,
+                "description": f"{title} in the figures of the shop",
+                "input": None,
+            }
+            for title in _SKILLS
+        ]
+    }

@@ -1,0 +1,126 @@
+"""Environments of a deployment and the tokens minted for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.sandbox import credentials
+from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http.responses import ApiError
+from airflow_provider_platform.sandbox.management.shared import paging
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.management.shared.items import Item
+
+resource = Resource()
+
+_PATH = "/api/v1/deployments/{deploymentId}/environments"
+_TYPES = ("production", "staging", "development")
+_LONGEST = 3600
+_SIGNED = ("meta", "sql-runner")
+_INPUT = shapes.nullable_fields(
+    {
+        "security_context": shapes.mapping,
+        "expires_in": shapes.integer(minimum=1, maximum=_LONGEST),
+        "scopes": shapes.array(shapes.string()),
+    },
+    required=("security_context",),
+)
+
+
+class EnvironmentTokens:
+    """Tokens with the environment they are for and the user who asked for them, oldest first."""
+
+    def __init__(self) -> None:
+        self.minted: list[tuple[int, int, Item]] = []
+
+
+def _environments(call: Call) -> list[Item]:
+    """Environments 11 to 13 in deployment 1, 21 to 23 in deployment 2; ids are text in answers."""
+    base = f"{call.world.base_url}/deployments/{call.deployment}"
+    branches = (None, "dev", "dev")
+    return [
+        {
+            "id": str(call.deployment * 10 + number),
+            "type": kind,
+            "branch": branch,
+            "user": "analyst@acme.example.com" if kind == "development" else None,
+            "api_credentials": [
+                {
+                    "type": "rest",
+                    "version": 1,
+                    "url": f"{base}/dev-mode/{branch}/cubejs-api"
+                    if branch
+                    else f"{base}/cubejs-api",
+                },
+                {"type": "sql", "version": 1, "host": "127.0.0.1", "port": 15432},
+            ],
+        }
+        for number, (kind, branch) in enumerate(zip(_TYPES, branches, strict=True), start=1)
+    ]
+
+
+def _environment(call: Call) -> int:
+    environment: int = call.path["environmentId"]
+    if str(environment) not in [one["id"] for one in _environments(call)]:
+        raise ApiError(404, f"Environment {environment} not found in deployment {call.deployment}")
+    return environment
+
+
+@resource.operation("GET", _PATH, query={"type": shapes.string(one_of=_TYPES), **paging.OFFSETS})
+def list_environments(call: Call) -> Any:
+    kind = call.query.get("type")
+    items = [one for one in _environments(call) if kind in (None, one["type"])]
+    return paging.offset_page(call, items)
+
+
+@resource.operation("GET", f"{_PATH}/{{environmentId}}/tokens", query=paging.OFFSETS)
+def list_environment_tokens(call: Call) -> Any:
+    """Those of the caller that have not expired."""
+    environment, caller = _environment(call), call.world.settings.caller
+    now = call.world.clock.stamp()
+    tokens = [
+        token
+        for place, user, token in call.store(EnvironmentTokens).minted
+        if (place, user) == (environment, caller) and token["expires_at"] > now
+    ]
+    return paging.offset_page(call, tokens)
+
+
+@resource.operation("POST", f"{_PATH}/{{environmentId}}/tokens", body=_INPUT)
+def create_environment_token(call: Call) -> Any:
+    """Of the scopes asked for, only ``meta`` and ``sql-runner`` are signed."""
+    return _mint(call, [scope for scope in call.body.get("scopes", []) if scope in _SIGNED])
+
+
+@resource.operation("POST", f"{_PATH}/{{environmentId}}/tokens-for-meta-sync", body=_INPUT)
+def create_meta_sync_token(call: Call) -> Any:
+    """Always ``meta``, and ``meta-private`` if asked for; other scopes are dropped."""
+    private = "meta-private" in call.body.get("scopes", [])
+    return _mint(call, ["meta", "meta-private"] if private else ["meta"])
+
+
+def _mint(call: Call, scopes: list[str]) -> Item:
+    environment = _environment(call)
+    clock, now = call.world.clock, int(call.world.clock.now())
+    lifetime = call.body.get("expires_in", _LONGEST)
+    may_edit = "DeploymentUpdate" not in call.world.settings.token_lacks
+    context = call.body["security_context"] if may_edit else {}
+    claims = {
+        **context,
+        "scope": scopes,
+        "deploymentId": call.deployment,
+        "iat": now,
+        "exp": now + lifetime,
+    }
+    token = {
+        "token": credentials.sign(claims, call.world.credentials.api_secret),
+        "security_context": context,
+        "created_at": clock.stamp(now),
+        "expires_at": clock.stamp(now + lifetime),
+    }
+    caller = call.world.settings.caller
+    call.store(EnvironmentTokens).minted.append((environment, caller, token))
+    call.record("created", "environment-tokens", environment)
+    return {"data": {**token, "scopes": scopes}}

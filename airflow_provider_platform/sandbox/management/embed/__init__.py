@@ -1,0 +1,1 @@
+"""Embedding: tenants, their users and groups, sessions and access."""

@@ -1,0 +1,45 @@
+"""Dashboards seen from outside: one that may be embedded, and allowing it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http.responses import ApiError
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.management.shared.items import Item
+
+resource = Resource()
+
+_PATH = "/api/v1/embed/dashboard/{publicId:text}"
+
+
+@resource.operation("GET", _PATH, needs="WorkbookRead")
+def get_embeddable_dashboard(call: Call) -> Any:
+    dashboard = _dashboard(call)
+    if not dashboard["allowEmbed"]:
+        raise ApiError(403, f"Dashboard {dashboard['publicId']} does not allow embedding")
+    return dashboard
+
+
+@resource.operation(
+    "PATCH",
+    _PATH,
+    needs="Admin",
+    body=shapes.structure({"allowEmbed": shapes.boolean}, required=("allowEmbed",)),
+)
+def update_dashboard_embedding(call: Call) -> Any:
+    dashboard = _dashboard(call)
+    dashboard["allowEmbed"] = call.body["allowEmbed"]
+    call.record("updated", "dashboards", dashboard["id"])
+    return {"publicId": dashboard["publicId"], "allowEmbed": dashboard["allowEmbed"]}
+
+
+def _dashboard(call: Call) -> Item:
+    dashboard = call.store(Dashboards).with_public_id(call.path["publicId"])
+    if dashboard is None:
+        raise ApiError(404, f"Dashboard {call.path['publicId']} not found")
+    return dashboard

@@ -1,0 +1,158 @@
+"""Groups of an embed tenant and their members."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http.responses import ApiError
+from airflow_provider_platform.sandbox.management.embed import tenants as embed_tenants
+from airflow_provider_platform.sandbox.management.shared import paging
+from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedTenants, shown
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from airflow_provider_platform.sandbox.management.shared.items import Item
+
+resource = Resource()
+
+_PATH = f"{embed_tenants.PATH}/{{embedTenantName:text}}/groups"
+_RESERVED = ("all", "admin")
+_DESCRIPTION = shapes.string(min_length=0, max_length=500)
+_MEMBERS = shapes.structure(
+    {
+        "members": shapes.array(
+            shapes.nullable_fields(
+                {"embedUserId": shapes.integer(minimum=1), "externalId": shapes.string()}
+            ),
+            minimum=1,
+            maximum=1000,
+        )
+    },
+    required=("members",),
+)
+
+
+@resource.operation("GET", _PATH, needs="Admin", query=paging.PARAMETERS)
+def list_embed_groups(call: Call) -> Any:
+    groups = call.store(EmbedTenants).groups_of(_tenant(call))
+    return paging.page(call, [_shown(call, group) for group in groups])
+
+
+@resource.operation(
+    "POST",
+    _PATH,
+    needs="Admin",
+    body=shapes.nullable_fields(
+        {"name": shapes.string(max_length=100), "description": _DESCRIPTION}, required=("name",)
+    ),
+)
+def create_embed_group(call: Call) -> Any:
+    store, tenant, name = call.store(EmbedTenants), _tenant(call), call.body["name"]
+    taken = {group["name"].lower() for group in store.groups_of(tenant)}
+    if name.lower() in (*taken, *_RESERVED):
+        raise ApiError(400, [f"the name {name} is taken or reserved"])
+    group = store.provide_group(tenant, name, call.body.get("description"))
+    call.record("created", "embed-groups", group["id"])
+    return _shown(call, group)
+
+
+@resource.operation("GET", f"{_PATH}/{{id}}", needs="Admin")
+def get_embed_group(call: Call) -> Any:
+    return _shown(call, _group(call))
+
+
+@resource.operation(
+    "PATCH",
+    f"{_PATH}/{{id}}",
+    needs="Admin",
+    body=shapes.nullable_fields({"description": _DESCRIPTION}),
+)
+def update_embed_group(call: Call) -> Any:
+    """The name stays as it is."""
+    group = _group(call)
+    if "description" in call.document:
+        group["description"] = call.document["description"]
+    call.record("updated", "embed-groups", group["id"])
+    return _shown(call, group)
+
+
+@resource.operation("DELETE", f"{_PATH}/{{id}}", needs="Admin")
+def delete_embed_group(call: Call) -> Response:
+    store, group = call.store(EmbedTenants), _group(call)
+    if store.members[group["id"]]:
+        raise ApiError(400, [f"group {group['id']} still has members"])
+    store.groups.delete(group)
+    del store.members[group["id"]]
+    call.record("deleted", "embed-groups", group["id"])
+    return call.deleted()
+
+
+@resource.operation("GET", f"{_PATH}/{{id}}/users", needs="Admin", query=paging.PARAMETERS)
+def list_embed_group_members(call: Call) -> Any:
+    store = call.store(EmbedTenants)
+    members = store.members[_group(call)["id"]]
+    return paging.page(call, [shown(store.users.by_id[user_id]) for user_id in members])
+
+
+@resource.operation("POST", f"{_PATH}/{{id}}/users", needs="Admin", body=_MEMBERS)
+def add_embed_group_members(call: Call) -> Any:
+    """All of them or, if one is not known, none."""
+    store, group = call.store(EmbedTenants), _group(call)
+    members = store.members[group["id"]]
+    users = _users(call)
+    added = [user for user in users if user["id"] not in members]
+    answer = {
+        "addedMembers": [shown(user) for user in added],
+        "unchangedMembers": [shown(user) for user in users if user["id"] in members],
+    }
+    members += [user["id"] for user in added]
+    call.record("added", "embed-group-members", group["id"])
+    return answer
+
+
+@resource.operation("DELETE", f"{_PATH}/{{id}}/users", needs="Admin", body=_MEMBERS)
+def remove_embed_group_members(call: Call) -> Response:
+    store, group = call.store(EmbedTenants), _group(call)
+    gone = {user["id"] for user in _users(call)}
+    members = store.members[group["id"]]
+    members[:] = [user_id for user_id in members if user_id not in gone]
+    call.record("removed", "embed-group-members", group["id"])
+    return call.deleted()
+
+
+def _tenant(call: Call) -> str:
+    name: str = call.store(EmbedTenants).named(call.path["embedTenantName"])["name"]
+    return name
+
+
+def _group(call: Call) -> Item:
+    tenant, group_id = _tenant(call), call.path["id"]
+    group = call.store(EmbedTenants).groups.by_id.get(group_id)
+    if group is None or group["embedTenantName"] != tenant:
+        raise ApiError(404, f"Group {group_id} not found in embed tenant {tenant}")
+    return group
+
+
+def _users(call: Call) -> list[Item]:
+    """The users that the body names, each once; 404 for one who is not there."""
+    tenant, found = _tenant(call), {}
+    for given in call.body["members"]:
+        named = {name: value for name, value in given.items() if value is not None}
+        if len(named) != 1:
+            raise ApiError(400, ["each member needs exactly one of embedUserId and externalId"])
+        for user in call.store(EmbedTenants).users_of(tenant):
+            if named.get("embedUserId", user["id"]) == user["id"] and (
+                named.get("externalId", user["externalId"]) == user["externalId"]
+            ):
+                found[user["id"]] = user
+                break
+        else:
+            raise ApiError(404, f"Embed user {next(iter(named.values()))} not found in {tenant}")
+    return list(found.values())
+
+
+def _shown(call: Call, group: Item) -> Item:
+    return {**shown(group), "userCount": len(call.store(EmbedTenants).members[group["id"]])}

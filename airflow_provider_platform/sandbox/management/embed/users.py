@@ -1,0 +1,91 @@
+"""Users of an embed tenant: list, and provision one or many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http.responses import ApiError
+from airflow_provider_platform.sandbox.management.embed import tenants as embed_tenants
+from airflow_provider_platform.sandbox.management.shared import embed_shapes, paging
+from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedTenants, shown
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.management.shared.items import Item
+
+resource = Resource()
+
+_PATH = f"{embed_tenants.PATH}/{{embedTenantName:text}}"
+_TEXTS = shapes.array(shapes.string())
+_MOST = 100
+_FIELDS: shapes.Shape = {
+    "externalId": shapes.string(),
+    "groups": _TEXTS,
+    "tenantGroups": _TEXTS,
+    "userProfile": embed_shapes.USER_PROFILE,
+}
+_USER = shapes.nullable_fields({**_FIELDS, "email": embed_shapes.EMAIL}, required=("externalId",))
+_ENTRY = shapes.nullable_fields({**_FIELDS, "email": shapes.string()}, required=("externalId",))
+
+
+@resource.operation(
+    "GET", f"{_PATH}/users", needs="Admin", query={"search": shapes.string(), **paging.PARAMETERS}
+)
+def list_embed_users(call: Call) -> Any:
+    name = call.store(EmbedTenants).named(call.path["embedTenantName"])["name"]
+    text = str(call.query.get("search", "")).lower()
+    users = [
+        shown(user)
+        for user in call.store(EmbedTenants).users_of(name)
+        if text in f"{user['externalId']} {user['email'] or ''}".lower()
+    ]
+    return paging.page(call, users)
+
+
+@resource.operation("POST", f"{_PATH}/user", needs="Admin", body=_USER)
+def provision_embed_user(call: Call) -> Any:
+    """Make or change the user; the same request again changes nothing."""
+    return _provision(call, call.body)
+
+
+@resource.operation(
+    "POST",
+    f"{_PATH}/users",
+    needs="Admin",
+    body=shapes.structure(
+        {"users": shapes.array(_ENTRY, minimum=1, maximum=_MOST)}, required=("users",)
+    ),
+)
+def provision_embed_users(call: Call) -> Any:
+    """Those that can be provisioned are; those that cannot are named with the reason."""
+    succeeded, failed = [], []
+    for given in call.body["users"]:
+        fields = {name: value for name, value in given.items() if value is not None}
+        try:
+            if messages := _USER(fields, ""):
+                raise ApiError(400, "; ".join(messages))
+            succeeded.append(_provision(call, fields))
+        except ApiError as error:
+            reason = {"status": error.status, "message": error.message}
+            failed.append({"externalId": given["externalId"], "error": reason})
+    return {"succeeded": succeeded, "failed": failed}
+
+
+def _provision(call: Call, fields: dict[str, Any]) -> Item:
+    store, name = call.store(EmbedTenants), call.path["embedTenantName"]
+    known = None if store.find_name(name) is None else store.user(name, fields["externalId"])
+    if known is None and len(store.users.all()) >= call.world.settings.embed_user_limit:
+        raise ApiError(429, "the limit of embed users is reached")
+    store.provide(name, None, call.world.clock.stamp())
+    profile = fields.get("userProfile", {})
+    changes = {
+        **({"email": fields["email"]} if "email" in fields else {}),
+        **({"firstName": profile["displayName"]} if profile.get("displayName") else {}),
+    }
+    user = store.provide_user(name, fields["externalId"], **changes)
+    if "tenantGroups" in fields:
+        groups = [store.provide_group(name, group) for group in fields["tenantGroups"]]
+        store.put_in_groups(user, groups)
+    call.record("created" if known is None else "updated", "embed-users", user["id"])
+    return shown(user)

@@ -1,0 +1,185 @@
+"""Recipients of a notification: adding and removing them twice is the same as once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http.responses import ApiError
+from airflow_provider_platform.sandbox.management.notifications import operations as parent
+from airflow_provider_platform.sandbox.management.notifications.operations import Notifications
+from airflow_provider_platform.sandbox.management.shared import embed_shapes, paging, users
+from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedTenants
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+resource = Resource()
+
+_PATH = f"{parent.PATH}/{{id}}/recipients"
+_TYPES = ("USER", "EMBED_USER", "SLACK")
+_MOST = 1000
+_CONTEXT = ("groups", "securityContext", "userAttributes")
+
+Recipient = dict[str, Any]
+
+
+@resource.operation(
+    "GET",
+    _PATH,
+    needs="Admin",
+    query={
+        "after": shapes.string(),
+        "first": shapes.integer(minimum=1, maximum=parent.MOST_PER_PAGE),
+    },
+)
+def list_recipients(call: Call) -> Any:
+    return paging.page(call, [_shown(recipient) for recipient in _recipients(call)])
+
+
+@resource.operation(
+    "POST",
+    _PATH,
+    needs="Admin",
+    body=shapes.structure(
+        {
+            "recipients": shapes.array(
+                shapes.nullable_fields(
+                    {
+                        "type": shapes.string(one_of=_TYPES),
+                        **embed_shapes.PERSON,
+                        "channelId": shapes.string(),
+                        "channelName": shapes.string(),
+                    },
+                    required=("type",),
+                ),
+                minimum=1,
+                maximum=_MOST,
+            )
+        },
+        required=("recipients",),
+    ),
+)
+def add_recipients(call: Call) -> Any:
+    """All of them or, if one is not acceptable, none."""
+    known = _recipients(call)
+    messages: list[str] = []
+    resolved = []
+    for index, given in enumerate(call.body["recipients"]):
+        try:
+            resolved.append(_resolved(call, _without_nulls(given)))
+        except ValueError as error:
+            messages.append(f"recipients[{index}] {error}")
+    if messages:
+        raise ApiError(400, messages)
+    answer: dict[str, list[Recipient]] = {
+        "createdRecipients": [],
+        "updatedRecipients": [],
+        "unchangedRecipients": [],
+    }
+    for recipient in resolved:
+        old = next((one for one in known if _key(one) == _key(recipient)), None)
+        if old is None:
+            known.append(recipient)
+            outcome = "createdRecipients"
+        else:
+            outcome = "unchangedRecipients" if old == recipient else "updatedRecipients"
+            known[known.index(old)] = recipient
+        answer[outcome].append(_shown(recipient))
+    call.record("added", "notification-recipients", call.path["id"])
+    return answer
+
+
+@resource.operation(
+    "DELETE",
+    _PATH,
+    needs="Admin",
+    body=shapes.structure(
+        {
+            "recipients": shapes.array(
+                shapes.nullable_fields(
+                    {
+                        "type": shapes.string(one_of=_TYPES),
+                        "id": shapes.either(shapes.integer(), shapes.string()),
+                        "embedTenantName": shapes.string(),
+                    },
+                    required=("type", "id"),
+                ),
+                minimum=1,
+                maximum=_MOST,
+            )
+        },
+        required=("recipients",),
+    ),
+)
+def remove_recipients(call: Call) -> Response:
+    """Who is no recipient is passed over."""
+    known = _recipients(call)
+    given = [_without_nulls(one) for one in call.body["recipients"]]
+    messages = [
+        f"recipients[{index}].embedTenantName is required for EMBED_USER"
+        for index, one in enumerate(given)
+        if one["type"] == "EMBED_USER" and "embedTenantName" not in one
+    ]
+    if messages:
+        raise ApiError(400, messages)
+    gone = {(one["type"], str(one["id"]), one.get("embedTenantName")) for one in given}
+    known[:] = [one for one in known if _key(one) not in gone]
+    call.record("removed", "notification-recipients", call.path["id"])
+    return call.deleted()
+
+
+def _recipients(call: Call) -> list[Recipient]:
+    store = call.store(Notifications)
+    return store.recipients[store.get(call, "id")["id"]]
+
+
+def _without_nulls(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _resolved(call: Call, given: dict[str, Any]) -> Recipient:
+    """The person who is meant, with an e-mail address; raises ``ValueError`` if there is none."""
+    if given["type"] == "SLACK":
+        raise ValueError("is a Slack channel, which cannot be added through the API")
+    if given["type"] == "USER":
+        if ("userId" in given) == ("email" in given):
+            raise ValueError("of type USER needs exactly one of userId and email")
+        user = users.find(given.get("userId"), given.get("email"))
+        if user is None:
+            raise ValueError("is no user of this account with an e-mail address")
+        return {
+            "type": "USER",
+            "userId": user["id"],
+            "username": user["email"],
+            "email": user["email"],
+        }
+    tenant, external_id = given.get("embedTenantName"), given.get("externalId")
+    if tenant is None or external_id is None:
+        raise ValueError("of type EMBED_USER needs embedTenantName and externalId")
+    known = call.store(EmbedTenants).user(tenant, external_id)
+    if known is None:
+        raise ValueError(f"is no user of the embed tenant {tenant}")
+    email = given.get("email") or known["email"]
+    if email is None:
+        raise ValueError("has no e-mail address")
+    return {
+        "type": "EMBED_USER",
+        "embedUserId": known["id"],
+        "username": known["username"],
+        "email": email,
+        "embedTenantName": tenant,
+        "externalId": external_id,
+        **{name: given[name] for name in _CONTEXT if name in given},
+    }
+
+
+def _key(recipient: Recipient) -> tuple[str, str, str | None]:
+    identifier = recipient.get("userId") or recipient.get("embedUserId")
+    return (recipient["type"], str(identifier), recipient.get("embedTenantName"))
+
+
+def _shown(recipient: Recipient) -> Recipient:
+    """A recipient as answers carry it: without the context its dashboard is drawn in."""
+    return {name: value for name, value in recipient.items() if name not in _CONTEXT}

@@ -1,0 +1,99 @@
+"""``GET /v1/spec``: an OpenAPI document of what this sandbox serves, made from its operations."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.sandbox.http.responses import ApiError
+from airflow_provider_platform.sandbox.management.shared.resource import (
+    Call,
+    Diverted,
+    Operation,
+    Resource,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from airflow_provider_platform.sandbox.state.world import World
+
+_ANSWER = {"200": {"description": "Successful response"}}
+
+
+def describing(resources: Iterable[Resource]) -> Resource:
+    """The resource whose one operation describes ``resources`` and itself."""
+    resource = Resource()
+    all_resources = (*resources, resource)
+
+    @resource.operation("GET", "/api/v1/spec", needs=None)
+    def get_spec(call: Call) -> Any:
+        return document(call.world, all_resources)
+
+    return resource
+
+
+def document(world: World, resources: Iterable[Resource]) -> dict[str, Any]:
+    """OpenAPI 3.1: methods, paths, parameters and request bodies; answers are not described."""
+    paths: dict[str, dict[str, Any]] = {}
+    for resource in resources:
+        for operation in resource.operations:
+            if _offered(world, operation):
+                path = operation.path.replace(":text}", "}")
+                paths.setdefault(path, {})[operation.verb.lower()] = _described(operation)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Analytics Platform management API (sandbox)", "version": "1.0.0"},
+        "servers": [{"url": world.base_url}],
+        "security": [{"bearerAuth": []}],
+        "paths": dict(sorted(paths.items())),
+        "components": {
+            "securitySchemes": {"bearerAuth": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _offered(world: World, operation: Operation) -> bool:
+    try:
+        operation.available(world)
+    except (ApiError, Diverted):
+        return False
+    return True
+
+
+def _described(operation: Operation) -> dict[str, Any]:
+    first, *rest = operation.handler.__name__.split("_")
+    described: dict[str, Any] = {
+        "operationId": first + "".join(word.capitalize() for word in rest),
+        "summary": (operation.handler.__doc__ or "").strip().partition("\n")[0],
+        "parameters": [*_path_parameters(operation), *_query_parameters(operation)],
+        "responses": _ANSWER,
+    }
+    if operation.anonymous:
+        described["security"] = []
+    if operation.body is not None:
+        schema = dict(operation.body.schema)
+        described["requestBody"] = {
+            "required": "required" in schema,
+            "content": {"application/json": {"schema": schema}},
+        }
+    return described
+
+
+def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string" if text else "integer"},
+        }
+        for name, text in re.findall(r"\{(\w+)(:text)?\}", operation.path)
+    ]
+
+
+def _query_parameters(operation: Operation) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "in": "query", "required": check.required, "schema": dict(check.schema)}
+        for name, check in operation.query.items()
+    ]

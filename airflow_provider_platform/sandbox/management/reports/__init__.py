@@ -1,0 +1,1 @@
+"""Reports and where they are placed."""

@@ -1,0 +1,54 @@
+"""Everything that is placed in one external spreadsheet, over all deployments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.sandbox.http.responses import ApiError
+from airflow_provider_platform.sandbox.management.reports.operations import Reports
+from airflow_provider_platform.sandbox.management.shared import paging, users
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.management.shared.items import Item
+
+resource = Resource()
+
+MOST_REPORTS, MOST_PLACEMENTS = 500, 2000
+
+
+@resource.operation(
+    "GET",
+    "/api/v1/external-documents/{externalWorkbookId:text}/placements",
+    needs="ReportRead",
+    query=paging.PARAMETERS,
+)
+def list_external_document_placements(call: Call) -> Any:
+    """All at once unless ``first`` asks for pages; what the caller may not read is DENIED."""
+    document = call.path["externalWorkbookId"]
+    found = [
+        (report, placement)
+        for report in call.store(Reports).all()
+        for placement in report["externalWorkbookPlacements"]
+        if placement["workbookId"] == document
+    ]
+    if len(found) > MOST_PLACEMENTS or len({report["id"] for report, _ in found}) > MOST_REPORTS:
+        raise ApiError(422, f"Document {document} holds too many placements to list")
+    items = [_shown(call, report, placement) for report, placement in found]
+    call.query.setdefault("first", max(len(items), 1))
+    return paging.page(call, items)
+
+
+def _shown(call: Call, report: Item, placement: Item) -> Item:
+    granted = str(report["id"]) not in call.world.settings.hidden_reports
+    names = ("anchorCell", "endResultCell", "host", "placedAt", "refreshedAt")
+    return {
+        "access": "GRANTED" if granted else "DENIED",
+        "reportId": report["id"],
+        "deploymentId": report["deploymentId"],
+        "reportName": report["name"] if granted else None,
+        "owner": users.owner(report["userId"]) if granted else None,
+        "placementId": placement["id"],
+        "resultLocation": placement["resultLocation"],
+        **{name: placement.get(name) for name in (*names, "sheetId", "sheetName")},
+    }

@@ -1,0 +1,54 @@
+"""Connecting reports with spreadsheets, refreshing and disconnecting: read access is enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_platform.sandbox.management.reports import operations as reports
+from airflow_provider_platform.sandbox.management.reports import placement_store as placements
+from airflow_provider_platform.sandbox.management.reports import shapes as report_shapes
+from airflow_provider_platform.sandbox.management.reports.operations import Reports
+from airflow_provider_platform.sandbox.management.reports.placement_store import Placements
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+
+resource = Resource()
+
+_PATH = f"{reports.PATH}/{{reportId}}"
+
+
+@resource.operation(
+    "PUT", f"{_PATH}/connect-workbook", needs="ReportRead", body=report_shapes.CONNECT
+)
+def connect_workbook(call: Call) -> Any:
+    """Record one placement; the same spot again updates it."""
+    report = call.store(Reports).get(call)
+    call.store(Placements).put(call, report, call.body)
+    report["updatedAt"] = call.world.clock.stamp()
+    call.record("placed", "reports", report["id"])
+    return reports.shown(call, report)
+
+
+@resource.operation(
+    "DELETE", f"{_PATH}/connect-workbook", needs="ReportRead", body=report_shapes.DISCONNECT
+)
+def disconnect_workbook(call: Call) -> Any:
+    """Forget one placement; a spot that is not there is no error."""
+    report = call.store(Reports).get(call)
+    gone = placements.find(report, call.body)
+    if gone is not None:
+        report["externalWorkbookPlacements"].remove(gone)
+        call.record("unplaced", "reports", report["id"])
+    return reports.shown(call, report)
+
+
+@resource.operation("PUT", f"{_PATH}/refresh", needs="ReportRead", body=report_shapes.REFRESH)
+def refresh_report(call: Call) -> Any:
+    """Note that the report, or one placement of it, has been read anew."""
+    report = call.store(Reports).get(call)
+    now, caller = call.world.clock.stamp(), call.world.settings.caller
+    placement = placements.find(report, call.body)
+    if placement is not None:
+        placements.touch(placement, call.body, now, caller)
+    report |= {"refreshedBy": caller, "updatedAt": now}
+    call.record("refreshed", "reports", report["id"])
+    return reports.shown(call, report)

@@ -1,0 +1,231 @@
+"""Operations as declarations: path, permission, query, body. Checks they share are made here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote
+
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from airflow_provider_platform.sandbox.credentials import matches
+from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http.exchange import exchange_of
+from airflow_provider_platform.sandbox.http.responses import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from starlette.requests import Request
+
+    from airflow_provider_platform.sandbox.state.settings import Permission
+    from airflow_provider_platform.sandbox.state.world import World
+
+S = TypeVar("S")
+
+DEPLOYMENTS = {1: "Acme production", 2: "Acme staging"}
+VERBS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+@dataclass
+class Call:
+    """One checked request: ids from the path, query values and the body.
+
+    ``document`` is the body as it came, ``body`` its fields without those that are null.
+    """
+
+    world: World
+    path: dict[str, Any]
+    query: dict[str, Any] = field(default_factory=dict)
+    document: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return {name: value for name, value in self.document.items() if value is not None}
+
+    @property
+    def deployment(self) -> int:
+        deployment_id: int = self.path["deploymentId"]
+        return deployment_id
+
+    def store(self, kind: type[S]) -> S:
+        return self.world.store(kind)
+
+    def require(self, permission: Permission) -> None:
+        """Refuse a caller without ``permission``, for what not every call of an operation needs."""
+        if permission in self.world.settings.token_lacks:
+            raise ApiError(403, f"Forbidden: the {permission} permission is missing")
+
+    def record(self, action: str, resource: str, item_id: int | str) -> None:
+        """Note a change, so that tests can count it."""
+        deployment = self.path.get("deploymentId")
+        self.world.journal.change(action, resource, item_id, deployment, sorted(self.document))
+
+    def deleted(self) -> Response:
+        """The answer of a deletion that is declared with 200 and 204."""
+        return Response(status_code=int(self.world.settings.deleted_answer))
+
+    def undeclared(self, answer: Any = None) -> Response:
+        """The answer where the contract declares none: by setting ``answer`` as JSON."""
+        if self.world.settings.undeclared_answers == "empty":
+            return Response(status_code=200)
+        return JSONResponse(answer)
+
+
+Handler = Callable[[Call], Any]
+"""Gives the JSON of the answer, or a ``Response`` of its own."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation: what it needs and what it takes."""
+
+    verb: str
+    path: str
+    handler: Handler
+    needs: Permission | None
+    query: shapes.Shape
+    body: shapes.Check | None
+    available: Callable[[World], None]
+    anonymous: bool
+
+    @property
+    def text_ids(self) -> set[str]:
+        return {part[1:-6] for part in self.path.split("/") if part.endswith(":text}")}
+
+
+def _always(_world: World) -> None:
+    return None
+
+
+class Resource:
+    """The operations of one resource. ``available`` may raise or divert where a tenant lacks it."""
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.collections: dict[str, Callable[[World], list[dict[str, Any]]]] = {}
+        """Items that tests can change through the control API, by the resource's name."""
+
+    def operation(
+        self,
+        verb: str,
+        path: str,
+        *,
+        needs: Permission | None = "DeploymentRead",
+        query: shapes.Shape | None = None,
+        body: shapes.Check | None = None,
+        available: Callable[[World], None] = _always,
+        anonymous: bool = False,
+    ) -> Callable[[Handler], Handler]:
+        """Declare an operation. Path parameters are integers, unless written ``{name:text}``.
+
+        An ``anonymous`` operation asks for no credential.
+        """
+
+        def declare(handler: Handler) -> Handler:
+            self.operations.append(
+                Operation(verb, path, handler, needs, query or {}, body, available, anonymous)
+            )
+            return handler
+
+        return declare
+
+
+def routes(resources: Iterable[Resource]) -> list[Route]:
+    """One route for each path; a fixed segment comes before a parameter in its place."""
+    paths: dict[str, dict[str, Operation]] = {}
+    for resource in resources:
+        for operation in resource.operations:
+            paths.setdefault(operation.path, {})[operation.verb] = operation
+    order = sorted(paths, key=lambda path: [part.startswith("{") for part in path.split("/")])
+    return [_route(path, paths[path]) for path in order]
+
+
+def _route(path: str, operations: dict[str, Operation]) -> Route:
+    async def endpoint(request: Request) -> Response:
+        exchange = exchange_of(request.scope)
+        operation = operations.get(request.method)
+        if operation is None:
+            raise ApiError(405, f"Cannot {request.method} {request.url.path}")
+        return perform(exchange.world, operation, request, exchange.body)
+
+    return Route(path.replace(":text}", "}"), endpoint, methods=list(VERBS))
+
+
+class Diverted(Exception):
+    """The operation does not exist on this tenant; makes its answer from the request's path."""
+
+    def __init__(self, answer: Callable[[str], Response]) -> None:
+        super().__init__("not available")
+        self.answer = answer
+
+
+def perform(world: World, operation: Operation, request: Request, body: bytes) -> Response:
+    """Check one request in the order a service does, then carry it out."""
+    try:
+        operation.available(world)
+    except Diverted as diverted:
+        return diverted.answer(request.url.path)
+    if not operation.anonymous:
+        _authenticate(world, request)
+    path = _path_values(request.path_params, operation.text_ids)
+    call = Call(world, path)
+    deployment = path.get("deploymentId")
+    if deployment is not None and deployment not in DEPLOYMENTS:
+        raise ApiError(404, f"Deployment {deployment} not found")
+    if operation.needs is not None:
+        call.require(operation.needs)
+    call.query, messages = shapes.query_values(operation.query, request.query_params.multi_items())
+    call.document = _document(operation, request, body, messages)
+    if messages:
+        raise ApiError(400, messages)
+    answer = operation.handler(call)
+    return answer if isinstance(answer, Response) else JSONResponse(answer)
+
+
+def _authenticate(world: World, request: Request) -> None:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not matches(token, world.credentials.management_token):
+        raise ApiError(401, "Unauthorized")
+
+
+def _path_values(parameters: dict[str, Any], text_ids: Collection[str]) -> dict[str, Any]:
+    """Path parameters, which arrive encoded: a slash inside one does not end it."""
+    values: dict[str, Any] = {}
+    messages = []
+    for name, encoded in parameters.items():
+        text = unquote(encoded)
+        if name in text_ids:
+            values[name] = text
+        elif text.isascii() and text.isdigit():
+            values[name] = int(text)
+        else:
+            messages.append(f"{name} must be an integer")
+    if messages:
+        raise ApiError(400, messages)
+    return values
+
+
+def _document(
+    operation: Operation, request: Request, body: bytes, messages: list[str]
+) -> dict[str, Any]:
+    """The body; broken rules are added to ``messages``."""
+    if not body:
+        document: Any = {}
+    else:
+        try:
+            document = json.loads(body)
+        except ValueError:
+            raise ApiError(400, ["the body must be JSON"]) from None
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise ApiError(415, "Content-Type must be application/json")
+    if operation.body is None:
+        if document != {}:
+            messages.append("the operation takes no body")
+        return {}
+    messages += operation.body(document, "")
+    return document if isinstance(document, dict) else {}

@@ -1,0 +1,126 @@
+"""The dashboard of a workbook: its draft, publishing it, and the thread of an AI widget."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http.responses import ApiError
+from airflow_provider_platform.sandbox.management.shared.files import canonical_file
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+from airflow_provider_platform.sandbox.management.workbooks import dashboard_shapes
+from airflow_provider_platform.sandbox.management.workbooks import operations as workbooks
+from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
+from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.management.shared.items import Item
+
+resource = Resource()
+
+_PATH = f"{workbooks.PATH}/{{workbookId}}"
+
+
+@resource.operation(
+    "PUT",
+    f"{_PATH}/dashboard",
+    needs="WorkbookEdit",
+    body=shapes.nullable_fields({"dashboardDraft": dashboard_shapes.DRAFT}),
+)
+def update_workbook_dashboard(call: Call) -> Any:
+    """Save the draft; widgets without an id are given one."""
+    workbook = call.store(Workbooks).get(call, "workbookId")
+    draft = call.body.get("dashboardDraft")
+    for number, widget in enumerate((draft or {}).get("widgets") or [], start=1):
+        widget["id"] = widget.get("id") or f"widget-{number}"
+    if "dashboardDraft" in call.document:
+        workbook["dashboardDraft"] = draft
+        workbook["updatedAt"] = call.world.clock.stamp()
+    call.record("updated", "dashboard-drafts", workbook["id"])
+    published = workbooks.shown(call, workbook)["dashboardPublished"]
+    return {"dashboardDraft": workbook["dashboardDraft"], "dashboardPublished": published}
+
+
+@resource.operation("GET", f"{_PATH}/dashboard/file", needs="WorkbookRead")
+def get_workbook_dashboard_file(call: Call) -> Any:
+    """The draft as canonical JSON text."""
+    workbook = call.store(Workbooks).get(call, "workbookId")
+    if workbook["dashboardDraft"] is None:
+        raise ApiError(404, f"Workbook {workbook['id']} has no dashboard draft")
+    return canonical_file(workbook["dashboardDraft"])
+
+
+@resource.operation(
+    "POST",
+    f"{_PATH}/publish",
+    needs="WorkbookManage",
+    body=shapes.nullable_fields(
+        {
+            "workbookId": shapes.integer(),
+            "dashboardId": shapes.integer(),
+            "allowEmbed": shapes.boolean,
+            "config": dashboard_shapes.CONFIG,
+            "title": shapes.string(min_length=0),
+            "description": shapes.string(min_length=0),
+        },
+        required=("workbookId",),
+    ),
+)
+def publish_dashboard(call: Call) -> Any:
+    """Publish ``config`` or, without one, the saved draft: each time a new version."""
+    workbook = call.store(Workbooks).get(call, "workbookId")
+    body, store = call.body, call.store(Dashboards)
+    if body["workbookId"] != workbook["id"]:
+        raise ApiError(400, ["workbookId must be the one of the path"])
+    known = store.of_workbook(workbook["id"])
+    if "dashboardId" in body and (known is None or known["id"] != body["dashboardId"]):
+        raise ApiError(404, f"Dashboard {body['dashboardId']} not found in this workbook")
+    config = body.get("config", workbook["dashboardDraft"])
+    if config is None:
+        raise ApiError(400, ["config is required: the workbook has no saved draft"])
+    caller = call.world.settings.caller
+    dashboard = store.publish(workbook, caller, copy.deepcopy(config))
+    for name in ("allowEmbed", "title", "description"):
+        dashboard[name] = body.get(name, dashboard[name])
+    call.record("published", "dashboards", dashboard["id"])
+    return dashboard
+
+
+@resource.operation(
+    "POST",
+    f"{_PATH}/dashboard/ai-widget-thread",
+    needs="WorkbookRead",
+    body=shapes.nullable_fields(
+        {
+            "threadId": shapes.string(),
+            "widgetId": shapes.string(),
+            "checksum": shapes.string(),
+        },
+        required=("threadId", "widgetId"),
+    ),
+)
+def update_published_dashboard_ai_widget_thread(call: Call) -> Any:
+    """Attach a chat thread to an AI widget of the published dashboard."""
+    workbook = call.store(Workbooks).get(call, "workbookId")
+    dashboard = call.store(Dashboards).of_workbook(workbook["id"])
+    if dashboard is None:
+        raise ApiError(404, f"Workbook {workbook['id']} has no published dashboard")
+    widget = _ai_widget(dashboard, call.body["widgetId"])
+    widget["config"] = {
+        **(widget.get("config") or {}),
+        "threadId": call.body["threadId"],
+        "checksum": call.body.get("checksum"),
+    }
+    call.record("updated", "ai-widget-threads", dashboard["id"])
+    return dashboard
+
+
+def _ai_widget(dashboard: Item, widget_id: str) -> dict[str, Any]:
+    widgets = dashboard["config"].get("widgets") or []
+    widget: dict[str, Any] | None = next((w for w in widgets if w["id"] == widget_id), None)
+    if widget is None:
+        raise ApiError(404, f"Widget {widget_id} not found on dashboard {dashboard['id']}")
+    if widget["type"] != "AI":
+        raise ApiError(400, [f"widget {widget_id} is no AI widget"])
+    return widget

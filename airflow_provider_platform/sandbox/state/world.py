@@ -1,0 +1,66 @@
+"""The sandbox's memory: everything that a reset throws away."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_provider_platform.sandbox.faults.book import FaultBook
+from airflow_provider_platform.sandbox.faults.holds import HoldBook
+from airflow_provider_platform.sandbox.state.clock import Clock
+from airflow_provider_platform.sandbox.state.journal import Journal
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from airflow_provider_platform.sandbox.credentials import Credentials
+    from airflow_provider_platform.sandbox.state.settings import Settings
+    from airflow_provider_platform.sandbox.state.warehouse import Warehouse
+
+S = TypeVar("S")
+
+
+class World:
+    """One life of the sandbox. Each part keeps its things in a store of its own type."""
+
+    def __init__(
+        self, base_url: str, credentials: Credentials, settings: Settings, warehouse: Warehouse
+    ) -> None:
+        self.base_url = base_url
+        self.credentials = credentials
+        self.settings = settings
+        self.warehouse = warehouse
+        self.clock = Clock()
+        self.journal = Journal()
+        self.faults = FaultBook()
+        self.holds = HoldBook(self.journal.changed)
+        self._stores: dict[type[Any], Any] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def store(self, kind: type[S]) -> S:
+        """The store of this type, made on first use with its samples."""
+        if kind not in self._stores:
+            self._stores[kind] = kind()
+        store: S = self._stores[kind]
+        return store
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run ``work`` independently of the request that asked for it."""
+        task = asyncio.get_running_loop().create_task(work)
+        self.adopt(task)
+        return task
+
+    def adopt(self, task: asyncio.Task[Any]) -> None:
+        """Let ``task`` end with this world."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """End everything that is under way."""
+        self.faults.clear()
+        self.holds.release()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.journal.changed()
