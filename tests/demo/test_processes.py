@@ -3,60 +3,47 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
-import time
 
 import pytest
 
 from airflow_provider_platform.sandbox.demo import processes
 from airflow_provider_platform.sandbox.demo.processes import DemoError, only_one, running
 
-# Starts a child that ignores SIGTERM, says its process id, and waits.
+# Starts a child that ignores SIGTERM, says so on the standard output that both have, and waits.
 PARENT = """
-import signal, subprocess, sys, time
+import subprocess, sys, time
 child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
 child += "; print('on', flush=True); time.sleep(600)"
-process = subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE)
-process.stdout.readline()
-print(process.pid, flush=True)
+subprocess.Popen([sys.executable, "-c", child])
 time.sleep(600)
 """
 
 
-def is_alive(pid: int) -> bool:
-    """Whether the process runs; one that is only waiting to be reaped does not."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    state = subprocess.run(
-        ["ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True, check=False
-    )
-    return state.stdout.strip() not in {"", "Z"}
-
-
-def wait_for_end(pid: int) -> None:
-    deadline = time.monotonic() + 60
-    while is_alive(pid):
-        assert time.monotonic() < deadline, f"process {pid} is still running"
-        time.sleep(0.02)
+def have_ended(output: int, patience: float) -> bool:
+    """Whether all processes that could write this output are gone, or go in time."""
+    readable, _, _ = select.select([output], [], [], patience)
+    return bool(readable) and os.read(output, 100) == b""
 
 
 def test_a_process_and_its_children_are_gone_at_the_end():
     with running([sys.executable, "-c", PARENT], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        child = int(process.stdout.readline())
-        assert is_alive(child)
+        assert process.stdout.readline() == "on\n"
+        output = os.dup(process.stdout.fileno())
+        assert not have_ended(output, 0)
 
     assert process.returncode is not None
-    wait_for_end(child)
+    assert have_ended(output, 60)
+    os.close(output)
 
 
 def test_they_are_gone_after_an_interruption_too():
     with (
         pytest.raises(KeyboardInterrupt),
-        running([sys.executable, "-c", PARENT], stdout=subprocess.PIPE) as process,
+        running([sys.executable, "-c", "import time; time.sleep(600)"]) as process,
     ):
         raise KeyboardInterrupt
 
