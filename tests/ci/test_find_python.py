@@ -31,11 +31,11 @@ class Machine:
         file.chmod(0o755)
         return str(file)
 
-    def find(self, **variables: str) -> subprocess.CompletedProcess[str]:
+    def find(self, *versions: str, **variables: str) -> subprocess.CompletedProcess[str]:
         shell = shutil.which("sh")
         assert shell is not None
         return subprocess.run(
-            [shell, str(FIND_PYTHON)],
+            [shell, str(FIND_PYTHON), *versions],
             env={"PATH": str(self.folder), **variables},
             capture_output=True,
             text=True,
@@ -69,7 +69,7 @@ def test_the_plain_name_will_do_when_it_is_new_enough(machine):
     assert machine.find().stdout == "python3\n"
 
 
-@pytest.mark.parametrize("version", [(3, 10, 13), (3, 15, 0)])
+@pytest.mark.parametrize("version", [(3, 10, 13), (3, 14, 0)])
 def test_one_that_is_too_old_or_too_new_is_named_with_its_version(machine, version):
     machine.has("python3", version)
 
@@ -78,7 +78,28 @@ def test_one_that_is_too_old_or_too_new_is_named_with_its_version(machine, versi
     assert found.returncode == 1
     assert found.stdout == ""
     assert f"the python3 found here is {'.'.join(map(str, version))}" in found.stderr
+    assert "Python 3.11 or 3.12 or 3.13 is needed" in found.stderr
     assert "make PYTHON=/path/to/python3.11" in found.stderr
+
+
+def test_an_older_airflow_needs_an_older_python(machine):
+    machine.has("python3", (3, 13, 0))
+
+    found = machine.find("3.11", "3.12")
+
+    assert (found.returncode, found.stdout) == (1, "")
+    assert "Python 3.11 or 3.12 is needed; the python3 found here is 3.13.0" in found.stderr
+    assert machine.find("3.13").stdout == "python3\n"
+
+
+def test_pyenv_is_looked_into_for_one_that_is_not_on_path(machine):
+    machine.has("python3.13", None)
+    folder = machine.folder / "versions" / "3.13.1" / "bin"
+    folder.mkdir(parents=True)
+    python = shutil.move(machine.has("python", (3, 13, 1)), folder)
+
+    assert machine.find("3.13").returncode == 1
+    assert machine.find("3.13", PYENV_ROOT=str(machine.folder)).stdout == f"{python}\n"
 
 
 def test_none_at_all_is_said(machine):
