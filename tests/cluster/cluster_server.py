@@ -22,7 +22,7 @@ import psutil
 
 from tests.cluster.servers import Postgres, Redis
 from tests.cluster.service_manager import STATE_FILE, Service, start_command
-from tests.system.airflow_processes import kill
+from tests.system.airflow_processes import in_session, kill, wait_ended
 from tests.system.airflow_server import (
     COMMON_SETTINGS,
     ROOT,
@@ -175,12 +175,9 @@ class Cluster:
 
     def mend(self) -> None:
         """Start again what a test has ended, so that the next one finds all there."""
-        for name in self._services:
-            if name != "migrate" and self._state()[name]["exit"] is not None:
+        for name, service in self._state().items():
+            if name != "migrate" and service["exit"] is not None and not service["comes_back"]:
                 self.start(name)
-            for process in self.tree(name) if name in (*WORKERS, *TRIGGERERS) else ():
-                if process.status() == psutil.STATUS_STOPPED:
-                    process.resume()
         self.wait_healthy()
 
     def _why_not(self) -> tuple[bool, str]:
@@ -292,8 +289,10 @@ def _start_all(cluster: Cluster) -> None:
 
 
 def _end(manager: subprocess.Popen[bytes]) -> None:
-    """Close the manager's input, which is its order to end everything."""
+    """Close the manager's input, which is its order to end everything. Raises RuntimeError when
+    something is left."""
     assert manager.stdin is not None
+    started = _tree(manager.pid)
     manager.stdin.close()
     try:
         manager.wait(_END_SECONDS)
@@ -301,3 +300,13 @@ def _end(manager: subprocess.Popen[bytes]) -> None:
         os.killpg(manager.pid, signal.SIGKILL)
         manager.wait()
         raise
+    left = wait_ended([*started, *in_session(manager.pid)], timeout=10)
+    if left:
+        raise RuntimeError(f"the cluster has ended, and these are left: {left}")
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []

@@ -89,7 +89,12 @@ class Manager:
                 one.process, one.ended_at = self._run(one.service), None
                 one.starts += 1
         state = {
-            name: {"pid": one.process.pid, "exit": one.process.returncode, "starts": one.starts}
+            name: {
+                "pid": one.process.pid,
+                "exit": one.process.returncode,
+                "starts": one.starts,
+                "comes_back": one.wanted and one.service.restart,
+            }
             for name, one in self._watched.items()
         }
         text = json.dumps(state)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 
 from tests.cluster.outcomes import assert_asked_once, wait_followed
-from tests.system.airflow_processes import kill
+from tests.system.airflow_processes import kill, wait_ended
 
 if TYPE_CHECKING:
+    import psutil
+
     from tests.cluster.cluster_server import Cluster
     from tests.system.fixtures import StartTask
     from tests.system.sandbox_server import PatientControl
@@ -49,7 +50,7 @@ def test_the_run_of_an_evicted_pod_is_taken_up(
     supervisor = process.parent()
     assert supervisor is not None
     supervisor.send_signal(signal.SIGTERM)
-    _, left = psutil.wait_procs([process], timeout=GRACES[grace])
+    left = wait_ended([process], GRACES[grace])
     kill([supervisor, process] if left else [])
     wait_taken_up(task, sandbox)
     assert_asked_once(sandbox)
@@ -65,7 +66,7 @@ def test_a_worker_that_shuts_down_lets_its_task_end(
     sandbox.release()
     task.wait("success", try_number=1)
     assert_asked_once(sandbox)
-    psutil.wait_procs([worker], timeout=30)
+    assert wait_ended([worker], 30) == []
 
 
 def test_the_run_of_a_worker_that_does_not_end_in_its_grace_period_is_taken_up(
@@ -74,7 +75,7 @@ def test_the_run_of_a_worker_that_does_not_end_in_its_grace_period_is_taken_up(
     task, process = asking(ask, sandbox)
     worker = cluster.worker_of(process)
     cluster.process(worker).send_signal(signal.SIGTERM)
-    psutil.wait_procs([process], timeout=3)
+    wait_ended([process], 3)
     cluster.kill(worker)
     wait_taken_up(task, sandbox)
     assert_asked_once(sandbox)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 
 from tests.cluster.outcomes import assert_asked_once, assert_stopped, wait_followed
+from tests.system.airflow_processes import wait_ended
 
 if TYPE_CHECKING:
     from tests.cluster.cluster_server import Cluster
@@ -38,8 +38,7 @@ def test_its_end_leaves_the_run_to_the_retry(
     finally:
         for one in stopped:
             one.resume()
-    _, left = psutil.wait_procs([process], timeout=60)
-    assert left == [], "the frozen try has not ended"
+    assert wait_ended([process], 60) == [], "the frozen try goes on"
     sandbox.release()
     task.wait("success", try_number=2, or_later=True)
     assert_asked_once(sandbox)

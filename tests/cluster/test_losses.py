@@ -24,11 +24,15 @@ _LONG = 240.0
 
 
 def start_both(ask: StartTask, sandbox: PatientControl) -> tuple[TaskRun, TaskRun]:
-    """A chat on a worker and one in the triggerer, both held in the middle of their answers."""
+    """A chat on a worker and one in the triggerer, both held in the middle of their answers; their
+    retries outlast a restart."""
     asked = {"revenue by country": False, "revenue by month": True}
     for text in asked:
         sandbox.hold("mid_stream", text=text)
-    running, deferred = (ask(text, deferrable=deferrable) for text, deferrable in asked.items())
+    running, deferred = (
+        ask(text, dag_id="ask_patiently", deferrable=deferrable)
+        for text, deferrable in asked.items()
+    )
     sandbox.wait_until(lambda state: len(state.runs) == 2)
     wait_followed(running, deferrable=False)
     wait_followed(deferred, deferrable=True)
@@ -54,11 +58,11 @@ def test_a_killed_triggerer(ask: StartTask, sandbox: PatientControl, cluster: Cl
     tasks = [ask(text, deferrable=True) for text in QUESTIONS]
     for text, task in zip(QUESTIONS, tasks, strict=True):
         wait_followed(task, deferrable=True)
-        sandbox.wait_until(lambda _, text=text: followers(sandbox, text) == 2)
-    for name in cluster.triggerers_with_connections_to(sandbox.url)[:1]:
-        cluster.kill(name)
-    for text in QUESTIONS:
-        sandbox.wait_until(lambda _, text=text: followers(sandbox, text) == 3)
+        # Submitted, and taken over by a trigger.
+        sandbox.wait_until(lambda _, text=text: followers(sandbox, text) >= 2)
+    before = sum(followers(sandbox, text) for text in QUESTIONS)
+    cluster.kill(cluster.triggerers_with_connections_to(sandbox.url)[0])
+    sandbox.wait_until(lambda _: sum(followers(sandbox, text) for text in QUESTIONS) > before)
     sandbox.release()
     for task in tasks:
         task.wait("success", try_number=1)
@@ -116,10 +120,11 @@ def test_many_chats_over_a_dying_triggerer(
 ) -> None:
     sandbox.hold("mid_stream", count=CHATS)
     tasks = start_task("ask_many", "ask", deferrable=True)
-    # Submitted, and taken over by a trigger.
-    sandbox.wait_until(lambda state: len(state.subscriptions) == 2 * CHATS, timeout=_LONG)
-    for name in cluster.triggerers_with_connections_to(sandbox.url)[:1]:
-        cluster.kill(name)
+    sandbox.wait_until(
+        lambda state: len({one.message_id for one in state.subscriptions[CHATS:]}) == CHATS,
+        timeout=_LONG,
+    )
+    cluster.kill(cluster.triggerers_with_connections_to(sandbox.url)[0])
     sandbox.release()
     tasks.mapped(0).wait_run("success", timeout=_LONG)
     assert_asked_once(sandbox, CHATS)

@@ -43,15 +43,25 @@ class AirflowProcesses:
 
 
 def kill(processes: Iterable[psutil.Process], timeout: float = 30.0) -> None:
-    """Kill -9, and wait until all have ended; some of them nobody reaps. Raises TimeoutError."""
+    """Kill -9, and wait until all have ended. Raises TimeoutError."""
     processes = list(processes)
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
+    left = wait_ended(processes, timeout)
+    if left:
+        raise TimeoutError(f"still there after kill -9: {left}")
+
+
+def wait_ended(processes: Iterable[psutil.Process], timeout: float) -> list[psutil.Process]:
+    """Wait until all have ended, at most so many seconds; returns those that have not. Some of
+    them nobody reaps: they have ended too."""
     deadline = time.monotonic() + timeout
-    while not all(_has_ended(process) for process in processes):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"still there after kill -9: {processes}")
+    left = list(processes)
+    while True:
+        left = [process for process in left if not _has_ended(process)]
+        if not left or time.monotonic() > deadline:
+            return left
         time.sleep(0.05)
 
 

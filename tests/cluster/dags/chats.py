@@ -31,13 +31,13 @@ with DAG("ask_in_time", schedule=None):
     PlatformChatOperator(
         task_id="ask",
         prompt=PROMPT,
-        **{**FROM_CONF, "retries": 0, "execution_timeout": timedelta(seconds=12)},
+        **{**FROM_CONF, "retries": 0, "execution_timeout": timedelta(seconds=20)},
     )
 
 # Delays of minutes, in the measure of these tests: an outage must not use up the tries.
 with DAG("ask_patiently", schedule=None):
     PlatformChatOperator(
-        task_id="ask", prompt=PROMPT, **{**FROM_CONF, "retry_delay": timedelta(seconds=60)}
+        task_id="ask", prompt=PROMPT, **{**FROM_CONF, "retry_delay": timedelta(seconds=40)}
     )
 
 with DAG("ask_four", schedule=None):
