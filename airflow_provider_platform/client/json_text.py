@@ -22,6 +22,8 @@ from pydantic_core import from_json
 
 MAX_DEPTH = 100
 _CONTAINERS = (dict, list)
+_LONG = 2048
+"""Bytes above which counting brackets costs more than looking at the first values."""
 
 _HALF = re.compile("[\ud800-\udfff]")
 _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
@@ -55,9 +57,10 @@ def read_plain_json(data: bytes) -> Any:
     larger than what `read_json` gives, or infinite. Raises ValueError without a reason for what is
     not plain; `read_json` tells whether that is wrong, and why."""
     value = from_json(data, allow_inf_nan=False)
-    brackets = data.count(b"[") + data.count(b"{")
-    if brackets > MAX_DEPTH and _is_deep(value, brackets):
-        raise ValueError
+    if len(data) < _LONG or not _is_flat(value):
+        brackets = data.count(b"[") + data.count(b"{")
+        if brackets > MAX_DEPTH and _is_deep(value, brackets):
+            raise ValueError
     return value
 
 
@@ -117,6 +120,17 @@ def _is_beginning(text: str, error: json.JSONDecodeError) -> bool:
         or (error.msg.startswith("Invalid \\uXXXX escape") and '"' not in rest)
         or any(word.startswith(rest) for word in _WORDS)
         or _CUT_NUMBER.fullmatch(rest) is not None
+    )
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether an object's lists and objects hold no others: so are a stream's longest records."""
+    inside = value.values() if isinstance(value, dict) else (value,)
+    return not any(
+        isinstance(inner, _CONTAINERS)
+        for outer in inside
+        if isinstance(outer, _CONTAINERS)
+        for inner in (outer.values() if isinstance(outer, dict) else outer)
     )
 
 
