@@ -15,6 +15,7 @@ PYTHON_CLUSTER := "$(ROOT)/.venv-cluster/bin/python"
 IN_PROJECT := mkdir -p "$(ROOT)/.cache/tmp" && TMPDIR="$(ROOT)/.cache/tmp"
 WORKERS ?= auto
 REPEAT ?= 1
+EXAMPLES ?= 2000
 ARGS ?=
 WHOLE_AIRFLOW := tests/browser tests/cluster tests/system
 # What does not touch Airflow is the same on all releases.
@@ -43,6 +44,10 @@ $(OLDER:%=test-%): test-%:
 .PHONY: test-matrix
 test-matrix: ## the unit, integration and demo tests, and the demo, on every Airflow and Python of .ci/releases
 	@.ci/matrix
+
+.PHONY: test-machine
+test-machine: .venv ## the state machine of tries, faults and users at length (EXAMPLES=5000 for longer)
+	@$(IN_PROJECT) MACHINE_EXAMPLES=$(EXAMPLES) $(PYTHON_3_3) -m pytest -n 0 -rP $(ARGS) tests/unit/machine
 
 .PHONY: test-system
 test-system: $(ENVIRONMENT) ## the tests on a whole running Airflow and in a browser (REPEAT=3 repeats them)

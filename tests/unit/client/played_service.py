@@ -22,6 +22,7 @@ from airflow_provider_platform.client.program import (
     Sleep,
 )
 from tests.unit.client.streams import (
+    CHAT_ID,
     Record,
     Turn,
     aborted,
@@ -36,6 +37,13 @@ T = TypeVar("T")
 NOON = 1_800_000_000.0
 _ROUNDING = 1e-3
 BUSY = {"error": "Streaming for thread is in progress"}
+
+
+@dataclass
+class PlayedTime:
+    """Unix time as a test plays it; services that share one live in the same moment."""
+
+    now: float = NOON
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class PlayedService:
     `ends` is what the run ends with, after `turn`'s records; it pauses before record `suspends_at`
     until a request resumes it (one with input, if `resume` says so). `scripted` are first answers
     that are told as they stand, without any effect. `pace` is the time between two records, in
-    seconds; with `by_lines` every record comes by itself.
+    seconds; with `by_lines` every record comes by itself. `chat_id` names its thread.
     """
 
     turn: Turn = field(default_factory=Turn)
@@ -92,20 +100,29 @@ class PlayedService:
     by_lines: bool = False
     reloads: list[bool] = field(default_factory=list)
 
-    now: float = NOON
+    chat_id: str = CHAT_ID
+    time: PlayedTime = field(default_factory=PlayedTime)
     bodies: list[Record] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
     aborts: list[Record] = field(default_factory=list)
     sleeps: list[float] = field(default_factory=list)
     notices: list[Any] = field(default_factory=list)
     accepted_at: int | None = None
-    _stream: _Answer | None = None
+    _stream: Answer | None = None
     _resumed_at: float | None = None
     _stopped_at: float | None = None
 
     def __post_init__(self) -> None:
         self.records = self.turn.records() if self.records is None else self.records
         self.ends = self.turn.end(self.earlier) if self.ends is None else self.ends
+
+    @property
+    def now(self) -> float:
+        return self.time.now
+
+    @now.setter
+    def now(self, value: float) -> None:
+        self.time.now = value
 
     @property
     def prompts(self) -> list[Record]:
@@ -186,7 +203,7 @@ class PlayedService:
         if fault.kind == "lose":
             self.now += timeout
             raise PlatformTransportError("no complete answer in time")
-        self._stream = _Answer(self, fault, head, start)
+        self._stream = Answer(self, fault, head, start)
 
     def _answer(self, body: Record) -> tuple[list[Record], int | None]:
         """What the answer begins with, and from which of the run's records on it goes on; None
@@ -237,7 +254,7 @@ class PlayedService:
         return [*history, mark]
 
     def _mark(self, *, streaming: bool) -> Record:
-        return cutoff(streaming=streaming)
+        return cutoff(streaming=streaming, chat_id=self.chat_id)
 
     def _state(self) -> Record:
         before = [message for turn in self.earlier for message in turn.messages()]
@@ -246,7 +263,7 @@ class PlayedService:
         return {"id": "__state__", "role": "assistant", "isDelta": False, "state": held}
 
 
-class _Answer:
+class Answer:
     """The bytes of one answer as they come, spoiled by its fault."""
 
     def __init__(

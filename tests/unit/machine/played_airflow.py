@@ -1,0 +1,362 @@
+"""One task of a played Airflow: its state, its tries, its record, its triggers.
+
+As Airflow 3.3 does it: a try whose task instance was replaced (by a retry or a clear) is not heard
+any more, its writes to the state store are refused; a task that is cleared while it runs is
+"restarting" until its process is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.operators._submission import STORE_KEY
+from tests.unit.machine.world import Actor
+from tests.unit.operators.task_context import TaskDeferred, TaskInstance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.unit.machine.world import World
+
+RETRY_DELAY = 60.0
+ENDED = ("success", "failed")
+NAMES = {"dag_id": "dag", "task_id": "task", "run_id": "run", "map_index": -1}
+
+
+class StoreError(Exception):
+    """Airflow does not take or give the record."""
+
+
+class Ti(TaskInstance):
+    """The task instance of one try."""
+
+    def __init__(self, task: PlayedTask, try_number: int, max_tries: int) -> None:
+        super().__init__(try_number, max_tries)
+        self.played = task
+        self.epoch = task.epoch
+        vars(self).update(NAMES)
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.played.world.write("an XCom", value)
+        super().xcom_push(key, value)
+
+
+class Store:
+    """The task state store, as one try reaches it."""
+
+    def __init__(self, ti: Ti) -> None:
+        self._ti = ti
+        self.read: dict[str, Any] | None = None
+        """The record as this try has read it last."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        assert key == STORE_KEY
+        task = self._ti.played
+        self._pass("read of the record")
+        if self._ti is not task.ti:
+            return default  # Airflow takes "no such task instance" for "no such key"
+        self.read = task.record and json.loads(json.dumps(task.record))
+        return default if self.read is None else self.read
+
+    def set(self, key: str, value: Any) -> None:
+        assert key == STORE_KEY
+        task = self._ti.played
+        self._pass("write of the record")
+        if self._ti is not task.ti:
+            raise StoreError("404: no such task instance")
+        task.record = task.world.write("the record", value)
+        task.records.append(task.record)
+        task.world.pause("after write of the record")
+
+    def _pass(self, what: str) -> None:
+        world = self._ti.played.world
+        world.pause(f"before {what}")
+        if world.api_down or world.store_refusals > 0:
+            world.store_refusals = max(0, world.store_refusals - 1)
+            raise StoreError("the API server does not answer")
+
+
+class PlayedTask:
+    """A task instance of a DAG run and what becomes of it; `make` makes its operator anew."""
+
+    def __init__(
+        self, world: World, make: Callable[[], Any], *, retries: int, timeout: float
+    ) -> None:
+        self.world = world
+        self.make = make
+        self.timeout = timeout
+        self.retries = retries
+        self.max_tries = retries
+        self.epoch = 0
+        """How often it was cleared: how often somebody wanted it done again."""
+        self.lost_max_tries = False
+        self.state: str | None = "scheduled"
+        self.ti = Ti(self, 1, retries)
+        self.record: dict[str, Any] | None = None
+        self.records: list[dict[str, Any]] = []
+        self.forgotten: set[str] = set()
+        """The messages whose record was lost."""
+        self.waiting: Deferral | None = None
+        self.event: dict[str, Any] | None = None
+        self.events: list[dict[str, Any]] = []
+        self.results: list[Any] = []
+        self.failures: list[BaseException] = []
+        self.unseen_end = False
+        """Whether the task ended while none of its processes was there to hear of it."""
+
+    @property
+    def actors(self) -> list[Actor]:
+        return [one for one in self.world.processes if one.alive]
+
+    @property
+    def workers(self) -> list[Actor]:
+        return [one for one in self.actors if one.kind == "worker"]
+
+    @property
+    def triggers(self) -> list[Actor]:
+        return [one for one in self.actors if one.kind == "trigger"]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether Airflow takes a process of its for alive."""
+        return self.state in ("running", "restarting")
+
+    @property
+    def current_worker(self) -> Actor | None:
+        """The process of the try that Airflow knows of, living or dead and not yet missed."""
+        of_this = [
+            one
+            for one in self.world.processes
+            if one.kind == "worker" and one.known.ti is self.ti and not one.reported
+        ]
+        return of_this[-1] if of_this else None
+
+    # What Airflow does.
+
+    def move_on(self) -> None:
+        """The scheduler and the triggerer do their part."""
+        if self.state == "scheduled":
+            self.begin()
+        elif self.state == "deferred" and not self.triggers:
+            self.start_trigger()
+
+    def begin(self) -> None:
+        """The scheduler has a worker run the try, or its part after the deferral."""
+        assert self.state == "scheduled"
+        self.state = "running"
+        self.remember_states()
+        ti, deferral, event = self.ti, self.waiting, self.event
+        self.waiting = self.event = None
+        store = Store(ti)
+        actor = Actor("worker", f"try {ti.try_number}", ti=ti, store=store)
+        actor.known.task = self
+
+        def work() -> Any:
+            operator = actor.known.operator = self.make()
+            operator._log = actor.log
+            context = {"ti": ti, "task_state_store": store}
+            if deferral is None:
+                result = operator.execute(context)
+            elif event is None:
+                arguments = {**deferral.kwargs, "error": "Trigger timeout"}
+                result = operator.resume_execution("__fail__", arguments, context)
+            else:
+                arguments = {**deferral.kwargs, "event": event}
+                result = operator.resume_execution(deferral.method, arguments, context)
+            self.world.pause("before the XCom")
+            return self.world.write("the result", result)
+
+        actor.begin_with(work)
+        self.world.spawn(actor)
+
+    def hear(self, actor: Actor) -> None:
+        """A process has ended by itself: what its supervisor reports, what its trigger yields."""
+        actor.reported = True
+        if actor.kind == "worker":
+            self._hear_worker(actor)
+        elif actor.kind == "trigger":
+            self._hear_trigger(actor)
+        elif actor.error is not None:
+            raise AssertionError(f"{actor} raised {actor.error!r}") from actor.error
+
+    def _hear_worker(self, actor: Actor) -> None:
+        error = actor.error
+        foreseen = (PlatformError, AirflowFailException, StoreError, TaskDeferred)
+        timed_out = type(error).__name__ == "TaskDeferralTimeout"
+        if error is not None and not isinstance(error, foreseen) and not timed_out:
+            raise AssertionError(f"{actor} raised {error!r}") from error
+        if isinstance(error, PlatformError | AirflowFailException):
+            self.world.written.append(("the error of a try", str(error)))
+        if actor.known.ti is not self.ti:
+            return  # 409: Airflow has given that try up
+        if self.state == "restarting":
+            self._next_try()
+        elif self.state == "running":
+            self._settle(actor, error)
+        elif isinstance(error, TaskDeferred) and not actor.told_to_stop:
+            self.unseen_end = True  # its task was ended, which nobody has told it
+
+    def _settle(self, actor: Actor, error: BaseException | None) -> None:
+        if error is None:
+            self.state = "success"
+            self.results.append(actor.result)
+            self.world.ledger.succeeded(actor)
+        elif isinstance(error, TaskDeferred):
+            self.state = "deferred"
+            self.waiting = Deferral(self, error)
+            self.start_trigger()
+        else:
+            self.failures.append(error)
+            self.fail(final=isinstance(error, AirflowFailException))
+
+    def fail(self, *, final: bool = False) -> None:
+        """The try has failed: the next one follows, if there is one left."""
+        if not final and self.ti.try_number <= self.max_tries:
+            self.world.time.now += RETRY_DELAY
+            self._next_try()
+        else:
+            self.state = "failed"
+
+    def miss(self) -> None:
+        """Airflow takes the running try for dead: its heartbeat does not come."""
+        assert self.is_running
+        worker = self.current_worker
+        if worker is not None:
+            worker.reported = True
+        if self.state == "restarting":
+            self._next_try()
+            return
+        self.fail()
+        self.unseen_end = self.state == "failed"
+
+    def start_trigger(self) -> None:
+        """A triggerer runs the trigger, from its stored arguments."""
+        assert self.waiting is not None
+        deferral, ti = self.waiting, self.ti
+        trigger = deferral.trigger()
+        trigger.task_instance = ti
+        actor = Actor("trigger", f"trigger of try {ti.try_number}", ti=ti)
+        actor.known.deferral, actor.known.trigger, actor.known.task = deferral, trigger, self
+        trigger._log = actor.log
+
+        async def run() -> list[Any]:
+            return [self.world.write("an event", event.payload) async for event in trigger.run()]
+
+        actor.begin_with(lambda: asyncio.run(run()))
+        self.world.spawn(actor)
+
+    def _hear_trigger(self, actor: Actor) -> None:
+        if actor.error is not None:
+            raise AssertionError(f"{actor} raised {actor.error!r}") from actor.error
+        assert len(actor.result) == 1, f"{actor} ended with the events {actor.result}"
+        self.events.append(actor.result[0])
+        if self.state == "deferred" and self.waiting is actor.known.deferral:
+            self.wake(actor.result[0])
+
+    def wake(self, event: dict[str, Any] | None) -> None:
+        """The event of the task's trigger (None: it did not come in time) has it run on."""
+        assert self.state == "deferred"
+        self.state, self.event = "scheduled", event
+        self.remember_states()
+
+    def stop_trigger(self, actor: Actor) -> None:
+        """A triggerer is told that the trigger is not its own any more."""
+        self.world.kill(actor)
+        actor.reported = True
+        trigger = actor.known.trigger
+        stop = Actor("stop", f"stop by the {actor.name}", ti=actor.known.ti)
+        stop.known.task = self
+        stop.told_to_stop = True
+        stop.states.add(self.state)
+        stop.log = actor.log
+        stop.begin_with(lambda: asyncio.run(trigger.on_kill()))
+        self.world.spawn(stop)
+
+    # What a user does.
+
+    def clear(self, *, lose_max_tries: bool) -> None:
+        """Clear it; `max_tries` can get lost where several running tasks are cleared at once."""
+        self.epoch += 1
+        self.lost_max_tries = lose_max_tries
+        self.unseen_end = False
+        if not lose_max_tries:
+            self.max_tries = self.ti.try_number + self.retries
+        if self.state == "running":
+            self._become("restarting")
+            return
+        dead_triggers = self.state == "deferred" and not self.triggers
+        triggers = self.triggers if self.state == "deferred" else []
+        self._next_try()
+        for actor in triggers:
+            self.stop_trigger(actor)
+        self.unseen_end = dead_triggers
+
+    def mark(self, state: str) -> None:
+        """Mark it failed or success."""
+        triggers = self.triggers if self.state == "deferred" else []
+        worker = self.current_worker if self.state == "running" else None
+        self.unseen_end = not triggers and (worker is None or not worker.alive)
+        self._become(state)
+        for actor in triggers:
+            self.stop_trigger(actor)
+
+    def kill(self, actor: Actor) -> None:
+        """kill -9 to the process of a try. Of a task that has ended, nobody stops the run then."""
+        self.world.kill(actor)
+        self.unseen_end = self.unseen_end or self.state in ENDED
+
+    def terminate(self, actor: Actor) -> None:
+        """SIGTERM to the process of a try."""
+        if actor.told_to_stop:
+            return
+        self.world.history.append(f"{actor.name}: SIGTERM")
+        actor.told_to_stop = True
+        actor.states.add(self.state)
+        operator = getattr(actor.known, "operator", None)
+        if operator is not None:
+            actor.interrupt(operator.on_kill)
+        else:
+            self.kill(actor)  # nothing handles the signal yet
+
+    def lose_record(self) -> None:
+        """The state store forgets it."""
+        if self.record is not None:
+            self.forgotten.add(self.record["ids"]["message_id"])
+        self.record = None
+
+    def _next_try(self) -> None:
+        self.ti = Ti(self, self.ti.try_number + 1, self.max_tries)
+        self.waiting = self.event = None
+        self._become("scheduled")
+
+    def _become(self, state: str) -> None:
+        self.state = state
+        self.remember_states()
+
+    def remember_states(self) -> None:
+        """What they may find who have been told to stop and look the state up."""
+        self.world.history.append(f"the task is {self.state}")
+        for actor in self.actors:
+            if actor.told_to_stop:
+                actor.states.add(self.state)
+
+
+class Deferral:
+    """What a task that defers leaves in the metadata database."""
+
+    def __init__(self, task: PlayedTask, deferred: Any) -> None:
+        world = task.world
+        self._path, arguments = deferred.trigger.serialize()
+        self._arguments = world.write("the arguments of a trigger", arguments)
+        self.method: str = deferred.method_name
+        self.kwargs: dict[str, Any] = world.write("the task's next arguments", deferred.kwargs)
+        self.until: float = world.time.now + deferred.timeout.total_seconds()
+
+    def trigger(self) -> Any:
+        module, name = self._path.rsplit(".", 1)
+        return getattr(import_module(module), name)(**self._arguments)

@@ -1,0 +1,346 @@
+"""Whatever happens to a task, to its processes and to the service, in any order and overlapping:
+its question is asked as often as somebody wants it or a rule explains, nothing is stopped that a
+try follows, nothing is left, nobody gets another's answer, no secret is written.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.execution_time import context
+from hypothesis import HealthCheck, Phase, event, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from tests.unit.machine.ledger import Ledger
+from tests.unit.machine.platform import Habits
+from tests.unit.machine.played_airflow import ENDED, PlayedTask
+from tests.unit.machine.world import Actor, World, borders
+
+if TYPE_CHECKING:
+    from tests.unit.machine.platform import Run, Thread
+
+PROMPT = "What is our revenue?"
+TIMEOUT = 1800.0
+RETRIES = 2
+EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", "120"))
+STEPS = 20
+
+HABITS = st.builds(
+    Habits,
+    replay=st.sampled_from(["before", "after", "none"]),
+    follow_up=st.sampled_from(["subscribe", "state"]),
+    resume=st.sampled_from(["follow_up", "input", "never"]),
+    stopped=st.sampled_from(["aborted", "state", "aborted and state", "mark"]),
+)
+SPOILS = st.sampled_from(["refuse", "unreachable", "lose", "reset", "close", "silence", "half"])
+WHO = st.integers(0, 3)
+THEN = st.integers(0, 25)
+PHASES = [Phase.generate, Phase.shrink]
+HAS_STATE_STORE = hasattr(context, "TaskStateStoreAccessor")
+COUNTED: Counter[str] = Counter()
+
+
+class ChatMachine(RuleBasedStateMachine):
+    """One task that asks, everybody who does something to it, and the service."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._borders: Any = None
+
+    @initialize(habits=HABITS, deferrable=st.booleans(), given=st.booleans())
+    def begin(self, habits: Habits, deferrable: bool, given: bool) -> None:
+        if given and habits.replay == "none":
+            # Whose question a given thread answers would show nowhere.
+            habits = replace(habits, replay="before")
+        self.world = World(habits)
+        self._borders = borders(self.world)
+        self._borders.__enter__()
+        self.thread: Thread | None = None
+        self.finishing = False
+        if given:
+            self.thread = self.world.platform.new_thread()
+            self._other_asks("How many orders?")
+            self.world.time.now += 1000
+        chat_id = self.thread.chat_id if self.thread else None
+
+        def make() -> Any:
+            return PlatformChatOperator(
+                task_id="task",
+                prompt=PROMPT,
+                chat_id=chat_id,
+                deferrable=deferrable,
+                timeout=TIMEOUT,
+            )
+
+        self.task = PlayedTask(self.world, make, retries=RETRIES, timeout=TIMEOUT)
+        self.world.ledger = Ledger(self.world, self.task)
+
+    # Everything acts, and then what there is goes on for some borders, in turns.
+
+    @rule(then=st.integers(1, 40))
+    def go_on(self, then: int) -> None:
+        self._go_on(then)
+
+    @precondition(lambda self: self.task.actors)
+    @rule(who=WHO, steps=st.integers(1, 15))
+    def go_on_alone(self, who: int, steps: int) -> None:
+        """One process goes on, all others stand still."""
+        actor = self._pick(self.task.actors, who)
+        for _ in range(steps):
+            self._step(actor)
+
+    @precondition(lambda self: self.task.actors)
+    @rule(seconds=st.sampled_from([0.0, 60.0, 600.0, 1800.0]), then=THEN)
+    def change(self, seconds: float, then: int) -> None:
+        """Time passes, or, without, the key is rotated."""
+        if seconds:
+            self.world.time.now += seconds
+        else:
+            self.world.rotate_key()
+        self._go_on(then)
+
+    # Faults of the network and of the service.
+
+    @precondition(lambda self: self.task.actors)
+    @rule(who=WHO, spoil=SPOILS, then=THEN)
+    def spoil(self, who: int, spoil: Any, then: int) -> None:
+        """The next thing that a process does goes wrong."""
+        self._pick(self.task.actors, who).spoil = spoil
+        self._go_on(then)
+
+    @precondition(lambda self: self._going_on)
+    @rule(who=WHO, end=st.sampled_from(["abort", "suspend", "no answer", "error"]), then=THEN)
+    def interrupt_run(self, who: int, end: str, then: int) -> None:
+        """Somebody aborts a run, the service suspends it, or ends it without an answer."""
+        run = self._pick(self._going_on, who)
+        if end == "no answer" and run.is_answering:
+            end = "error"
+        if end == "abort":
+            run.stop()
+        elif end == "suspend":
+            run.suspend()
+        else:
+            run.break_off(error=end == "error")
+        self._go_on(then)
+
+    @precondition(lambda self: self.thread is not None and self.thread.active is None)
+    @rule(same=st.booleans(), then=THEN)
+    def other_asks(self, same: bool, then: int) -> None:
+        """Somebody else asks in the task's thread, perhaps the same."""
+        self._other_asks(PROMPT if same else "And by product?")
+        self._go_on(then)
+
+    # Faults of Airflow.
+
+    @precondition(lambda self: self.task.actors)
+    @rule(what=st.sampled_from(["no record", "no access", "no API"]), then=THEN)
+    def lose_airflow(self, what: str, then: int) -> None:
+        """The record is lost; the next access to it fails; the API server is away for a while."""
+        if what == "no record":
+            self.task.lose_record()
+        elif what == "no access":
+            self.world.store_refusals = 1
+        else:
+            self.world.api_down_until = self.world.time.now + 100.0
+        self._go_on(then)
+
+    @precondition(lambda self: self.task.workers)
+    @rule(who=WHO, noticed=st.booleans(), then=THEN)
+    def kill_worker(self, who: int, noticed: bool, then: int) -> None:
+        """kill -9, which Airflow notices at once or later."""
+        actor = self._pick(self.task.workers, who)
+        self.task.kill(actor)
+        if noticed and actor is self.task.current_worker and self.task.is_running:
+            self.task.miss()
+        self._go_on(then)
+
+    @precondition(lambda self: self.task.workers)
+    @rule(who=WHO, then=THEN)
+    def sigterm(self, who: int, then: int) -> None:
+        """The process is told to end: its pod goes, its supervisor has lost Airflow ..."""
+        self.task.terminate(self._pick(self.task.workers, who))
+        self._go_on(then)
+
+    @precondition(lambda self: self.task.is_running)
+    @rule(then=THEN)
+    def miss(self, then: int) -> None:
+        """Airflow takes the try for dead, which it is, or it stands still, or is cut off."""
+        self.task.miss()
+        self._go_on(then)
+
+    @precondition(lambda self: self.task.state == "deferred" and self.task.triggers)
+    @rule(who=WHO, what=st.sampled_from(["twice", "killed", "moved"]), then=THEN)
+    def shake_triggerers(self, who: int, what: str, then: int) -> None:
+        """A trigger is run twice, its triggerer is killed, or another takes it over."""
+        actor = self._pick(self.task.triggers, who)
+        if what == "killed":
+            self.world.kill(actor)
+        else:
+            self.task.start_trigger()
+        if what == "moved":
+            self.task.stop_trigger(actor)
+        self._go_on(then)
+
+    @precondition(lambda self: self.task.state == "deferred" and self.task.events)
+    @rule(who=WHO, then=THEN)
+    def mistake_event(self, who: int, then: int) -> None:
+        """An earlier trigger's event reaches the task: ids of triggers are used again."""
+        self.task.wake(self._pick(self.task.events, who))
+        self._go_on(then)
+
+    @precondition(lambda self: self._is_overdue)
+    @rule(then=THEN)
+    def trigger_timeout(self, then: int) -> None:
+        self.task.wake(None)
+        self._go_on(then)
+
+    # Users.
+
+    @rule(lose_max_tries=st.booleans(), then=THEN)
+    def clear(self, lose_max_tries: bool, then: int) -> None:
+        """The task is cleared; with many others at once, what Airflow counts may get lost."""
+        self.task.clear(lose_max_tries=lose_max_tries)
+        self._go_on(then)
+
+    @precondition(lambda self: self.task.state not in ENDED)
+    @rule(state=st.sampled_from(["success", "failed"]), then=THEN)
+    def mark(self, state: str, then: int) -> None:
+        self.task.mark(state)
+        self._go_on(then)
+
+    @invariant()
+    def keeps_the_rules(self) -> None:
+        if self._borders is not None:
+            self.world.ledger.check()
+
+    def teardown(self) -> None:
+        if self._borders is None:
+            return
+        try:
+            self._come_to_rest()
+        finally:
+            for actor in self.world.processes:
+                if actor.alive:
+                    self.world.kill(actor)
+            self._borders.__exit__(None, None, None)
+        for why, times in self.world.ledger.explained.items():
+            event(f"{type(why).__name__}: {why.value}")
+            COUNTED[f"{type(why).__name__}: {why.value}"] += times
+        COUNTED["examples"] += 1
+        COUNTED["runs"] += len(self.world.ledger.runs)
+        COUNTED["tries"] += sum(one.kind == "worker" for one in self.world.processes)
+        COUNTED["triggers"] += sum(one.kind == "trigger" for one in self.world.processes)
+        COUNTED["results"] += len(self.task.results)
+        COUNTED["failures"] += len(self.task.failures)
+
+    def _come_to_rest(self) -> None:
+        """With everything well again, the task comes to its end, and leaves nothing."""
+        self.world.api_down_until = self.world.store_refusals = 0
+        for actor in self.world.processes:
+            actor.spoil = None
+        failures = len(self.task.failures)
+        for _ in range(30):
+            while self.task.actors:
+                for actor in self.task.actors:
+                    if actor.kind == "worker" and self._is_unwanted(actor):
+                        self.task.terminate(actor)
+                        self._to_end(actor, at_most=300)
+                        if actor.alive:
+                            self.task.kill(actor)
+                    else:
+                        self._to_end(actor)
+            if self.task.state in ENDED:
+                break
+            if self.task.is_running:
+                self.task.miss()
+            self._go_on(1)
+            self.world.ledger.check()
+        self.world.ledger.check()
+        assert self.task.state in ENDED, f"the task is {self.task.state} for ever"
+        unforeseen = [
+            error
+            for error in self.task.failures[failures + 1 :]
+            if not isinstance(error, AirflowFailException)
+        ]
+        assert not unforeseen, f"tries fail although everything is well: {unforeseen}"
+
+    def _is_unwanted(self, actor: Actor) -> bool:
+        return actor.known.ti is not self.task.ti or self.task.state != "running"
+
+    @property
+    def _going_on(self) -> list[Run]:
+        return [run for run in self.world.platform.runs() if run.status == "streaming"]
+
+    @property
+    def _is_overdue(self) -> bool:
+        waiting = self.task.waiting
+        overdue = waiting is not None and self.world.time.now >= waiting.until
+        return overdue and self.task.state == "deferred"
+
+    def _pick(self, among: Any, who: int) -> Any:
+        return among[who % len(among)]
+
+    def _go_on(self, borders: int) -> None:
+        """What there is goes on in turns; the scheduler and the triggerer do their part."""
+        for turn in range(borders):
+            self.task.move_on()
+            actors = self.task.actors
+            if actors:
+                self._step(actors[turn % len(actors)])
+        self.task.move_on()
+
+    def _step(self, actor: Actor) -> None:
+        if actor.alive:
+            self.world.step(actor)
+            if not actor.alive:
+                self.task.hear(actor)
+
+    def _to_end(self, actor: Actor, *, at_most: int = 5000) -> None:
+        for _ in range(at_most):
+            if not actor.alive:
+                return
+            self._step(actor)
+        assert at_most < 5000, f"{actor} never ends"
+
+    def _other_asks(self, prompt: str) -> None:
+        assert self.thread is not None
+        body = {
+            "chatId": self.thread.chat_id,
+            "messageId": self.world.new_message_id(),
+            "input": prompt,
+        }
+        self.world.platform.open(body, None)
+
+
+@pytest.mark.skipif(not HAS_STATE_STORE, reason="the rules are those of Airflow 3.3 and later")
+def test_a_chat_keeps_the_rules_whatever_happens() -> None:
+    run_state_machine_as_test(
+        ChatMachine,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=STEPS,
+            deadline=None,
+            report_multiple_bugs=False,
+            derandomize=True,
+            database=None,
+            print_blob=True,
+            phases=PHASES,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    sys.stdout.write("".join(f"{times:6} {what}\n" for what, times in sorted(COUNTED.items())))

@@ -1,0 +1,381 @@
+"""The world around the package: Airflow, its workers and triggerers, and the service.
+
+Everything outside of the package is played here, at its borders; the package's own code runs as it
+is. What a process does between two borders cannot be interrupted, at each border everything can
+happen: others go on, the connection breaks, the process is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, Self
+from unittest.mock import patch
+
+from airflow_provider_platform.client import chat_call, platform_client, transport
+from airflow_provider_platform.client.errors import PlatformTransportError
+from airflow_provider_platform.client.program import (
+    CloseStream,
+    OpenStream,
+    ReadStream,
+    ReloadCredentials,
+    SendChat,
+    Sleep,
+)
+from airflow_provider_platform.hooks import platform as platform_hook
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators import _remote_run as remote_run
+from airflow_provider_platform.operators._submission import Submission
+from airflow_provider_platform.triggers import _remote_run as remote_trigger
+from tests.unit.client.played_service import Fault
+from tests.unit.machine.platform import Habits, PlayedPlatform, Run
+from tests.unit.machine.processes import Process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.unit.client.played_service import Answer
+    from tests.unit.machine.ledger import Ledger
+
+Spoil = Literal["refuse", "unreachable", "lose", "reset", "close", "silence", "half"]
+"""What happens to a process's next effect: the request is refused or not made, its answer is
+lost; the stream breaks, ends early, goes silent, or breaks inside a line."""
+
+USER = "analyst"
+ADDRESS = "https://acme.example.com/agents/1/chat"
+
+
+class World:
+    """One service and one Airflow, as far as processes meet them."""
+
+    def __init__(self, habits: Habits) -> None:
+        self.platform = PlayedPlatform(habits)
+        self.time = self.platform.time
+        self.processes: list[Actor] = []
+        self.acting: Actor | None = None
+        self.keys: list[str] = []
+        self.written: list[tuple[str, str]] = []
+        """Everything that somebody could read later, and where it stands."""
+        self.history: list[str] = []
+        """What happened, for whoever reads of a failure."""
+        self.store_refusals = 0
+        self.api_down_until = 0.0
+        self.ledger: Ledger
+        self._message_ids = 0
+        self.rotate_key()
+
+    @property
+    def api_down(self) -> bool:
+        """Whether Airflow's API server does not answer."""
+        return self.time.now < self.api_down_until
+
+    def rotate_key(self) -> None:
+        """Another key at the service and in the connection."""
+        self.keys.append(f"canary-{len(self.keys) % 4}-of-the-chat-key")
+        self.platform.key = self.keys[-1]
+
+    def connection(self, *_: Any) -> Any:
+        """The Airflow connection as it is now."""
+        extra = {
+            "chat_url": ADDRESS,
+            "chat_api_key": self.keys[-1],
+            "session_settings": {"externalId": USER},
+        }
+        return SimpleNamespace(
+            host=None, schema=None, login=None, password=None, port=None, extra=json.dumps(extra)
+        )
+
+    def new_message_id(self) -> str:
+        self._message_ids += 1
+        return f"{int(self.time.now * 1000)}{self._message_ids:06d}-message"
+
+    def write(self, where: str, what: Any) -> Any:
+        """Something is kept where it can be read: as JSON, which is what comes back."""
+        text = json.dumps(what)
+        self.written.append((where, text))
+        return json.loads(text)
+
+    def spawn(self, actor: Actor) -> Actor:
+        self.processes.append(actor)
+        return actor
+
+    def step(self, actor: Actor) -> None:
+        """Let a process go on to its next border."""
+        self.acting = actor
+        before = actor.at
+        actor.step()
+        self.acting = None
+        end = "" if actor.alive else f" and ends ({actor.error or 'well'})"
+        self.history.append(f"{actor.name}: {before} -> {actor.at}{end}")
+
+    def kill(self, actor: Actor) -> None:
+        """kill -9."""
+        self.acting = actor
+        actor.kill()
+        self.acting = None
+        self.history.append(f"{actor.name}: killed at {actor.at}")
+
+    def pause(self, at: str, *, wake: float | None = None) -> None:
+        """A border. What runs in a helper thread of a process goes on at once."""
+        actor = self.acting
+        if actor is not None and actor.is_here:
+            actor.pause(at, wake=wake)
+            # Time may have passed meanwhile, never less than what was waited for.
+            if wake is not None:
+                self.time.now = max(self.time.now, wake)
+            # What a thread beside the try does: it writes what the store did not take before.
+            while actor.late_writers and not self.api_down:
+                actor.late_writers.pop().make_up()
+        elif wake is not None:
+            self.time.now = max(self.time.now, wake)
+
+
+class Actor(Process):
+    """A process of this world: a try on a worker, a trigger, or the stop by a killed trigger."""
+
+    def __init__(
+        self,
+        kind: Literal["worker", "trigger", "stop", "other"],
+        name: str,
+        **known: Any,
+    ) -> None:
+        super().__init__(name)
+        self.kind = kind
+        self.known = SimpleNamespace(**known)
+        self.spoil: Spoil | None = None
+        self.log = Log()
+        self.runs: list[Run] = []
+        """The runs that it has started."""
+        self.states: set[str | None] = set()
+        """What the task's state has been while it was told to stop."""
+        self.late_writers: list[Submission] = []
+        """What has to be written once the state store answers."""
+        self.told_to_stop = False
+        self.reported = False
+
+    @property
+    def stopping(self) -> bool:
+        """Whether what runs is an `on_kill`."""
+        return self.kind == "stop" or self.handling
+
+    def take_spoil(self, *kinds: Spoil) -> Spoil | None:
+        """What is to go wrong now; with kinds, only where it is one of those."""
+        spoil = self.spoil
+        if spoil is None or (kinds and spoil not in kinds):
+            return None
+        self.spoil = None
+        return spoil
+
+
+class Log:
+    """Stands for a task's log. Every line is kept as it would be read."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str]] = []
+        self.checked = 0
+
+    def __getattr__(self, level: str) -> Callable[..., None]:
+        if level.startswith("_"):
+            raise AttributeError(level)
+
+        def log(message: str, *args: Any, exc_info: Any = None, **_: Any) -> None:
+            text = str(message) % args if args else str(message)
+            if exc_info or level == "exception":
+                text += "\n" + traceback.format_exc()
+            self.lines.append((level, text))
+
+        return log
+
+    @property
+    def warnings(self) -> str:
+        """What a person who reads the log is warned of."""
+        return "\n".join(text for level, text in self.lines if level not in ("info", "debug"))
+
+    @property
+    def text(self) -> str:
+        return "\n".join(text for _, text in self.lines)
+
+
+class _LibraryLog(logging.Handler):
+    """Brings what modules log to the log of the process."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        actor = self._world.acting
+        if actor is not None:
+            text = self.format(record)
+            actor.log.lines.append((record.levelname.lower(), text))
+
+
+class _Session:
+    """Stands for `client.session.Session`: performs the effects of one running program."""
+
+    world: World
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self._answer: Answer | None = None
+        self._broken = False
+
+    async def aclose(self) -> None:
+        self._answer = None
+
+    async def perform(self, effect: Any) -> Any:
+        match effect:
+            case OpenStream(body=body):
+                await self.aclose()
+                self._broken = False
+                self._answer = self._request("prompt" if "input" in body else "look", body)
+            case ReadStream(timeout=seconds):
+                return self._read(seconds)
+            case CloseStream():
+                await self.aclose()
+            case SendChat(body=body):
+                self._request("abort", body)
+            case Sleep(seconds=seconds):
+                self.world.pause("sleep", wake=self.world.time.now + seconds)
+            case ReloadCredentials():
+                self.world.pause("reload")
+                return await self._transport.reload_credentials()
+            case _:
+                raise AssertionError(f"unexpected effect {effect!r}")
+        return None
+
+    def _request(self, what: str, body: dict[str, Any]) -> Any:
+        world, actor = self.world, self.world.acting
+        assert actor is not None
+        world.written.append((f"the body of a {what}", json.dumps(body)))
+        world.pause(f"before {what}")
+        spoil = actor.take_spoil("refuse", "unreachable")
+        if spoil is not None:
+            refusal = Fault(spoil, status=503, retry_after="1").before()  # type: ignore[arg-type]
+            assert refusal is not None
+            raise refusal
+        world.platform.check_key(self._transport.config.chat_api_key.get_secret_value())
+        answer: Answer | None = None
+        if what == "abort":
+            stopped = world.platform.abort(body)
+            if stopped is not None:
+                world.ledger.stopped(stopped, actor)
+        else:
+            answer, started = world.platform.open(body, actor)
+            world.ledger.asked(body, started, actor)
+        world.pause(f"after {what}")
+        if actor.take_spoil() is not None:
+            raise PlatformTransportError("no complete answer in time")
+        return answer
+
+    def _read(self, seconds: float) -> bytes | None:
+        world, actor = self.world, self.world.acting
+        assert actor is not None
+        assert self._answer is not None
+        world.pause("read")
+        spoil = actor.take_spoil()
+        if self._broken or spoil in ("reset", "refuse", "unreachable", "lose"):
+            raise PlatformTransportError("the connection broke")
+        if spoil == "close":
+            return b""
+        if spoil == "silence":
+            world.time.now += seconds
+            return None
+        data = self._answer.read(seconds)
+        if spoil == "half" and data:
+            self._broken = True
+            return data[: len(data) // 2]
+        return data
+
+
+class _Portal:
+    """Stands for the thread of the synchronous client: what it is given never waits."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def start_task_soon(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        coroutine = function(*args)
+        try:
+            coroutine.send(None)
+        except StopIteration as end:
+            future.set_result(end.value)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the caller gets it
+            future.set_exception(error)
+        else:
+            raise AssertionError(f"{function} waits")
+        return future
+
+
+async def _at_once(function: Callable[[], Any]) -> Any:
+    return function()
+
+
+@contextmanager
+def borders(world: World) -> Iterator[None]:
+    """While the block lasts, the package meets this world: its clock, its network, its Airflow."""
+
+    async def connection_on_loop(_: Any, conn_id: str) -> Any:
+        return world.connection(conn_id)
+
+    async def state_on_loop(ti: Any) -> str | None:
+        world.pause("before state")
+        return look_up_state(world, ti.played)
+
+    def states(dag_id: str, map_index: int | None = None, **_: Any) -> dict[str, Any]:
+        world.pause("before state")
+        actor = world.acting
+        assert actor is not None
+        ti = actor.known.ti
+        return {ti.run_id: {ti.task_id: look_up_state(world, ti.played)}}
+
+    def write_later(submission: Submission) -> None:
+        if world.acting is not None:
+            world.acting.late_writers.append(submission)
+
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    session = type("PlayedSession", (_Session,), {"world": world})
+    library = logging.getLogger("airflow_provider_platform")
+    handler, level = _LibraryLog(world), library.level
+    replaced = [
+        patch.object(platform_client, "Session", session),
+        patch.object(platform_client, "run_sync", _at_once),
+        patch.object(platform_client, "start_blocking_portal", _Portal),
+        patch.object(transport, "SteadyClock", lambda: lambda: world.time.now),
+        patch.object(chat_call, "new_message_id", world.new_message_id),
+        patch.object(PlatformHook, "get_connection", world.connection),
+        patch.object(platform_hook, "get_connection_on_loop", connection_on_loop),
+        patch.object(remote_trigger, "get_task_states_on_loop", state_on_loop),
+        patch.object(Submission, "_write_later", write_later),
+        patch.object(remote_run, "run_within", lambda _, function: function()),
+        patch.object(RuntimeTaskInstance, "get_task_states", states),
+    ]
+    with ExitStack() as stack:
+        for one in replaced:
+            stack.enter_context(one)
+        library.addHandler(handler)
+        library.setLevel(logging.DEBUG)
+        try:
+            yield
+        finally:
+            library.removeHandler(handler)
+            library.setLevel(level)
+
+
+def look_up_state(world: World, task: Any) -> str | None:
+    """The task's state, as Airflow's API tells it. Raises RuntimeError."""
+    if world.api_down:
+        if world.acting is not None:
+            world.acting.states.add("unknown")
+        raise RuntimeError("the API server does not answer")
+    state: str | None = task.state
+    return state
