@@ -229,6 +229,8 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
             self._stop_quietly(work.client, work.ids)
         work.submission.note("running", work.ids)
         if self._left_to_retry:
+            if not work.submission.is_stored:
+                self._stop_quietly(work.client, work.ids)  # no retry could find it
             work.client.interrupt()
 
     def log_events(self, work: Work) -> Callable[[object], None]:

@@ -15,12 +15,13 @@ from airflow_provider_platform.sandbox.credentials import Credentials
 from airflow_provider_platform.sandbox.data_api import api as data_api
 from airflow_provider_platform.sandbox.http.exchange import Exchange, read_body, until_gone
 from airflow_provider_platform.sandbox.http.responses import web_page
-from airflow_provider_platform.sandbox.state.settings import Settings
 from airflow_provider_platform.sandbox.state.warehouse import Warehouse
 from airflow_provider_platform.sandbox.state.world import World
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
+
+    from airflow_provider_platform.sandbox.state.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +52,7 @@ class SandboxApp:
         await old.close()
 
     def _new_world(self) -> World:
-        settings = Settings()
-        settings.update(self._initial_settings.as_json())
+        settings = self._initial_settings.model_copy()
         initial = self._initial_credentials
         credentials = Credentials(
             initial.management_token, initial.chat_api_key, initial.api_secret

@@ -73,7 +73,7 @@ class Sandbox:
             raise ValueError(f"the sandbox listens on loopback only, not on {host!r}")
         self._host, self._port = host, port
         self._settings = Settings()
-        self._settings.update(settings)
+        self._settings.change(settings)
         self._initial = Credentials()
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None

@@ -125,7 +125,7 @@ class _Control:
         return self._world.settings.as_json()
 
     async def change_settings(self, request: Request) -> Answer:
-        self._world.settings.update(_body(request))
+        self._world.settings.change(_body(request))
         return self._world.settings.as_json()
 
     async def rotate(self, request: Request) -> Answer:

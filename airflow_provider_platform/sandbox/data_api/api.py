@@ -1,10 +1,9 @@
-"""The data API of a deployment: SQL and queries by member over the sample warehouse."""
+"""The data API of a deployment: SQL over the sample warehouse."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -12,7 +11,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from airflow_provider_platform.sandbox.credentials import verify
-from airflow_provider_platform.sandbox.data_api import load_query
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.exchange import exchange_of
 from airflow_provider_platform.sandbox.http.responses import JsonLines
@@ -39,75 +37,51 @@ _SQL_BODY = shapes.structure(
     },
     required=("query",),
 )
-_LOAD_BODY = shapes.structure(
-    {
-        "query": load_query.QUERY,
-        "queryType": shapes.string(one_of=("regularQuery",)),
-        "cache": _CACHE,
-    },
-    required=("query",),
-)
 _REFRESHED = "2026-07-20T00:00:00.000Z"
 
-Answer = Callable[["World", dict[str, Any]], Response]
+DEFAULT_ROWS = 10_000
+"""Rows of a result whose SQL has no limit of its own."""
+MOST_ROWS = 50_000
+"""Rows of any result."""
 
 
 def routes() -> list[Route]:
     base = "/deployments/{deployment:int}"
     return [
-        Route(f"{place}/cubejs-api/v1/{name}", endpoint, methods=list(VERBS))
-        for name, endpoint in (
-            ("cubesql", _endpoint(_SQL_BODY, _cubesql, ("POST",))),
-            ("load", _endpoint(_LOAD_BODY, _load, ("POST", "GET"))),
-        )
+        Route(f"{place}/cubejs-api/v1/cubesql", _cubesql, methods=list(VERBS))
         for place in (base, f"{base}/dev-mode/{{branch:path}}")
     ]
 
 
-def _endpoint(body: shapes.Check, answer: Answer, verbs: tuple[str, ...]) -> Callable[..., Any]:
-    async def endpoint(request: Request) -> Response:
-        exchange = exchange_of(request.scope)
-        world, deployment = exchange.world, request.path_params["deployment"]
-        if request.method not in verbs:
-            return _error(405, f"Cannot {request.method} {request.url.path}")
-        try:
-            # The token stands alone in the header: this API knows no scheme.
-            secret, now = world.credentials.api_secret, world.clock.now()
-            claims = verify(request.headers.get("authorization", ""), secret, now)
-        except ValueError as error:
-            return _error(403, f"Invalid token: {error}")
-        if deployment not in DEPLOYMENTS or claims.get("deploymentId", deployment) != deployment:
-            return _error(403, "The token is for another deployment")
-        branch = unquote(request.path_params.get("branch", DEFAULT_BRANCH))
-        if not world.store(Branches).reachable(branch, branch == DEFAULT_BRANCH):
-            return _error(400, f"Bad branch: {branch}")
-        try:
-            document = _document(request, exchange.body)
-        except ValueError:
-            return _error(400, "the query must be JSON")
-        messages = body(document, "")
-        if messages:
-            return _error(400, "; ".join(messages))
-        return answer(world, document)
-
-    return endpoint
-
-
-def _document(request: Request, body: bytes) -> Any:
-    """The body or, of a GET, the parameters with the query as JSON text."""
-    if request.method == "POST":
-        return json.loads(body)
-    parameters: dict[str, Any] = dict(request.query_params)
-    return {**parameters, "query": json.loads(parameters.get("query", ""))}
-
-
-def _cubesql(world: World, document: dict[str, Any]) -> Response:
+async def _cubesql(request: Request) -> Response:
+    exchange = exchange_of(request.scope)
+    world, deployment = exchange.world, request.path_params["deployment"]
+    if request.method != "POST":
+        return _error(405, f"Cannot {request.method} {request.url.path}")
+    try:
+        # The token stands alone in the header: this API knows no scheme.
+        secret, now = world.credentials.api_secret, world.clock.now()
+        claims = verify(request.headers.get("authorization", ""), secret, now)
+    except ValueError as error:
+        return _error(403, f"Invalid token: {error}")
+    if deployment not in DEPLOYMENTS or claims.get("deploymentId", deployment) != deployment:
+        return _error(403, "The token is for another deployment")
+    branch = unquote(request.path_params.get("branch", DEFAULT_BRANCH))
+    if not world.store(Branches).reachable(branch, branch == DEFAULT_BRANCH):
+        return _error(400, f"Bad branch: {branch}")
+    try:
+        document = json.loads(exchange.body)
+    except ValueError:
+        return _error(400, "the query must be JSON")
+    messages = _SQL_BODY(document, "")
+    if messages:
+        return _error(400, "; ".join(messages))
     return JsonLines(_lines(world, document["query"]))
 
 
 async def _lines(world: World, query: str) -> AsyncIterator[dict[str, Any]]:
     limited = re.search(r"\blimit\s+\d+", query, re.IGNORECASE)
-    limit = load_query.MOST_ROWS if limited else load_query.DEFAULT_ROWS
+    limit = MOST_ROWS if limited else DEFAULT_ROWS
     try:
         result = world.warehouse.query(query, limit=limit)
     except QueryError as error:
@@ -118,30 +92,6 @@ async def _lines(world: World, query: str) -> AsyncIterator[dict[str, Any]]:
     yield {"schema": result.schema, "lastRefreshTime": _REFRESHED}
     for start in range(0, len(rows) or 1, chunk):
         yield {"data": rows[start : start + chunk]}
-
-
-def _load(world: World, document: dict[str, Any]) -> Response:
-    query = document["query"]
-    limit, offset = query.get("limit", load_query.DEFAULT_ROWS), query.get("offset", 0)
-    try:
-        result = world.warehouse.query(load_query.sql(query), limit=limit + offset)
-    except ValueError as error:
-        return _error(400, str(error))
-    except QueryError as error:
-        return _error(500, str(error))
-    members, rows = load_query.columns(query), _texts(result)[offset:]
-    data: Any = [dict(zip(members, row, strict=True)) for row in rows]
-    if query.get("responseFormat") == "compact":
-        data = {"members": members, "dataset": rows}
-    elif query.get("responseFormat") == "columnar":
-        data = {"members": members, "columns": [list(column) for column in zip(*rows, strict=True)]}
-    answer = {
-        "query": query,
-        "data": data,
-        "annotation": load_query.annotation(members),
-        "lastRefreshTime": _REFRESHED,
-    }
-    return JSONResponse({**answer, "total": result.total_rows} if query.get("total") else answer)
 
 
 def _texts(result: Result) -> list[list[str | None]]:

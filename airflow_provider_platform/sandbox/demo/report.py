@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import textwrap
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun, FinishedTask
 
@@ -96,19 +101,17 @@ def _title(text: str) -> str:
 
 def _columns(rows: Sequence[Sequence[str]]) -> str:
     """Rows under a heading, numbers to the right."""
-    return "\n".join(_aligned([[_cut(cell) for cell in row] for row in rows]))
-
-
-def _aligned(rows: list[list[str]]) -> Iterator[str]:
-    columns = list(zip(*rows, strict=True))
-    widths = [max(map(len, column)) for column in columns]
-    numeric = [all(map(_is_number, column[1:])) and len(column) > 1 for column in columns]
-    for row in rows:
-        cells = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        ]
-        yield f"  {'  '.join(cells)}".rstrip()
+    heading, *body = [[_cut(cell) for cell in row] for row in rows]
+    table = Table(box=None, padding=(0, 1), header_style="")
+    for position, name in enumerate(heading):
+        numeric = bool(body) and all(_is_number(row[position]) for row in body)
+        table.add_column(escape(name), justify="right" if numeric else "left", no_wrap=True)
+    for row in body:
+        table.add_row(*map(escape, row))
+    console = Console(file=StringIO(), width=10_000, color_system=None)
+    with console.capture() as capture:
+        console.print(table)
+    return "\n".join(f" {line}".rstrip() for line in capture.get().splitlines())
 
 
 def _is_number(text: str) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 Permission = Literal[
     "Admin",
@@ -27,21 +28,26 @@ Permission = Literal[
 """Actions that operations need; ``Admin`` stands for the role of an administrator."""
 
 
-@dataclass
-class Settings:
+Seconds = Annotated[float, Field(ge=0, strict=True)]
+Count = Annotated[int, Field(ge=1, strict=True)]
+
+
+class Settings(BaseModel):
     """All settings; each can be changed at any time through ``SandboxControl.set``.
 
     Times are in seconds. Settings hold for what happens after the change: a run that is under way
     reads the pace anew before each record.
     """
 
-    pace: float = 0.0
+    model_config = ConfigDict(extra="forbid")
+
+    pace: Seconds = 0.0
     """Pause before each record of a chat run."""
-    dbt_pace: float = 0.0
+    dbt_pace: Seconds = 0.0
     """Time a dbt sync spends in each stage."""
     dialect: Literal["service", "cube"] = "service"
     """Prefix of the tool names and of the agent's graph node."""
-    development: bool = True
+    development: Annotated[bool, Field(strict=True)] = True
     """Whether records with the agent's ``thinking`` are sent."""
     delta_sort: Literal["record", "message"] = "record"
     """Whether ``sort`` grows with every record or is one number for all records of a message."""
@@ -53,18 +59,18 @@ class Settings:
     replay: Literal["before_cutoff", "after_cutoff", "overlap", "none"] = "before_cutoff"
     """Where a subscription to a run under way gets the records it missed; ``overlap`` repeats the
     last ``replay_overlap`` records after ``__cutoff__`` without the user echo."""
-    replay_overlap: int = 3
+    replay_overlap: Count = 3
     replay_form: Literal["folded", "raw"] = "folded"
     """Whether replayed records of the same id come as one full record or as they were streamed."""
     stopped_thread: Literal["state", "aborted", "close"] = "state"
     """What ends a later look at a thread whose last run was aborted: ``__state__``,
     ``__aborted__``, or nothing (the connection is closed in order after ``__cutoff__``)."""
-    submit_says_streaming: bool = False
+    submit_says_streaming: Annotated[bool, Field(strict=True)] = False
     """``isStreaming`` in the ``__cutoff__`` that answers a new message."""
 
-    service_tokens: bool = True
+    service_tokens: Annotated[bool, Field(strict=True)] = True
     """Whether the deployment accepts service tokens."""
-    abort_needs_identity: bool = True
+    abort_needs_identity: Annotated[bool, Field(strict=True)] = True
     """Whether an abort with an API key must name the user, who alone owns the thread."""
 
     dbt: Literal["full", "start-only"] = "full"
@@ -77,22 +83,22 @@ class Settings:
 
     token_lacks: tuple[Permission, ...] = ()
     """Permissions the management token lacks: operations needing one of them answer 403."""
-    caller: int = 7
+    caller: Count = 7
     """Id of the user the management token belongs to: 7 or 8."""
     hidden_reports: tuple[str, ...] = ()
     """Ids of reports that the management token may not read."""
-    workbook_limit: int = 1000
+    workbook_limit: Count = 1000
     """Workbooks a deployment may hold."""
-    embed_user_limit: int = 10_000
+    embed_user_limit: Count = 10_000
     """Embed users the account may hold."""
 
-    export_pace: float = 0.0
+    export_pace: Seconds = 0.0
     """Time a dashboard export is pending, and again the time it is processing."""
     export_outcome: Literal["completed", "failed"] = "completed"
     """How exports submitted from now on end."""
-    export_lifetime: float = 300.0
+    export_lifetime: Seconds = 300.0
     """Time from submission to the loss of an export's job and file."""
-    export_limit: int = 5
+    export_limit: Count = 5
     """Exports in flight at once for one rendered identity."""
 
     embed_tenant_path: Literal["slash", "plain"] = "slash"
@@ -107,54 +113,29 @@ class Settings:
     """``legacy``: lists answer ``data`` and ``count`` only and know no cursor; ``unpaged``:
     everything at once, with ``pageInfo`` null; ``repeating``: every page is the first one and
     promises another."""
-    page_size: int = 50
+    page_size: Count = 50
     """Items per page where a request names no ``first``."""
-    data_chunk_rows: int = 500
+    data_chunk_rows: Count = 500
     """Rows per line of a data API answer."""
 
-    def update(self, changes: dict[str, Any]) -> None:
+    def change(self, changes: dict[str, Any]) -> None:
         """Apply ``changes``; raises ``ValueError`` naming the setting and the rule."""
-        hints = get_type_hints(type(self))
-        checked = {name: _checked(name, value, hints) for name, value in changes.items()}
-        for name, value in checked.items():
-            setattr(self, name, value)
+        try:
+            changed = type(self).model_validate({**self.as_json(), **changes})
+        except ValidationError as error:
+            raise ValueError("; ".join(map(_problem, error.errors(include_url=False)))) from None
+        for name in changes:
+            setattr(self, name, getattr(changed, name))
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-        }
+        return self.model_dump(mode="json")
 
 
-SETTING_NAMES = frozenset(field.name for field in fields(Settings))
+SETTING_NAMES = frozenset(Settings.model_fields)
 
 
-def _checked(name: str, value: Any, hints: dict[str, Any]) -> Any:
-    if name not in SETTING_NAMES:
-        raise ValueError(f"no setting {name!r}; known are {', '.join(sorted(SETTING_NAMES))}")
-    kind = hints[name]
-    if get_origin(kind) is Literal:
-        if value not in get_args(kind):
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, get_args(kind)))}")
-        return value
-    if kind is bool:
-        if not isinstance(value, bool):
-            raise ValueError(f"{name} must be true or false")
-        return value
-    if kind in (int, float):
-        least = 1 if kind is int else 0
-        wanted = int if kind is int else (int, float)
-        if isinstance(value, bool) or not isinstance(value, wanted) or value < least:
-            raise ValueError(f"{name} must be a number, at least {least}")
-        return value
-    if get_origin(kind) is tuple:
-        if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-            raise ValueError(f"{name} must be a list of strings")
-        known = get_args(get_args(kind)[0])
-        unknown = sorted(set(value) - set(known)) if known else []
-        if unknown:
-            raise ValueError(f"{name} knows no {', '.join(unknown)}; known are {', '.join(known)}")
-        return tuple(value)
-    if value is not None and not isinstance(value, str):
-        raise ValueError(f"{name} must be a string or null")
-    return value
+def _problem(found: Any) -> str:
+    name = str(found["loc"][0])
+    if found["type"] == "extra_forbidden":
+        return f"no setting {name!r}; known are {', '.join(sorted(SETTING_NAMES))}"
+    return f"{name}: {found['msg']}"

@@ -506,15 +506,23 @@ def test_in_the_last_try_a_run_that_a_trigger_is_about_to_follow_goes_on(
     assert len(control.state().aborts) == stopped
 
 
+@pytest.mark.parametrize("accepted", [False, True])
 def test_a_run_whose_name_airflow_could_not_store_is_stopped(
-    control: SandboxControl, task: Any, task_state: TaskState
+    control: SandboxControl, task: Any, task_state: TaskState, accepted: bool
 ) -> None:
     """The retry could not find it: as without a record."""
     task_state.state = "running"
+    point = "mid_stream" if accepted else "before_call"
     control.hold("mid_stream")
-    operator, tries = chat(), TaskTries()
+    control.hold(point, has_input=True)
+    operator: Any = chat()
+    tries = TaskTries()
     tries.store = UnreachableStore()
     task(operator, tries)
-    control.wait_held("mid_stream")
+    control.wait_held(point)
+    if accepted:
+        control.wait_until(lambda _: operator._work.ids and not operator._work.submission.is_stored)
     operator.on_kill()
+    if not accepted:
+        control.release(point)
     control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
