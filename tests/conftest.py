@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +50,11 @@ def airflow_home() -> Path:
 def airflow_db() -> None:
     """The metadata database of this test process."""
     dag_runs.initialise_database()
+    supervisor = import_module("airflow.sdk.execution_time.supervisor")
+    # Airflow 3.3 makes the API of `DAG.test` once, its predecessors for each task, which takes
+    # them longer than the task.
+    if not hasattr(supervisor.in_process_api_server, "cache_info"):
+        supervisor.in_process_api_server = cache(supervisor.in_process_api_server)
 
 
 @pytest.fixture
