@@ -16,6 +16,7 @@ from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformApiError,
     PlatformProtocolError,
+    PlatformTransientConflictError,
     PlatformTransportError,
     error_for_status,
     quote_service,
@@ -28,6 +29,8 @@ from airflow_provider_platform.client.retry import parse_retry_after
 
 T = TypeVar("T")
 
+TRANSIENT_CONFLICTS = frozenset({"upsert_branch_changed"})
+"""Codes of a 409 that mean: try again."""
 PREMIUM_HINT = "Chat access needs the premium or enterprise plan."
 
 _NEXT_STEP = {
@@ -49,11 +52,11 @@ def read_answer(
         raise _status_error(operation, status, headers, body, now)
     if operation.binary:
         if _is_html(headers, body):
-            raise _wrong_address(str(operation), "HTML")
+            raise _wrong_address(str(operation), "HTML", described=operation.described)
         return cast("T", body)
     if not body.strip():
         return _read_nothing(operation, status)
-    value = _json(str(operation), headers, body)
+    value = _json(str(operation), headers, body, described=operation.described)
     if isinstance(value, dict) and value.get("error") and not set(value) - _ERROR_KEYS:
         raise PlatformProtocolError(
             f"{operation}: the service answered {status} with an error: "
@@ -258,13 +261,29 @@ def _status_error(
             step += f" It probably lacks this permission: {operation.permission}."
     if status >= 500:
         step = "The service failed; a later try may succeed."
-    return error_for_status(status)(
-        _sentence(str(operation), status, said, step),
+    code = _code(body)
+    error_type = error_for_status(status)
+    if status == 409 and code in TRANSIENT_CONFLICTS:
+        error_type = PlatformTransientConflictError
+        step = "Somebody else wrote at the same time; a later try may succeed."
+    return error_type(
+        _sentence(str(operation), status, f"{said or ''} (code {code})" if code else said, step),
         status=status,
         operation=operation.operation_id,
         service_message=said,
         retry_after=parse_retry_after(headers.get("retry-after"), now),
+        code=code,
     )
+
+
+def _code(body: bytes) -> str | None:
+    """The machine-readable reason in an error body, None where it has none."""
+    try:
+        value = read_json(body)
+    except ValueError:
+        return None
+    code = value.get("code") if isinstance(value, dict) else None
+    return quote_service(code) if isinstance(code, str) and code.strip() else None
 
 
 def _sentence(what: str, status: int, said: str | None, step: str) -> str:
@@ -273,18 +292,25 @@ def _sentence(what: str, status: int, said: str | None, step: str) -> str:
     return f"{what}: the service answered {status}{words}{end} {step}".strip()
 
 
-def _json(what: str, headers: Mapping[str, str], body: bytes) -> Any:
+def _json(what: str, headers: Mapping[str, str], body: bytes, *, described: bool = True) -> Any:
     if _is_html(headers, body):
-        raise _wrong_address(what, "HTML")
+        raise _wrong_address(what, "HTML", described=described)
     try:
         return whole_characters(read_json(body))
     except CutJsonError as error:
         raise PlatformTransportError(f"{what}: the answer was cut: it {error}.") from None
     except ValueError:
-        raise _wrong_address(what, "something that is not JSON") from None
+        raise _wrong_address(what, "something that is not JSON", described=described) from None
 
 
-def _wrong_address(what: str, got: str) -> PlatformAddressError:
+def _wrong_address(what: str, got: str, *, described: bool = True) -> PlatformAddressError:
+    """`described` says that the path is one of the service's own, so that the address is wrong."""
+    if not described:
+        return PlatformAddressError(
+            f"{what}: the service answers with {got} instead of JSON, as it does where it has no "
+            "such operation: check the path, which goes on below the address's /api (or begins "
+            "with /build/api), then the address in the connection."
+        )
     return PlatformAddressError(
         f"{what}: the address answers with {got} instead of JSON. It is probably a web page of "
         "the platform or of a proxy: check the address in the connection (host ends in /api, "

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
+from pydantic.alias_generators import to_snake
 
 from airflow_provider_platform.client.models import AnswerModel, EmptiableAnswer, InputModel
 from airflow_provider_platform.client.operation import DeploymentId, endpoint
@@ -130,12 +131,22 @@ class MergeIntoParentBranchRequest(InputModel):
 
 
 class MergeToDefaultBranchRequest(InputModel):
-    """The branch to merge, by id or name, and how."""
+    """The branch to merge, by id or name, and how; `delete_branch` is the service's
+    `removeBranchAfterMerge`."""
 
     branch_id: int | None = None
     branch_name: str | None = None
     message: str = Field(min_length=1)
-    remove_branch_after_merge: bool | None = None
+    delete_branch: bool | None = Field(
+        default=None,
+        validation_alias=AliasChoices("removeBranchAfterMerge", "remove_branch_after_merge"),
+        serialization_alias="removeBranchAfterMerge",
+    )
+
+    @staticmethod
+    def caller_name(name: str) -> str:
+        snake = to_snake(name)
+        return "delete_branch" if snake == "remove_branch_after_merge" else snake
 
 
 class RemoveBranchQuery(InputModel):

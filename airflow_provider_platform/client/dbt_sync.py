@@ -248,8 +248,8 @@ def get_dbt_sync_result(
 def list_dbt_sync_logs(
     *, sync_job_id: str, deployment_id: DeploymentId = None
 ) -> Page[DbtSyncLogEntry]:
-    """The log of a sync. Raises PlatformProtocolError, after the lines that came, where the
-    service holds more of them than it gives."""
+    """The log of a sync. Where the service holds more lines than it gives, those that came, and a
+    warning: the operation has no pages."""
 
 
 @endpoint(

@@ -29,9 +29,14 @@ def quote_service(text: object) -> str:
     Control characters (line ends, escape codes) and the `::group::` marks that log viewers fold
     on, wherever they stand in a line, are escaped, so that an answer cannot forge log lines.
     """
-    cut = str(text).strip()[: MAX_SERVICE_TEXT + 1]
+    return shortened(str(text), MAX_SERVICE_TEXT)
+
+
+def shortened(text: str, length: int) -> str:
+    """A text as one printable line of at most so many characters, safe for a log."""
+    cut = text.strip()[: length + 1]
     line = _GROUP_MARK.sub(r"\g<0>\\", printable(cut))
-    return line if len(line) <= MAX_SERVICE_TEXT else line[: MAX_SERVICE_TEXT - 1] + CUT
+    return line if len(line) <= length else line[: length - 1] + CUT
 
 
 class PlatformError(Exception):
@@ -98,7 +103,8 @@ class PlatformApiError(PlatformError):
     """The service answered with an error status.
 
     `status` is the HTTP status, `operation` what was asked, `service_message` the service's own
-    words (one line), `retry_after` the seconds it asked us to wait, if it did.
+    words (one line), `retry_after` the seconds it asked us to wait, if it did, `code` the
+    machine-readable reason in its answer, if it has one.
     """
 
     def __init__(
@@ -109,6 +115,7 @@ class PlatformApiError(PlatformError):
         operation: str | None = None,
         service_message: str | None = None,
         retry_after: float | None = None,
+        code: str | None = None,
         **details: Any,
     ) -> None:
         super().__init__(
@@ -117,12 +124,14 @@ class PlatformApiError(PlatformError):
             operation=operation,
             service_message=service_message,
             retry_after=retry_after,
+            code=code,
             **details,
         )
         self.status = status
         self.operation = operation
         self.service_message = service_message
         self.retry_after = retry_after
+        self.code = code
 
 
 class PlatformBadRequestError(PlatformApiError):
@@ -143,6 +152,13 @@ class PlatformNotFoundError(PlatformApiError):
 
 class PlatformConflictError(PlatformApiError):
     """409: the resource is in a state that does not allow this."""
+
+
+class PlatformTransientConflictError(PlatformConflictError):
+    """409: somebody else wrote at the same time; the request was not carried out, and the same
+    one may succeed a little later."""
+
+    retryable = True
 
 
 class PlatformUnprocessableError(PlatformApiError):

@@ -173,7 +173,20 @@ def add_recipients(
         answer = yield from call(operation)
         for name in NotificationRecipientsMutationResponse.model_fields:
             getattr(joined, name).extend(getattr(answer, name) or [])
+        _join_unknown(joined, answer)
     return joined
+
+
+def _join_unknown(joined: AnswerModel, answer: AnswerModel) -> None:
+    """Fields of a later release: lists are joined, numbers added up, of others the last counts."""
+    known = joined.__pydantic_extra__ = dict(joined.model_extra or {})
+    for name, value in (answer.model_extra or {}).items():
+        so_far = known.get(name)
+        both = (so_far, value)
+        if all(isinstance(one, list) for one in both) or all(type(one) is int for one in both):
+            known[name] = so_far + value
+        else:
+            known[name] = value
 
 
 def remove_recipients(

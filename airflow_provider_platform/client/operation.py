@@ -26,7 +26,7 @@ from functools import cached_property
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, get_args, get_type_hints
 from urllib.parse import quote
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from airflow_provider_platform.client.addresses import has_relative_steps
@@ -47,6 +47,7 @@ REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
 PAGING = frozenset({"first", "after", "offset", "page", "limit"})
 
+_BUILD_API = "/build/api"
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _DEPLOYMENT = "deploymentId"
 
@@ -186,7 +187,8 @@ class Endpoint(Generic[P, T]):
 @dataclass(frozen=True, kw_only=True)
 class Operation(Generic[T]):
     """One management call, ready to be sent; `subject` names what it is about in errors, `paging`
-    are the parameters by which its answer can be paged, `secrets` those that are sent with it."""
+    are the parameters by which its answer can be paged, `described` is False where a caller gave
+    the path, `secrets` are those that are sent with it."""
 
     operation_id: str
     description: str
@@ -201,17 +203,19 @@ class Operation(Generic[T]):
     api: Api = "management"
     subject: str = ""
     paging: frozenset[str] = frozenset()
+    described: bool = True
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         about = f" ({self.subject})" if self.subject else ""
-        return f"{self.description}{about}: {self.method} {self.path}"
+        below = _BUILD_API if self.api == "build" and not self.described else ""
+        return f"{self.description}{about}: {self.method} {below}{self.path}"
 
     def url(self, management_url: str) -> str:
         """The whole address, for a management address ending in `/api`."""
         if self.api == "management":
             return f"{management_url}{self.path}"
-        return f"{management_url.removesuffix('/api')}/build/api{self.path}"
+        return f"{management_url.removesuffix('/api')}{_BUILD_API}{self.path}"
 
     def in_deployment(self, resolve: Callable[[], int]) -> Operation[T]:
         """This call with the deployment that `resolve` gives, where none was given."""
@@ -227,6 +231,16 @@ class Operation(Generic[T]):
     @cached_property
     def _adapter(self) -> TypeAdapter[T]:
         return TypeAdapter(self.answer)
+
+    def done_before(self) -> T:
+        """The answer to a call whose effect is there already, about which the service says no
+        more: a model in which nothing is set, None where the answer is none."""
+        try:
+            return self.read(None)
+        except PlatformProtocolError:
+            answer: Any = self.answer
+            is_model = isinstance(answer, type) and issubclass(answer, BaseModel)
+            return cast("T", answer.model_construct() if is_model else None)
 
     def read(self, value: object) -> T:
         """The answer as its type. Raises PlatformProtocolError where the shape is not the agreed
@@ -292,7 +306,8 @@ def fill_path(template: str, parameters: Mapping[str, object], *, leave: str | N
 def raw_operation(
     method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None
 ) -> Operation[Any]:
-    """Any operation below the management address, by method and path, as in `/v1/app-config`.
+    """Any operation below the management address, by method and path, as in `/v1/app-config`, or
+    of the API beside it by its whole path, as in `/build/api/v1/...`.
 
     The answer is plain JSON. Raises PlatformInputError for an unknown method, an absolute URL, a
     query inside the path, and empty or relative steps.
@@ -302,11 +317,15 @@ def raw_operation(
         raise PlatformInputError(
             f"Nothing was sent: method must be one of {', '.join(METHODS)}.", field="method"
         )
+    checked = check_path(path)
+    beside = checked.startswith(_BUILD_API + "/")
     return Operation(
         operation_id=f"{upper} {path}",
         description="API call",
         method=upper,
-        path=check_path(path),
+        path=checked.removeprefix(_BUILD_API) if beside else checked,
+        api="build" if beside else "management",
+        described=False,
         answer=cast("type[Any]", Any),
         query=dict(query or {}),
         body=body,
@@ -327,6 +346,8 @@ def check_path(path: str) -> str:
         problem = "must not contain a query, a fragment, a backslash or white space"
     elif not text.strip("/"):
         problem = "must not be empty"
+    elif text.removeprefix("/").startswith("api/"):
+        problem = "goes on below /api, which the management address ends in: leave it out"
     else:
         if not has_relative_steps(text.removeprefix("/").removesuffix("/")):
             return "/" + text.removeprefix("/")

@@ -8,6 +8,7 @@ there is a next operation. Lists are walked by cursor (`first`, `after`). Where 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Self, TypeVar, cast
@@ -20,6 +21,8 @@ from airflow_provider_platform.client.operation import PAGING, Operation, raw_op
 from airflow_provider_platform.client.program import Program, call
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class PageInfo(AnswerModel):
@@ -116,8 +119,11 @@ class PageWalk(Generic[T]):
 
     A list that cannot be read on raises PlatformProtocolError from `operation`, after the rows
     that did come: a cursor that repeats or is missing, pages that repeat, a rest that the service
-    counts and offers no way to ask for.
+    counts and that no other page brings. Where the operation has no pages at all, what came is the
+    list: it is `truncated` then, and the log says so.
     """
+
+    truncated = False
 
     def __init__(self, operation: Operation[Page[T]]) -> None:
         self._start = operation
@@ -178,6 +184,14 @@ class PageWalk(Generic[T]):
             query["offset"] = self._received
         elif {"page", "limit"} <= self._parameters:
             query["page"] = self._page_number + 1
+        elif not self._parameters:
+            self.truncated = True
+            log.warning(
+                "%s: the service has more than the %s items it sent and no way to ask for them.",
+                self._start,
+                self._received,
+            )
+            return None
         else:
             return self._stopped(
                 f"has more than the {self._received} items it sent and offers no way to ask for "
@@ -232,4 +246,4 @@ def collect(
         if max_items is not None and len(items) >= max_items:
             more = len(items) > max_items or walk.operation is not None
             return Collected(items[:max_items], truncated=more)
-    return Collected(items, truncated=False)
+    return Collected(items, truncated=walk.truncated)

@@ -19,6 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformApiError,
     PlatformError,
     PlatformProtocolError,
+    PlatformTransientConflictError,
     PlatformTransportError,
 )
 
@@ -50,7 +51,7 @@ def parse_retry_after(value: str | None, now: float) -> float | None:
 
 def is_transient(error: BaseException) -> bool:
     """Whether the same request may succeed a little later."""
-    if isinstance(error, PlatformTransportError):
+    if isinstance(error, PlatformTransportError | PlatformTransientConflictError):
         return True
     status = error.status if isinstance(error, PlatformApiError) else None
     return status is not None and (status >= 500 or status in TRANSIENT_STATUSES)
@@ -60,6 +61,8 @@ def cannot_have_been_processed(error: BaseException) -> bool:
     """Whether the service surely did nothing with the request that ended in this error."""
     if isinstance(error, PlatformTransportError):
         return error.processed is False
+    if isinstance(error, PlatformTransientConflictError):
+        return True
     if isinstance(error, PlatformApiError):
         return error.status == 429 or (error.status == 503 and error.retry_after is not None)
     return False

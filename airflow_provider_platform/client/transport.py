@@ -111,7 +111,7 @@ class Transport:
                     return await self._exchange(operation, effect.deadline)
                 except PlatformNotFoundError:
                     if operation.method == "DELETE" and attempt.retry_state.attempt_number > 1:
-                        return operation.read(None)
+                        return operation.done_before()
                     raise
         raise AssertionError("tenacity re-raises the last error")
 

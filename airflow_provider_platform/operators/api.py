@@ -67,7 +67,8 @@ class PlatformApiOperator(SubmitOnceOperator):
     that carries a credential (a field named like `token`, `clientSecret`, `sessionId`) is not
     returned: choose with `response_filter` what of it may be stored.
 
-    :param path: below the management address, as `/v1/deployments/7/folders`
+    :param path: below the management address, as `/v1/deployments/7/folders`, or the whole path of
+        the API beside it, as `/build/api/v1/deployments/7/branches`
     :param method: GET (the default), POST, PUT, PATCH or DELETE
     :param query: the query parameters; a list repeats its name
     :param body: the request's body: JSON, or its text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_provider_platform.client.errors import quote_service
+from airflow_provider_platform.client.errors import quote_service, shortened
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import web_address
 from airflow_provider_platform.operators._left_runs import (
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import BaseTrigger
-    from airflow_provider_platform.client.chat import ChatResult
+    from airflow_provider_platform.client.chat import ChatResult, Query
     from airflow_provider_platform.client.chat_call import ChatCall
     from airflow_provider_platform.client.chat_program import Patience
     from airflow_provider_platform.client.config import PlatformConfig
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from airflow_provider_platform.operators._work import Ids, Work
 
 CHAT_TIMEOUT = 1800.0
+CHAT_ROWS = 100
+"""Rows of a query that the service sends in a chat, as a rule."""
+PROMPT_IN_LOG = 200
+"""Characters of a prompt that the log shows."""
 LOOKS_SECONDS = 60.0
 """How long a run that is past its deadline is looked at, while the service cannot be reached."""
 
@@ -143,7 +147,11 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
 
         self.announce(work, known())
         work.naming = lambda: known() if call.run.chat_id else None
-        self.log.info("Asking the agent, message %s", call.run.message_id)
+        self.log.info(
+            'Asking the agent "%s", message %s',
+            work.client.secrets.redact(shortened(str(self.prompt), PROMPT_IN_LOG)),
+            call.run.message_id,
+        )
 
         told = self.log_events(work)
 
@@ -295,9 +303,20 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         check_tools(outcome, self.fail_on_tool_error)
         secrets = work.client.secrets
         self.log.info("Answer: %s", secrets.redact(quote_service(outcome.answer)))
+        for query in outcome.queries:
+            if query.truncated:
+                self.log.warning("%s", secrets.redact(self._cut(query)))
         if address := web_address(work.config):
             self.log.info("Platform: %s", address)
         return secrets.redact_data(outcome.to_json())
+
+    def _cut(self, query: Query) -> str:
+        """What to say of a query of which rows are missing, and how to get them."""
+        title = quote_service(query.title or "without a title")
+        kept = f"The result has {len(query.rows)} of {query.total_rows} rows of query {title!r}"
+        fewer = len(query.rows) == int(self.max_rows) < CHAT_ROWS
+        more = f", or raise max_rows: the chat gives the first {CHAT_ROWS}" if fewer else ""
+        return f"{kept}: for all of them run its SQL with PlatformHook.run_sql{more}."
 
     def _call(self, work: Work, ids: Ids, *, deadline: float | None = None) -> ChatCall:
         return self._call_for(work.client, ids, deadline=deadline or self.deadline(work, ids))

@@ -8,6 +8,7 @@ import pytest
 
 from airflow_provider_platform.client.data_model import (
     CreateBranchRequest,
+    MergeIntoParentBranchRequest,
     MergeToDefaultBranchRequest,
     RemoveBranchQuery,
     SetBranchStagingEnvironmentRequest,
@@ -84,3 +85,18 @@ def test_merging_and_staging() -> None:
     assert not merge.repeatable
     assert staging.body == {"enabled": False, "branchName": "b"}
     assert stop_dev_mode(deployment_id=7).read(None).success is None
+
+
+@pytest.mark.parametrize(
+    "given", ["delete_branch", "remove_branch_after_merge", "removeBranchAfterMerge"]
+)
+def test_both_merges_call_it_delete_branch(given: str) -> None:
+    known: dict[str, Any] = {"message": "m", "branch_name": "b"}
+    body = MergeToDefaultBranchRequest.build(**known, **{given: True})
+    assert body.delete_branch is True
+    assert body.to_json()["removeBranchAfterMerge"] is True
+    to_parent = MergeIntoParentBranchRequest.build(**known, delete_branch=True)
+    assert to_parent.to_json()["deleteBranch"] is True
+    with pytest.raises(PlatformInputError, match="delete_branch") as caught:
+        MergeToDefaultBranchRequest.build(**known, **{given: "perhaps"})
+    assert caught.value.field == "delete_branch"

@@ -45,6 +45,7 @@ RETRYABLE = {
     "PlatformProtocolError",
     "PlatformRateLimitError",
     "PlatformServerError",
+    "PlatformTransientConflictError",
     "PlatformTransportError",
     "PlatformTriggerError",
 }

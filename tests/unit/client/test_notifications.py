@@ -348,3 +348,26 @@ def test_a_bad_recipient_is_found_before_anything_is_sent(program: Any, good: An
 
     with pytest.raises(PlatformInputError):
         next(program(7, 4, []))
+
+
+def test_fields_of_a_later_release_are_joined_too() -> None:
+    program = add_recipients(7, 4, people(1001))
+    effect = next(program)
+    answers = [
+        {"createdRecipients": [], "skipped": ["a"], "count": 1000, "note": "first"},
+        {"createdRecipients": [], "skipped": ["b"], "count": 1, "note": "last", "new": True},
+    ]
+    assert isinstance(effect, Call)
+    effect = program.send(effect.operation.read(answers[0]))
+    assert isinstance(effect, Call)
+    with pytest.raises(StopIteration) as ended:
+        program.send(effect.operation.read(answers[1]))
+    assert ended.value.value.to_json() == {
+        "createdRecipients": [],
+        "updatedRecipients": [],
+        "unchangedRecipients": [],
+        "skipped": ["a", "b"],
+        "count": 1001,
+        "note": "last",
+        "new": True,
+    }

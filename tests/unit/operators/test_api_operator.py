@@ -60,8 +60,14 @@ class TestReading:
         assert call(path="/v1/deployments/1")["id"] == 1
 
     def test_a_wrong_path_is_told_from_an_answer(self, platform_sandbox: Sandbox) -> None:
-        with pytest.raises(AirflowFailException, match="HTML instead of JSON"):
+        with pytest.raises(AirflowFailException, match=r"HTML instead of JSON.*check the path"):
             call(path="/v1/no-such-thing")
+
+    def test_a_path_of_the_api_beside_it(self, platform_sandbox: Sandbox) -> None:
+        found = call(path="/build/api/v1/deployments/1/branches")
+        assert any(branch["name"] for branch in found["items"])
+        with pytest.raises(AirflowFailException, match=r"GET /build/api/v1/no-such.*the path"):
+            call(path="/build/api/v1/no-such")
 
 
 class TestWriting:
@@ -150,6 +156,7 @@ class TestCredentials:
         ({"path": "/v1//reports"}, "path"),
         ({"path": "/v1/reports?first=1"}, "path"),
         ({"path": ""}, "path"),
+        ({"path": "/api/v1/reports"}, "path"),
         ({"path": "/v1/x", "method": "TRACE"}, "method"),
         ({"path": "/v1/x", "query": "a=b"}, "query"),
         ({"path": "/v1/x", "body": "{"}, "body"),

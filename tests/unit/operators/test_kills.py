@@ -12,6 +12,7 @@ import pytest
 from airflow_provider_platform._airflow import AirflowTaskTimeout
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
+    ChatToolError,
     PlatformError,
     PlatformInterruptedError,
 )
@@ -526,3 +527,19 @@ def test_a_run_whose_name_airflow_could_not_store_is_stopped(
     if not accepted:
         control.release(point)
     control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
+
+
+@pytest.mark.parametrize("branch", [None, "no-such-branch"], ids=["success", "failure"])
+def test_a_kill_after_the_end_of_a_try_finds_nothing_to_stop(
+    control: SandboxControl, branch: str | None
+) -> None:
+    """The same operator may be asked by another run of the process."""
+    operator = chat(active_branch_name=branch)
+    if branch is None:
+        operator.execute(TaskTries().context())
+    else:
+        with pytest.raises(ChatToolError):
+            operator.execute(TaskTries().context())
+    seen = len(control.state().requests)
+    operator.on_kill()
+    assert len(control.state().requests) == seen

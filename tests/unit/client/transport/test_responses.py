@@ -12,13 +12,26 @@ from airflow_provider_platform.client import transport
 from airflow_provider_platform.client.chat_stop import abort
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
+    PlatformConflictError,
     PlatformNotFoundError,
     PlatformProtocolError,
     PlatformRateLimitError,
     PlatformServerError,
+    PlatformTransientConflictError,
     PlatformTransportError,
+    from_payload,
 )
 from airflow_provider_platform.client.program import Call
+from airflow_provider_platform.client.report_placements import (
+    DisconnectReportFromWorkbookInput,
+)
+from airflow_provider_platform.client.reports import (
+    CreateReportInput,
+    Report,
+    disconnect_report,
+    upsert_report,
+)
+from airflow_provider_platform.client.workbooks import CreateWorkbookInput, upsert_workbook
 from tests.unit.client.transport.calls import DELETE, GET, POST, Run, config_for, reading
 from tests.unit.client.transport.http_server import (
     STREAM_HEAD,
@@ -170,3 +183,61 @@ def test_an_answer_that_is_too_long(run: Run, monkeypatch: pytest.MonkeyPatch) -
     too_long = pytest.raises(PlatformProtocolError, match="GET /v1/x: the answer exceeds 1000 by")
     with serving(answer(body=b'"%s"' % (b"x" * 2000))) as server, too_long:
         run(config_for(server), GET)
+
+
+def test_a_delete_with_an_answer_whose_first_answer_was_lost(run: Run) -> None:
+    """The second is told that there is nothing left; what there was, nobody says any more."""
+    operation = disconnect_report(
+        deployment_id=7,
+        report_id=9,
+        body=DisconnectReportFromWorkbookInput.build(external_workbook_id="w"),
+    )
+    gone = answer(status=404, body=b'{"message": "gone"}')
+    with serving(silent_end, gone) as server:
+        report = run(config_for(server), operation)
+    assert isinstance(report, Report)
+    assert report.to_json() == {}
+    with serving(silent_end, gone) as server:
+        assert run(config_for(server), DELETE) is None
+    with serving(gone) as server, pytest.raises(PlatformNotFoundError):
+        run(config_for(server), operation)
+
+
+CHANGED = answer(status=409, body=b'{"message": "busy", "code": "upsert_branch_changed"}')
+
+
+def test_an_upsert_that_another_writer_overtook_is_made_again(run: Run) -> None:
+    operation = upsert_report(
+        deployment_id=7, public_id="p", body=CreateReportInput.build(name="n")
+    )
+    with serving(CHANGED, answer(body=b'{"id": 1}')) as server:
+        assert run(config_for(server), operation).id == 1
+    with (
+        serving(CHANGED) as server,
+        pytest.raises(PlatformTransientConflictError, match="busy") as caught,
+    ):
+        run(config_for(server, max_attempts=1), operation)
+    assert caught.value.retryable
+    assert caught.value.code == "upsert_branch_changed"
+    again = from_payload(caught.value.to_payload())
+    assert isinstance(again, PlatformTransientConflictError)
+    assert again.code == "upsert_branch_changed"
+
+
+def test_any_other_conflict_is_an_answer_and_tells_its_code(run: Run) -> None:
+    said = b'{"message": "two of them", "code": "ambiguous_legacy_id"}'
+    operation = upsert_workbook(deployment_id=7, slug="s", body=CreateWorkbookInput.build(name="n"))
+    with (
+        serving(answer(status=409, body=said)) as server,
+        pytest.raises(PlatformConflictError, match=r"two of them \(code ambiguous_leg") as caught,
+    ):
+        run(config_for(server), operation)
+    assert not caught.value.retryable
+    assert caught.value.code == "ambiguous_legacy_id"
+    assert len(server.requests) == 1
+    with (
+        serving(answer(status=409, body=b"")) as server,
+        pytest.raises(PlatformConflictError) as bare,
+    ):
+        run(config_for(server), operation)
+    assert bare.value.code is None
