@@ -41,6 +41,7 @@ class Stopped(Enum):
     LAST_TRY = "no try was left to take it up"
     TOO_LATE = "its time was over"
     GIVEN_UP = "its try failed for good"
+    NO_NAME = "its try was told to end, and could not store its name for the retry"
 
 
 class Left(Enum):
@@ -159,6 +160,8 @@ class Ledger:
             self._giving_up.remove((actor, run))
             if actor.killed or isinstance(actor.error, AirflowFailException):
                 self.explained[Stopped.GIVEN_UP] += 1
+            elif actor.told_to_stop and "could not be written" in actor.log.warnings:
+                self.explained[Stopped.NO_NAME] += 1
             else:
                 self._violate(f"{actor} has stopped {run}, which a try follows: {actor.error!r}")
 
