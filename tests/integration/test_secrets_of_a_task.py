@@ -1,0 +1,39 @@
+"""Secrets that a task's own calls send and receive, and that the service quotes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+DAG_FILE = Path(__file__).parents[1] / "system" / "dags" / "calls_with_secrets.py"
+CLIENT_SECRET = "canary-of-a-client-secret"
+
+
+@pytest.mark.parametrize(("on_loop", "form"), [(False, "plain"), (True, "base64")])
+def test_they_are_in_no_error_that_it_logs(
+    platform_sandbox: Sandbox,
+    run_dag: RunDag,
+    caplog: pytest.LogCaptureFixture,
+    on_loop: bool,
+    form: str,
+) -> None:
+    for match in ({"api": "data", "quotes": "authorization"}, {"path": "oauth", "quotes": "body"}):
+        platform_sandbox.control.fault(
+            "status", status=403, message="not with", quote_form=form, **match
+        )
+    conf = {"platform_conn_id": "platform_default", "deferrable": on_loop}
+    failed = run_dag(DAG_FILE, "secrets", conf).task("quoted_back")
+    told = caplog.text
+    assert failed.error is not None
+    assert failed.error.startswith("ValueError: A careless error")
+    assert told.count("The service quotes what it was sent") >= 2
+    assert told.count("not with ***") + told.count("not with Bearer ***") >= 1
+    # A run inside this process masks nothing by itself: the task's own careless line shows that.
+    careful = [line for line in told.splitlines() if "A careless line" not in line]
+    assert [line for line in careful if CLIENT_SECRET in line or "eyJhbGci" in line] == []
