@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG
 
+from airflow_provider_platform.client.dbt_sync import cancel_dbt_sync
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.sensors.account import PlatformUserOAuthTokenSensor
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
@@ -63,7 +64,7 @@ class TestDbtSync:
     ) -> None:
         platform_sandbox.control.set(dbt_pace=60)
         sync_job_id = start_sync()
-        PlatformHook().cancel_dbt_sync(sync_job_id)
+        PlatformHook().run(cancel_dbt_sync(sync_job_id=sync_job_id))
         task = sense(PlatformDbtSyncSensor, sync_job_id=sync_job_id)
         assert task.error.startswith("DbtSyncCancelledError")
 
