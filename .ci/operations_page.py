@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.catalogue import declared_endpoints
+from airflow_provider_platform.client.operations.registry import declared_endpoints
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.operation import Endpoint
+    from airflow_provider_platform.client.operations.operation import Endpoint
 
 PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
 HEAD = """# Every operation
@@ -19,7 +19,7 @@ Made from the declarations by `make operations`; not edited by hand. An operatio
 answer is typed, as in
 
 ```python
-from airflow_provider_platform.client.reports import get_report
+from airflow_provider_platform.client.management.reports.operations import get_report
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 report = PlatformHook().run(get_report(report_id=12))

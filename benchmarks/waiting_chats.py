@@ -83,12 +83,12 @@ async def submit_all() -> list[PlatformChatTrigger]:
 
 async def submit(client: Any) -> PlatformChatTrigger:
     """Ask one chat; the trigger that follows it."""
-    from airflow_provider_platform.client.chat import input_digest
-    from airflow_provider_platform.client.chat_call import ChatCall
-    from airflow_provider_platform.client.chat_program import Patience, ask
+    from airflow_provider_platform.client.chat.call import ChatCall
+    from airflow_provider_platform.client.chat.program import ChatLimits, ask
+    from airflow_provider_platform.client.chat.request import input_digest
     from airflow_provider_platform.triggers.chat import PlatformChatTrigger
 
-    patience = Patience(deadline=client.clock() + 600)
+    patience = ChatLimits(deadline=client.clock() + 600)
     call = ChatCall.prepare(client.config, PROMPT, patience)
     await client.run(ask(call.run, call.request, patience, client.clock, whole=False))
     return PlatformChatTrigger(

@@ -17,17 +17,17 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
-from airflow_provider_platform.client.addresses import (
+from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
+from airflow_provider_platform.client.formats.addresses import (
     chat_address,
     data_address,
     management_address,
     split_address,
 )
-from airflow_provider_platform.client.durations import in_seconds
-from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
-from airflow_provider_platform.client.operation import check_deployment_id
+from airflow_provider_platform.client.formats.booleans import read_boolean
+from airflow_provider_platform.client.formats.durations import in_seconds
+from airflow_provider_platform.client.operations.operation import check_deployment_id
 from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
-from airflow_provider_platform.client.truth_words import read_boolean
 
 SERVICE_TOKEN_HEADERS = ("X-Service-Auth-Token", "X-Cube-Auth-Token")
 MASK = "***"

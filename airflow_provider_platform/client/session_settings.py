@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from airflow_provider_platform.client.models import InputModel
+from airflow_provider_platform.client.operations.models import InputModel
 
 NOT_WITH_INTERNAL_ID = ("roles", "groups", "userAttributes", "securityContext")
 

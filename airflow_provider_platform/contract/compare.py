@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from airflow_provider_platform.client.paging import Page
+from airflow_provider_platform.client.operations.paging import Page
 from airflow_provider_platform.contract.shapes import ANY_TYPE, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from airflow_provider_platform.client.operation import Endpoint
+    from airflow_provider_platform.client.operations.operation import Endpoint
 
 _PREFIX = {"management": "", "build": "/build/api"}
 _METHODS = ("get", "post", "put", "patch", "delete")

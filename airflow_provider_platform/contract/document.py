@@ -8,8 +8,8 @@ from typing import Any
 import yaml  # type: ignore[import-untyped,unused-ignore]
 
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.platform_client import PlatformClient
-from airflow_provider_platform.client.specification import get_specification
+from airflow_provider_platform.client.http.client import PlatformClient
+from airflow_provider_platform.client.management.openapi import get_specification
 
 
 class NotADocumentError(Exception):

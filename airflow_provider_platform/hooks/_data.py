@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.data import Cache
-    from airflow_provider_platform.client.data_rows import AsyncSqlRows, SqlRows
-    from airflow_provider_platform.client.durations import Seconds
-    from airflow_provider_platform.client.platform_client import (
+    from airflow_provider_platform.client.data_api.query import Cache
+    from airflow_provider_platform.client.data_api.rows import AsyncSqlRows, SqlRows
+    from airflow_provider_platform.client.formats.durations import Seconds
+    from airflow_provider_platform.client.http.client import (
         AsyncPlatformClient,
         PlatformClient,
     )
-    from airflow_provider_platform.client.program import Clock, Program
+    from airflow_provider_platform.client.operations.program import Clock, Program
 
 SQL_TIMEOUT = 600.0
 
@@ -51,7 +51,7 @@ class DataMethods:
         management API, which also gives the token. Raises DataQueryError, PlatformError, when the
         first row is asked for or later.
         """
-        from airflow_provider_platform.client.data_rows import SqlRows
+        from airflow_provider_platform.client.data_api.rows import SqlRows
 
         options = (deployment_id, branch_name, timezone, cache, timeout)
         return SqlRows(self._sql_events(sql, options))
@@ -67,7 +67,7 @@ class DataMethods:
         timeout: Seconds = SQL_TIMEOUT,
     ) -> AsyncSqlRows:
         """`run_sql` for an event loop."""
-        from airflow_provider_platform.client.data_rows import AsyncSqlRows
+        from airflow_provider_platform.client.data_api.rows import AsyncSqlRows
 
         options = (deployment_id, branch_name, timezone, cache, timeout)
         return AsyncSqlRows(self._sql_events_on_loop(sql, options))
@@ -87,8 +87,8 @@ class DataMethods:
 def _program(
     sql: str, options: tuple[Any, ...], config: PlatformConfig, clock: Clock
 ) -> Program[None]:
-    from airflow_provider_platform.client.data import SqlQuery, run_sql
-    from airflow_provider_platform.client.durations import in_seconds
+    from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
+    from airflow_provider_platform.client.formats.durations import in_seconds
 
     deployment_id, branch_name, timezone, cache, timeout = options
     query = SqlQuery.build(

@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from airflow_provider_platform.client.app_config import AppConfigResponse
-    from airflow_provider_platform.client.dashboards import Dashboard
-    from airflow_provider_platform.client.dbt_sync import DbtSyncResponse
-    from airflow_provider_platform.client.embed import GenerateSessionResponse
-    from airflow_provider_platform.client.folders import Folder
-    from airflow_provider_platform.client.notification_recipients import (
+    from airflow_provider_platform.client.management.account.app_config import AppConfigResponse
+    from airflow_provider_platform.client.management.account.oauth import UserOAuthToken
+    from airflow_provider_platform.client.management.dbt_sync.operations import DbtSyncResponse
+    from airflow_provider_platform.client.management.embed.sessions import GenerateSessionResponse
+    from airflow_provider_platform.client.management.notifications.operations import Notification
+    from airflow_provider_platform.client.management.notifications.recipients import (
         NotificationRecipient,
         NotificationRecipientsMutationResponse,
     )
-    from airflow_provider_platform.client.notifications import Notification
-    from airflow_provider_platform.client.oauth import UserOAuthToken
-    from airflow_provider_platform.client.operation import DeploymentId, Operation
-    from airflow_provider_platform.client.paging import Page
-    from airflow_provider_platform.client.program import Program
-    from airflow_provider_platform.client.reports import Report
-    from airflow_provider_platform.client.workbooks import Workbook
+    from airflow_provider_platform.client.management.reports.operations import Report
+    from airflow_provider_platform.client.management.workbooks.dashboards import Dashboard
+    from airflow_provider_platform.client.management.workbooks.operations import Workbook
+    from airflow_provider_platform.client.management.workspace.folders import Folder
+    from airflow_provider_platform.client.operations.operation import DeploymentId, Operation
+    from airflow_provider_platform.client.operations.paging import Page
+    from airflow_provider_platform.client.operations.program import Program
 
     Id = int | str
 
@@ -55,7 +55,7 @@ class ManagementMethods:
 
         Raises PlatformError; PlatformProtocolError where the list cannot be read to its end.
         """
-        from airflow_provider_platform.client.paging import PageWalk
+        from airflow_provider_platform.client.operations.paging import PageWalk
 
         walk = PageWalk(operation)
         while (page := walk.operation) is not None:
@@ -63,13 +63,13 @@ class ManagementMethods:
 
     def get_app_config(self) -> AppConfigResponse:
         """The app configuration: theme, titles, embedding."""
-        from airflow_provider_platform.client.app_config import get_app_config
+        from airflow_provider_platform.client.management.account.app_config import get_app_config
 
         return self.run(get_app_config())
 
     def list_user_oauth_tokens(self) -> Iterator[UserOAuthToken]:
         """The tokens that users have given for OAuth integrations; `status` is free text."""
-        from airflow_provider_platform.client.oauth import list_user_oauth_tokens
+        from airflow_provider_platform.client.management.account.oauth import list_user_oauth_tokens
 
         return self.iterate(list_user_oauth_tokens())
 
@@ -86,7 +86,10 @@ class ManagementMethods:
         Every call starts a sync and, with `output` `branch` (the default), makes a branch: it is
         never repeated when its outcome is unknown.
         """
-        from airflow_provider_platform.client.dbt_sync import StartDbtSyncInput, start_dbt_sync
+        from airflow_provider_platform.client.management.dbt_sync.operations import (
+            StartDbtSyncInput,
+            start_dbt_sync,
+        )
 
         body = StartDbtSyncInput.build(branch_name=branch_name, **fields)
         return self.run(start_dbt_sync(deployment_id=deployment_id, body=body))
@@ -96,7 +99,10 @@ class ManagementMethods:
     ) -> Iterator[Report]:
         """Reports: all, or those that the `fields` of `ReportsQuery` say; `first` is the page size,
         which `sort_by` `lastViewedAt` has not."""
-        from airflow_provider_platform.client.reports import ReportsQuery, list_reports
+        from airflow_provider_platform.client.management.reports.operations import (
+            ReportsQuery,
+            list_reports,
+        )
 
         query = ReportsQuery.build(**fields)
         return self.iterate(list_reports(deployment_id=deployment_id, query=query))
@@ -117,8 +123,10 @@ class ManagementMethods:
         It records an address and writes no cells; read access to the report is enough. Returns
         the report with its placements.
         """
-        from airflow_provider_platform.client.report_placements import ConnectReportToWorkbookInput
-        from airflow_provider_platform.client.reports import connect_report
+        from airflow_provider_platform.client.management.reports.operations import connect_report
+        from airflow_provider_platform.client.management.reports.placements import (
+            ConnectReportToWorkbookInput,
+        )
 
         body = ConnectReportToWorkbookInput.build(
             external_workbook_id=external_workbook_id, result_location=result_location, **fields
@@ -130,14 +138,17 @@ class ManagementMethods:
     ) -> Iterator[Folder]:
         """The folders right below a folder (`parent_id`), or below the root; `fields` of
         `FoldersQuery`."""
-        from airflow_provider_platform.client.folders import FoldersQuery, list_folders
+        from airflow_provider_platform.client.management.workspace.folders import (
+            FoldersQuery,
+            list_folders,
+        )
 
         query = FoldersQuery.build(**fields)
         return self.iterate(list_folders(deployment_id=deployment_id, query=query))
 
     def get_workbook(self, workbook_id: Id, *, deployment_id: DeploymentId = None) -> Workbook:
         """One workbook. Raises PlatformNotFoundError for an unknown id."""
-        from airflow_provider_platform.client.workbooks import get_workbook
+        from airflow_provider_platform.client.management.workbooks.operations import get_workbook
 
         return self.run(get_workbook(workbook_id=workbook_id, deployment_id=deployment_id))
 
@@ -147,7 +158,10 @@ class ManagementMethods:
         """Change the given `fields` of `UpdateWorkbookInput`; `slug_takeover` takes the slug from
         the workbook that has it. The service answers nothing: see `get_workbook`. Raises
         PlatformConflictError for a slug that is taken."""
-        from airflow_provider_platform.client.workbooks import UpdateWorkbookInput, update_workbook
+        from airflow_provider_platform.client.management.workbooks.operations import (
+            UpdateWorkbookInput,
+            update_workbook,
+        )
 
         body = UpdateWorkbookInput.build(**fields)
         self.run(update_workbook(workbook_id=workbook_id, deployment_id=deployment_id, body=body))
@@ -164,7 +178,7 @@ class ManagementMethods:
         Not repeated when its outcome is unknown. Raises PlatformBadRequestError at the limit of
         workbooks, and for a shared clone without a published dashboard.
         """
-        from airflow_provider_platform.client.workbooks import (
+        from airflow_provider_platform.client.management.workbooks.operations import (
             DuplicateWorkbookInput,
             duplicate_workbook,
         )
@@ -180,7 +194,7 @@ class ManagementMethods:
         """Publish a workbook's dashboard with the `fields` of `PublishDashboardInput`: `config` (a
         `DashboardConfigInput` or its object), or the saved draft. Returns the published
         dashboard."""
-        from airflow_provider_platform.client.workbooks import (
+        from airflow_provider_platform.client.management.workbooks.operations import (
             PublishDashboardInput,
             publish_workbook,
         )
@@ -195,7 +209,7 @@ class ManagementMethods:
     ) -> Dashboard:
         """Attach an AI thread to a widget of the published dashboard: `fields` of
         `UpdatePublishedAiWidgetThreadInput`, `widget_id` and `thread_id`. Returns the dashboard."""
-        from airflow_provider_platform.client.workbooks import (
+        from airflow_provider_platform.client.management.workbooks.operations import (
             UpdatePublishedAiWidgetThreadInput,
             attach_ai_widget_thread,
         )
@@ -211,7 +225,7 @@ class ManagementMethods:
         """Schedules, newest first: all, those of a dashboard, or those with a recipient, by the
         `fields` of `NotificationsQuery`. Raises PlatformPermissionError where the credential is
         not an administrator's."""
-        from airflow_provider_platform.client.notifications import (
+        from airflow_provider_platform.client.management.notifications.operations import (
             NotificationsQuery,
             list_notifications,
         )
@@ -223,7 +237,9 @@ class ManagementMethods:
         self, notification_id: Id, *, deployment_id: DeploymentId = None
     ) -> Notification:
         """One schedule. Raises PlatformNotFoundError for an unknown id."""
-        from airflow_provider_platform.client.notifications import get_notification
+        from airflow_provider_platform.client.management.notifications.operations import (
+            get_notification,
+        )
 
         return self.run(
             get_notification(notification_id=notification_id, deployment_id=deployment_id)
@@ -240,7 +256,7 @@ class ManagementMethods:
         schedules: it is never repeated when its outcome is unknown. Raises PlatformNotFoundError
         for an unknown dashboard, PlatformPermissionError.
         """
-        from airflow_provider_platform.client.notifications import (
+        from airflow_provider_platform.client.management.notifications.operations import (
             CreateNotificationInput,
             create_notification,
         )
@@ -253,7 +269,7 @@ class ManagementMethods:
     ) -> Notification:
         """Change the given `fields` of `UpdateNotificationInput`; filters, time grains and member
         switchers replace the stored ones, recipients stay. Raises as `create_notification`."""
-        from airflow_provider_platform.client.notifications import (
+        from airflow_provider_platform.client.management.notifications.operations import (
             UpdateNotificationInput,
             update_notification,
         )
@@ -269,7 +285,9 @@ class ManagementMethods:
         self, notification_id: Id, *, deployment_id: DeploymentId = None
     ) -> None:
         """Delete a schedule and its recipients."""
-        from airflow_provider_platform.client.notifications import delete_notification
+        from airflow_provider_platform.client.management.notifications.operations import (
+            delete_notification,
+        )
 
         self.run(delete_notification(notification_id=notification_id, deployment_id=deployment_id))
 
@@ -281,10 +299,10 @@ class ManagementMethods:
         deployment_id: DeploymentId = None,
     ) -> Iterator[NotificationRecipient]:
         """Who gets a notification."""
-        from airflow_provider_platform.client.notification_recipients import (
+        from airflow_provider_platform.client.management.notifications.recipients import (
             list_notification_recipients,
         )
-        from airflow_provider_platform.client.paging import PageQuery
+        from airflow_provider_platform.client.operations.paging import PageQuery
 
         return self.iterate(
             list_notification_recipients(
@@ -308,7 +326,9 @@ class ManagementMethods:
         Returns who was created, updated, unchanged. Raises PlatformBadRequestError for a batch
         with somebody who has no e-mail address.
         """
-        from airflow_provider_platform.client.notification_recipients import add_recipients
+        from airflow_provider_platform.client.management.notifications.recipients import (
+            add_recipients,
+        )
 
         return self.run(
             add_recipients(self.resolve_deployment_id(deployment_id), notification_id, recipients)
@@ -323,7 +343,9 @@ class ManagementMethods:
     ) -> None:
         """Remove recipients, as objects or as `RemoveNotificationRecipientInput` (`type`, `id`, for
         an EMBED_USER `embed_tenant_name`), in batches of 1000; who is none already is fine."""
-        from airflow_provider_platform.client.notification_recipients import remove_recipients
+        from airflow_provider_platform.client.management.notifications.recipients import (
+            remove_recipients,
+        )
 
         deployment = self.resolve_deployment_id(deployment_id)
         self.run(remove_recipients(deployment, notification_id, recipients))
@@ -331,7 +353,7 @@ class ManagementMethods:
     def delete_embed_tenant(self, embed_tenant_name: str) -> None:
         """Delete an embed tenant with its users, groups and content; gone already is fine where
         the service says so. Raises PlatformInputError for a name not in lower case."""
-        from airflow_provider_platform.client.embed_tenants import delete_embed_tenant
+        from airflow_provider_platform.client.management.embed.tenants import delete_embed_tenant
 
         self.run(delete_embed_tenant(embed_tenant_name))
 
@@ -345,7 +367,10 @@ class ManagementMethods:
         `creator_mode` and `embed_tenant_name`. Not repeated when its outcome is unknown. Raises
         PlatformPermissionError where the credential is not an administrator's or embedding is off.
         """
-        from airflow_provider_platform.client.embed import GenerateSession, generate_embed_session
+        from airflow_provider_platform.client.management.embed.sessions import (
+            GenerateSession,
+            generate_embed_session,
+        )
 
         body = GenerateSession.build(
             deployment_id=self.resolve_deployment_id(deployment_id), **fields

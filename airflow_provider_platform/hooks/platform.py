@@ -14,13 +14,13 @@ from airflow_provider_platform._airflow import (
     mask_secrets,
     mask_secrets_on_loop,
 )
-from airflow_provider_platform.client.chat_call import ChatCall, ask_or_stop
-from airflow_provider_platform.client.chat_program import Patience
-from airflow_provider_platform.client.chat_stop import abort
-from airflow_provider_platform.client.connection_test import check_connection, summary
-from airflow_provider_platform.client.durations import in_seconds
+from airflow_provider_platform.client.chat.call import ChatCall, ask_or_stop
+from airflow_provider_platform.client.chat.program import ChatLimits
+from airflow_provider_platform.client.chat.stop import abort
+from airflow_provider_platform.client.connection_check import check_connection, summary
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.formats.durations import in_seconds
+from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.redaction import maskable
 from airflow_provider_platform.hooks._data import DataMethods
 from airflow_provider_platform.hooks._form import PlatformConnectionForm
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from typing import Unpack
 
-    from airflow_provider_platform.client.chat import ChatResult, ToolErrorRule
+    from airflow_provider_platform.client.chat.request import ChatResult, ToolErrorRule
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.durations import Seconds
-    from airflow_provider_platform.client.operation import Operation
-    from airflow_provider_platform.client.program import Program
+    from airflow_provider_platform.client.formats.durations import Seconds
+    from airflow_provider_platform.client.operations.operation import Operation
+    from airflow_provider_platform.client.operations.program import Program
 
 T = TypeVar("T")
 
@@ -221,7 +221,7 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
     def _chat_call(
         self, client: PlatformClient | AsyncPlatformClient, prompt: str, options: ChatOptions
     ) -> ChatCall:
-        patience = Patience(
+        patience = ChatLimits(
             deadline=client.clock() + in_seconds(options.get("timeout", 1800.0)),
             poll_interval=in_seconds(options.get("poll_interval", 5.0)),
             idle_timeout=client.config.stream_idle_timeout,

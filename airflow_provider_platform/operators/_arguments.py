@@ -12,10 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_platform._airflow import SET_DURING_EXECUTION
-from airflow_provider_platform.client.durations import in_seconds
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.formats.booleans import read_boolean
+from airflow_provider_platform.client.formats.durations import in_seconds
 from airflow_provider_platform.client.redaction import CUT, printable
-from airflow_provider_platform.client.truth_words import read_boolean
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -48,7 +48,7 @@ class PlatformOperator(BaseOperator):
         super().__init__(post_execute=storing_outputs(kwargs.pop("post_execute", None)), **kwargs)
         self.platform_conn_id = platform_conn_id
 
-    def meant(self, name: str) -> Any:
+    def effective_value(self, name: str) -> Any:
         """The argument's value; its default where it rendered to nothing."""
         value = getattr(self, name)
         if optional(value) is not None:
@@ -58,25 +58,25 @@ class PlatformOperator(BaseOperator):
         default = _default_of(type(self), name)
         return value if default is Parameter.empty else default
 
-    def check_known_arguments(self) -> None:
+    def validate_known_arguments(self) -> None:
         """Check every argument that holds no template. Raises PlatformInputError at parse time."""
         with self.named_errors():
             known = {
                 name: check(value)
                 for name, check in self.checks.items()
-                if not is_template(value := self.meant(name))
+                if not is_template(value := self.effective_value(name))
             }
             for names, rule in self.rules:
                 if known.keys() >= set(names):
                     rule(**{name: known[name] for name in names})
 
-    def settle_arguments(self) -> None:
+    def coerce_arguments(self) -> None:
         """Turn the rendered arguments into the values that are meant. Raises
         PlatformInputError."""
         with self.named_errors():
             for name, check in self.checks.items():
-                setattr(self, name, check(self.meant(name)))
-            self.platform_conn_id = self.meant("platform_conn_id")
+                setattr(self, name, check(self.effective_value(name)))
+            self.platform_conn_id = self.effective_value("platform_conn_id")
             for names, rule in self.rules:
                 rule(**{name: getattr(self, name) for name in names})
 
@@ -100,7 +100,7 @@ class PlatformOperator(BaseOperator):
     def opened(self, context: Context) -> Iterator[PlatformHook]:
         """A hook with an open client, for checked arguments; errors inside become Airflow's."""
         with airflow_errors():
-            self.settle_arguments()
+            self.coerce_arguments()
             hook = self.hook()
             with hook.client() as client, client.redacted_errors():
                 self.store_link(context, hook.config)

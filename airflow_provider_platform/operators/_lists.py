@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_platform.client.models import AnswerModel
+    from airflow_provider_platform.client.operations.models import ResponseModel
 
 MAX_ITEMS = 1000
 
 
-def capped(found: Iterator[AnswerModel], max_items: int, log: Any) -> list[dict[str, Any]]:
+def capped(found: Iterator[ResponseModel], max_items: int, log: Any) -> list[dict[str, Any]]:
     """The first items as plain JSON; pages beyond them are not asked for."""
     items = [item.to_json() for item in islice(found, max_items)]
     tell_length(len(items), more=len(items) == max_items and bool(list(islice(found, 1))), log=log)

@@ -13,13 +13,13 @@ from airflow_provider_platform.operators._notification_schedule import (
     NotificationScheduleOperator,
     describe,
 )
-from airflow_provider_platform.operators._submit_once import SubmitOnceOperator
+from airflow_provider_platform.operators._single_call import SingleCallOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.notifications import (
+    from airflow_provider_platform.client.management.notifications.operations import (
         CreateNotificationInput,
         Notification,
     )
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 IfExists = Literal["skip", "update", "fail"]
 
 
-class PlatformCreateNotificationOperator(NotificationScheduleOperator, SubmitOnceOperator):
+class PlatformCreateNotificationOperator(NotificationScheduleOperator, SingleCallOperator):
     """Create a schedule that sends a dashboard; it has no recipients at first.
 
     The service would make a second schedule of the same kind, so one with the same dashboard,
@@ -92,7 +92,7 @@ class PlatformCreateNotificationOperator(NotificationScheduleOperator, SubmitOnc
         self.if_exists = if_exists
         self.deployment_id = deployment_id
         self._there: list[Notification] = []
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def key_of(self, config: PlatformConfig) -> str:
         from airflow_provider_platform.client.config import fingerprint
@@ -103,7 +103,7 @@ class PlatformCreateNotificationOperator(NotificationScheduleOperator, SubmitOnc
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
         """The schedules that are there before."""
-        from airflow_provider_platform.client.notification_lookup import find_matching
+        from airflow_provider_platform.client.management.notifications.lookup import find_matching
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
         self._there = hook.run(find_matching(deployment_id, self._body()))
@@ -123,7 +123,7 @@ class PlatformCreateNotificationOperator(NotificationScheduleOperator, SubmitOnc
 
     def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
         """A schedule of this kind that was not there before the call whose answer was lost."""
-        from airflow_provider_platform.client.notification_lookup import find_created
+        from airflow_provider_platform.client.management.notifications.lookup import find_created
 
         created = hook.run(find_created(ids["deployment_id"], self._body(), known=ids["known"]))
         if len(created) > 1 and self.if_exists != "skip":
@@ -165,7 +165,9 @@ class PlatformCreateNotificationOperator(NotificationScheduleOperator, SubmitOnc
         )
 
     def _body(self) -> CreateNotificationInput:
-        from airflow_provider_platform.client.notifications import CreateNotificationInput
+        from airflow_provider_platform.client.management.notifications.operations import (
+            CreateNotificationInput,
+        )
 
         return CreateNotificationInput.build(
             dashboard_id=self.dashboard_id,

@@ -12,7 +12,7 @@ from airflow_provider_platform.operators._base import PlatformOperator, Rule
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_platform.client.notifications import Notification
+    from airflow_provider_platform.client.management.notifications.operations import Notification
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ SCHEDULE = (
 
 
 def _part(name: str, value: Any) -> int | None:
-    from airflow_provider_platform.client.schedules import RANGES
+    from airflow_provider_platform.client.management.notifications.schedules import RANGES
 
     found = arguments.optional(value)
     if found is None:
@@ -43,19 +43,19 @@ def _part(name: str, value: Any) -> int | None:
 
 
 def _custom_cron(value: Any) -> str | None:
-    from airflow_provider_platform.client.schedules import check_cron
+    from airflow_provider_platform.client.management.notifications.schedules import check_cron
 
     return arguments.by_rule(check_cron, "custom_cron", value)
 
 
 def _timezone(value: Any) -> str | None:
-    from airflow_provider_platform.client.schedules import check_timezone
+    from airflow_provider_platform.client.management.notifications.schedules import check_timezone
 
     return arguments.by_rule(check_timezone, "timezone", value)
 
 
 def _schedule_type(value: Any) -> str | None:
-    from airflow_provider_platform.client.schedules import SCHEDULE_TYPES
+    from airflow_provider_platform.client.management.notifications.schedules import SCHEDULE_TYPES
 
     found = value.strip().upper() if isinstance(value, str) else value
     return arguments.optional_choice("schedule_type", found or None, SCHEDULE_TYPES)
@@ -65,7 +65,9 @@ def dashboard_settings(name: str, value: Any) -> list[Any] | None:
     """What the dashboard runs with, item by item; checked by its model as soon as it is known."""
     found = arguments.sequence(name, value)
     if found and not arguments.is_template(found):
-        from airflow_provider_platform.client.notifications import NotificationInput
+        from airflow_provider_platform.client.management.notifications.operations import (
+            NotificationInput,
+        )
 
         NotificationInput.build(**{name: found})
     return found
@@ -73,7 +75,7 @@ def dashboard_settings(name: str, value: Any) -> list[Any] | None:
 
 def _fit_together(schedule_type: str | None, **parts: Any) -> None:
     """A rule: the parts of the schedule fit its type. Raises PlatformInputError."""
-    from airflow_provider_platform.client.schedules import check_parts
+    from airflow_provider_platform.client.management.notifications.schedules import check_parts
 
     try:
         check_parts(schedule_type, parts)
@@ -139,11 +141,11 @@ class NotificationScheduleOperator(PlatformOperator):
         self.time_grains = time_grains
         self.member_switchers = member_switchers
 
-    def settle_arguments(self) -> None:
+    def coerce_arguments(self) -> None:
         """Also warn of a cron expression that the service may refuse."""
-        from airflow_provider_platform.client.schedules import cron_doubt
+        from airflow_provider_platform.client.management.notifications.schedules import cron_doubt
 
-        super().settle_arguments()
+        super().coerce_arguments()
         doubt = None if self.custom_cron is None else cron_doubt(self.custom_cron)
         if doubt is not None:
             log.warning(

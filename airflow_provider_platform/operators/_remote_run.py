@@ -26,8 +26,9 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
     from_payload,
 )
-from airflow_provider_platform.client.event_log import log_events
+from airflow_provider_platform.client.operations.log_events import log_events
 from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._attempt import Attempt, Ids
 from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
     ForeseenFailures,
@@ -35,21 +36,20 @@ from airflow_provider_platform.operators._base import (
     airflow_errors,
     default_deferrable,
 )
-from airflow_provider_platform.operators._ending import judge, run_is_dead
+from airflow_provider_platform.operators._failures import dispose, run_is_dead
 from airflow_provider_platform.operators._submission import (
     Step,
     Submission,
     read_record,
 )
-from airflow_provider_platform.operators._work import Ids, Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from airflow_provider_platform._airflow import BaseTrigger, Context
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.platform_client import PlatformClient
-    from airflow_provider_platform.client.program import Clock, Program
+    from airflow_provider_platform.client.http.client import PlatformClient
+    from airflow_provider_platform.client.operations.program import Clock, Program
 
 OutcomeT = TypeVar("OutcomeT")
 """What a run that is over has given."""
@@ -101,7 +101,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         self.poll_interval: Any = poll_interval
         self.timeout: Any = timeout
         self.cancel_on_kill = cancel_on_kill
-        self._work: Work | None = None
+        self._attempt: Attempt | None = None
         self._killed = False
         self._left_to_retry = False
         """Of a killed task: whether its run goes on for another try to take up."""
@@ -113,24 +113,24 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         """The fingerprint of address, identity and input."""
 
     @abstractmethod
-    def submit(self, work: Work, *, ids: Ids | None, whole: bool) -> OutcomeT | None:
+    def submit(self, attempt: Attempt, *, ids: Ids | None, until_end: bool) -> OutcomeT | None:
         """Start the run, with the ids of a lost submission where there was one.
 
         Tells it before (`announce`) and after (`accepted`). Returns what came of it where the run
-        is already over, else None; with `whole` it may stay until the end.
+        is already over, else None; with `until_end` it may stay until the end.
         """
 
     @abstractmethod
-    def recover(self, work: Work, ids: Ids) -> tuple[bool, Ids]:
+    def recover(self, attempt: Attempt, ids: Ids) -> tuple[bool, Ids]:
         """Whether a submission whose outcome was lost has been processed, and its ids by now.
         Raises PlatformOutcomeUnknownError where nobody can tell."""
 
     @abstractmethod
-    def follow(self, work: Work, ids: Ids) -> OutcomeT:
+    def follow(self, attempt: Attempt, ids: Ids) -> OutcomeT:
         """Wait for the run on the worker."""
 
     @abstractmethod
-    def look(self, work: Work, ids: Ids) -> OutcomeT | None:
+    def look(self, attempt: Attempt, ids: Ids) -> OutcomeT | None:
         """What the run has given, None where it is not over now."""
 
     @abstractmethod
@@ -145,22 +145,22 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         """The trigger that waits for the run until the deadline (Unix time)."""
 
     @abstractmethod
-    def read_event(self, work: Work, ids: Ids, event: dict[str, Any]) -> OutcomeT | None:
+    def read_event(self, attempt: Attempt, ids: Ids, event: dict[str, Any]) -> OutcomeT | None:
         """What the trigger brought; None where the run must be followed further (ids may have
         changed)."""
 
     @abstractmethod
-    def finish(self, work: Work, ids: Ids, outcome: OutcomeT) -> Any:
+    def finish(self, attempt: Attempt, ids: Ids, outcome: OutcomeT) -> Any:
         """The task's result as plain JSON. Raises PlatformError where the outcome is a failure."""
 
-    def take(self, work: Work, ids: Ids) -> OutcomeT:
+    def take(self, attempt: Attempt, ids: Ids) -> OutcomeT:
         """The outcome of a run that an earlier try has seen to its end."""
-        return self.follow(work, ids)
+        return self.follow(attempt, ids)
 
     def execute(self, context: Context) -> Any:
         """Start or take up the run, wait for it, return its result."""
-        with ForeseenFailures(), self._opened(context) as work:
-            return self._start(work)
+        with ForeseenFailures(), self._opened(context) as attempt:
+            return self._start(attempt)
 
     def execute_complete(
         self, context: Context, event: dict[str, Any], run: Ids | None = None
@@ -169,20 +169,20 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         of another run (trigger ids are reused) is ignored."""
         told = event.get("run") or {}
         ids: Ids = run or told
-        with self._opened(context, ids) as work:
-            work.ids, work.reattached = ids, bool(ids.get("reattached"))
+        with self._opened(context, ids) as attempt:
+            attempt.ids, attempt.reattached = ids, bool(ids.get("reattached"))
             if told.get(self.event_names) != ids.get(self.event_names):
                 self.log.warning("Ignoring the event of another run; this task waits on.")
-                self._defer(work, ids)
+                self._defer(attempt, ids)
             try:
                 if event["status"] == "error":
                     raise _error_of(event)
-                outcome = self.read_event(work, ids, event)
+                outcome = self.read_event(attempt, ids, event)
             except PlatformError as error:
-                return self._after_failure(work, ids, error, stopped=event.get("stopped", False))
+                return self._after_failure(attempt, ids, error, stopped=event.get("stopped", False))
             if outcome is None:
-                return self._wait(work, work.ids)
-            return self._finish(work, ids, outcome)
+                return self._wait(attempt, attempt.ids)
+            return self._finish(attempt, ids, outcome)
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
@@ -191,10 +191,10 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         if next_method == "__fail__" and self.cancel_on_kill:
             record = read_record(context)
             if record is not None and record.phase == "running":
-                with self._opened(context, record.ids) as work:
+                with self._opened(context, record.ids) as attempt:
                     self.log.error("The trigger did not report in time; stopping the remote run.")
-                    self._stop_quietly(work.client, record.ids)
-                    work.submission.note("failed", record.ids)
+                    self._stop_quietly(attempt.client, record.ids)
+                    attempt.submission.note("failed", record.ids)
         with ForeseenFailures():
             return super().resume_execution(next_method, next_kwargs, context)
 
@@ -210,203 +210,203 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         self._in_on_kill = True
         try:
             self._killed = True
-            if self._work is not None:
-                self._end_attempt(self._work, time.monotonic() + KILL_SECONDS)
+            if self._attempt is not None:
+                self._end_attempt(self._attempt, time.monotonic() + KILL_SECONDS)
         finally:
             self._in_on_kill = False
 
-    def announce(self, work: Work, ids: Ids) -> None:
+    def announce(self, attempt: Attempt, ids: Ids) -> None:
         """Write down what is about to be submitted. Raises PlatformInterruptedError where the task
         was ended meanwhile: nobody wants the submission then."""
         self._refuse_when_killed()
-        work.submission.write("intent", ids)
+        attempt.submission.write("intent", ids)
 
-    def accepted(self, work: Work, ids: Ids) -> None:
+    def accepted(self, attempt: Attempt, ids: Ids) -> None:
         """The service has accepted the submission: from now on it can be followed and stopped. Of
         a task that was killed meanwhile nobody wants it, or only the retry does."""
-        work.ids = {**ids, "key": work.submission.key}
+        attempt.ids = {**ids, "key": attempt.submission.key}
         if self._killed and not self._left_to_retry:
-            self._stop_quietly(work.client, work.ids)
-        work.submission.note("running", work.ids)
+            self._stop_quietly(attempt.client, attempt.ids)
+        attempt.submission.note("running", attempt.ids)
         if self._left_to_retry:
-            if not work.submission.is_stored:
-                self._stop_quietly(work.client, work.ids)  # no retry could find it
-            work.client.interrupt()
+            if not attempt.submission.is_stored:
+                self._stop_quietly(attempt.client, attempt.ids)  # no retry could find it
+            attempt.client.interrupt()
 
-    def log_events(self, work: Work) -> Callable[[object], None]:
+    def log_events(self, attempt: Attempt) -> Callable[[object], None]:
         """Logs what a program tells."""
-        return log_events(self.log, work.client.secrets)
+        return log_events(self.log, attempt.client.secrets)
 
-    def deadline(self, work: Work, ids: Ids) -> float:
+    def deadline(self, attempt: Attempt, ids: Ids) -> float:
         """When the run must be over (Unix time): `timeout` after its submission, or this try's
         `execution_timeout`, whichever comes first."""
         deadline = float(ids["submitted_at"]) + float(self.timeout)
         limit = self.execution_timeout
         if limit is not None:
-            began = getattr(work.context.get("ti"), "start_date", None)
-            start = began.timestamp() if began is not None else work.now
+            began = getattr(attempt.context.get("ti"), "start_date", None)
+            start = began.timestamp() if began is not None else attempt.now
             deadline = min(deadline, start + limit.total_seconds())
         return deadline
 
     @contextmanager
-    def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Work]:
+    def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Attempt]:
         """The connection and the record; a run that is under way keeps the key it began with."""
         with airflow_errors():
-            self.settle_arguments()
+            self.coerce_arguments()
             hook = self.hook()
             with hook.client() as client, client.redacted_errors():
                 key = (ids or {}).get("key") or self.key_of(hook.config)
                 with closing(Submission(context, key)) as submission:
-                    work = Work(context, client, hook.config, submission)
-                    self._work = work
+                    attempt = Attempt(context, client, hook.config, submission)
+                    self._attempt = attempt
                     self.store_link(context, hook.config)
                     try:
-                        yield work
+                        yield attempt
                     except Exception:
-                        self._work = None
+                        self._attempt = None
                         raise
                     # Who leaves by another way (a deferral, Airflow's time-out) may yet be killed.
-                    self._work = None
+                    self._attempt = None
 
-    def _start(self, work: Work) -> Any:
-        record = read_record(work.context)
-        step, stop_first = work.submission.first_step(record)
+    def _start(self, attempt: Attempt) -> Any:
+        record = read_record(attempt.context)
+        step, stop_first = attempt.submission.first_step(record)
         if record is not None and stop_first:
             self.log.info("The input changed or the task was cleared: stopping the earlier run.")
-            self._stop_quietly(work.client, record.ids)
+            self._stop_quietly(attempt.client, record.ids)
         if record is None or step is Step.START:
-            return self._submit(work, None)
+            return self._submit(attempt, None)
         if step is Step.RECOVER:
-            return self._recover(work, record.ids)
+            return self._recover(attempt, record.ids)
         if step is Step.TAKE:
             self.log.info("An earlier try saw the run succeed; taking its result again.")
-            return self._finish(work, record.ids, self.take(work, record.ids))
-        return self._reattach(work, record.ids)
+            return self._finish(attempt, record.ids, self.take(attempt, record.ids))
+        return self._reattach(attempt, record.ids)
 
-    def _recover(self, work: Work, ids: Ids) -> Any:
+    def _recover(self, attempt: Attempt, ids: Ids) -> Any:
         self.log.warning("An earlier try was lost while it submitted; looking it up.")
         try:
-            processed, ids = self.recover(work, ids)
+            processed, ids = self.recover(attempt, ids)
         except PlatformError as error:
             if run_is_dead(error) and not self._killed:
                 self.log.info("The run of the lost try is dead (%s); submitting anew.", error)
-                return self._submit(work, None)
-            self._give_up(work, error, submitted=True)
+                return self._submit(attempt, None)
+            self._give_up(attempt, error, submitted=True)
             raise
         if not processed:
-            return self._submit(work, ids)
-        self.accepted(work, ids)
-        return self._reattach(work, {**ids, "key": work.submission.key})
+            return self._submit(attempt, ids)
+        self.accepted(attempt, ids)
+        return self._reattach(attempt, {**ids, "key": attempt.submission.key})
 
-    def _reattach(self, work: Work, ids: Ids) -> Any:
+    def _reattach(self, attempt: Attempt, ids: Ids) -> Any:
         """Take up a run that an earlier try has started; past its deadline, look at it once."""
-        work.ids, work.reattached = ids, True
-        if work.now < float(ids["submitted_at"]) + float(self.timeout):
+        attempt.ids, attempt.reattached = ids, True
+        if attempt.now < float(ids["submitted_at"]) + float(self.timeout):
             self.log.info("Taking up the run that an earlier try has started.")
-            return self._wait(work, {**ids, "reattached": True})
+            return self._wait(attempt, {**ids, "reattached": True})
         try:
-            outcome = self.look(work, ids)
+            outcome = self.look(attempt, ids)
         except PlatformError as error:
-            return self._after_failure(work, ids, error)
+            return self._after_failure(attempt, ids, error)
         if outcome is not None:
-            return self._finish(work, ids, outcome)
+            return self._finish(attempt, ids, outcome)
         self.log.info("The earlier try's run is past its deadline: stopping it, starting anew.")
-        self._stop_quietly(work.client, ids)
-        return self._submit(work, None)
+        self._stop_quietly(attempt.client, ids)
+        return self._submit(attempt, None)
 
-    def _submit(self, work: Work, ids: Ids | None) -> Any:
-        work.forget()
+    def _submit(self, attempt: Attempt, ids: Ids | None) -> Any:
+        attempt.forget()
         try:
-            outcome = self.submit(work, ids=ids, whole=not self.deferrable)
+            outcome = self.submit(attempt, ids=ids, until_end=not self.deferrable)
         except PlatformError as error:
-            self._give_up(work, error, submitted=work.ids is not None)
+            self._give_up(attempt, error, submitted=attempt.ids is not None)
             raise
-        accepted: Ids = work.ids or {}
+        accepted: Ids = attempt.ids or {}
         if outcome is not None:
-            return self._finish(work, accepted, outcome)
-        return self._wait(work, accepted)
+            return self._finish(attempt, accepted, outcome)
+        return self._wait(attempt, accepted)
 
-    def _wait(self, work: Work, ids: Ids | None) -> Any:
+    def _wait(self, attempt: Attempt, ids: Ids | None) -> Any:
         if ids is None:
             raise RuntimeError("nothing was submitted that could be waited for")
         self._refuse_when_killed()
         if self.deferrable:
-            self._defer(work, ids)
+            self._defer(attempt, ids)
         try:
-            outcome = self.follow(work, ids)
+            outcome = self.follow(attempt, ids)
         except PlatformError as error:
-            return self._after_failure(work, ids, error)
-        return self._finish(work, ids, outcome)
+            return self._after_failure(attempt, ids, error)
+        return self._finish(attempt, ids, outcome)
 
-    def _defer(self, work: Work, ids: Ids) -> None:
+    def _defer(self, attempt: Attempt, ids: Ids) -> None:
         self._deferring = True
-        deadline = self.deadline(work, ids)
-        patience = max(0.0, deadline - work.now) + BACKSTOP_SECONDS
-        work.submission.make_up()
+        deadline = self.deadline(attempt, ids)
+        limits = max(0.0, deadline - attempt.now) + BACKSTOP_SECONDS
+        attempt.submission.make_up()
         self.defer(
             trigger=self.trigger(ids, deadline),
             method_name="execute_complete",
             kwargs={"run": ids},
-            timeout=timedelta(seconds=patience + work.config.stream_idle_timeout),
+            timeout=timedelta(seconds=limits + attempt.config.stream_idle_timeout),
         )
 
     def _after_failure(
-        self, work: Work, ids: Ids, error: PlatformError, *, stopped: bool = False
+        self, attempt: Attempt, ids: Ids, error: PlatformError, *, stopped: bool = False
     ) -> Any:
         """A run that was taken up and turns out dead is submitted anew, once: the old try's stop
         can land before or after this try began. Every other failure ends the try."""
-        if work.reattached and run_is_dead(error) and not self._killed:
+        if attempt.reattached and run_is_dead(error) and not self._killed:
             self.log.info("The run that was taken up is dead (%s); submitting anew.", error)
-            return self._submit(work, None)
-        work.ids = ids
-        self._give_up(work, error, submitted=True, stopped=stopped)
+            return self._submit(attempt, None)
+        attempt.ids = ids
+        self._give_up(attempt, error, submitted=True, stopped=stopped)
         raise error
 
-    def _finish(self, work: Work, ids: Ids, outcome: OutcomeT) -> Any:
+    def _finish(self, attempt: Attempt, ids: Ids, outcome: OutcomeT) -> Any:
         try:
-            result = self.finish(work, ids, outcome)
+            result = self.finish(attempt, ids, outcome)
         except PlatformError as error:
-            work.ids = ids
-            self._give_up(work, error, submitted=True)
+            attempt.ids = ids
+            self._give_up(attempt, error, submitted=True)
             raise
-        work.submission.note("done", ids)
+        attempt.submission.note("done", ids)
         return result
 
     def _give_up(
-        self, work: Work, error: PlatformError, *, submitted: bool, stopped: bool = False
+        self, attempt: Attempt, error: PlatformError, *, submitted: bool, stopped: bool = False
     ) -> None:
         """Leave the record as the next try needs it, and nothing running that nobody follows."""
-        known = work.known
-        ending = judge(
+        known = attempt.known
+        ending = dispose(
             error,
             submitted=submitted,
             named=known is not None,
-            last_try=self._is_last_try(work),
+            last_try=self._is_last_try(attempt),
         )
         if ending.stop and self._left_to_retry:
             return  # the record says that it runs, and the retry stops it if need be
         if ending.stop and known is not None and not stopped:
             self.log.warning("No try will take the run up again; stopping it.")
-            self._stop_quietly(work.client, known)
+            self._stop_quietly(attempt.client, known)
         if ending.phase is not None:
-            work.submission.note(ending.phase, known or {})
+            attempt.submission.note(ending.phase, known or {})
         elif known is not None and not self._killed:
             # Again, in case that the store could not be reached before.
-            work.submission.note("running" if work.ids else "intent", known)
+            attempt.submission.note("running" if attempt.ids else "intent", known)
 
-    def _end_attempt(self, work: Work, until: float) -> None:
+    def _end_attempt(self, attempt: Attempt, until: float) -> None:
         """What a kill means for the run; `until` by the monotonic clock."""
-        self._left_to_retry = not self.cancel_on_kill or not self._stops_when_killed(work)
-        ids = work.known
+        self._left_to_retry = not self.cancel_on_kill or not self._stops_when_killed(attempt)
+        ids = attempt.known
         if self._left_to_retry:
             self._tell(
                 self.log.warning,
                 "The remote run is left to the task's next try, which takes it up.",
             )
-            if work.ids is not None:
+            if attempt.ids is not None:
                 # Else the try goes on until the service has accepted: who breaks off now does not
                 # learn the name of the run.
-                work.client.interrupt()
+                attempt.client.interrupt()
             return
         if ids is None:
             self._tell(
@@ -416,17 +416,17 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
             )
             return
         with self._stop_logged() as tell:
-            tell(self._stop_in_time(work.client.config, ids, until - time.monotonic()))
+            tell(self._stop_in_time(attempt.client.config, ids, until - time.monotonic()))
 
-    def _stops_when_killed(self, work: Work) -> bool:
+    def _stops_when_killed(self, attempt: Attempt) -> bool:
         """Whether the run is to be stopped, by what Airflow says of the task."""
         if isinstance(sys.exception(), AirflowTaskTimeout):
             return True  # `execution_timeout`: Airflow has ended this try itself
-        has_record = work.submission.is_stored
+        has_record = attempt.submission.is_stored
         state: str | None = UNKNOWN
         if has_record:
             try:
-                state = run_within(LOOK_UP_SECONDS, lambda: get_task_states(work.context["ti"]))
+                state = run_within(LOOK_UP_SECONDS, lambda: get_task_states(attempt.context["ti"]))
             except Exception as error:  # noqa: BLE001 - whatever it was, nobody knows the state
                 self._tell(
                     self.log.warning,
@@ -436,7 +436,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
             else:
                 self._tell(self.log.info, "Told to end; Airflow has the task as %s.", state)
         # A trigger that follows is as good as a retry.
-        last_try = self._is_last_try(work) and not self._deferring
+        last_try = self._is_last_try(attempt) and not self._deferring
         return stops_run(state, killed="worker", last_try=last_try, has_record=has_record)
 
     def _tell(self, log: Callable[..., None], message: str, *args: Any) -> None:
@@ -452,7 +452,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         """Stop the run on an event loop of its own. Raises PlatformError, TimeoutError."""
         import asyncio
 
-        from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+        from airflow_provider_platform.client.http.client import AsyncPlatformClient
 
         quick = config.model_copy(update={"request_timeout": seconds, "max_attempts": 1})
 
@@ -466,8 +466,8 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         if self._killed:
             raise PlatformInterruptedError("The task was ended from outside: it goes no further.")
 
-    def _is_last_try(self, work: Work) -> bool:
-        ti = work.context.get("ti")
+    def _is_last_try(self, attempt: Attempt) -> bool:
+        ti = attempt.context.get("ti")
         return int(getattr(ti, "try_number", 1) or 1) > int(getattr(ti, "max_tries", 0) or 0)
 
     def _stop_quietly(self, client: PlatformClient, ids: Ids) -> None:

@@ -12,14 +12,14 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import ForeseenFailures
 from airflow_provider_platform.operators._lists import MAX_ITEMS, tell_length
-from airflow_provider_platform.operators._submit_once import SubmitOnceOperator
+from airflow_provider_platform.operators._single_call import SingleCallOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.operation import Operation
+    from airflow_provider_platform.client.operations.operation import Operation
     from airflow_provider_platform.client.redaction import KnownSecrets
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base import Rule
@@ -31,7 +31,7 @@ def _method(value: Any) -> str:
 
 
 def _path(value: Any) -> str:
-    from airflow_provider_platform.client.operation import check_path
+    from airflow_provider_platform.client.operations.operation import check_path
 
     return check_path(arguments.text("path", value))
 
@@ -59,7 +59,7 @@ def _only_lists_are_paged(method: str, body: Any, paginate: bool) -> None:
         )
 
 
-class PlatformApiOperator(SubmitOnceOperator):
+class PlatformApiOperator(SingleCallOperator):
     """Call an operation of the management API and return its answer as JSON.
 
     GET, PUT and DELETE are repeated after a failure; POST and PATCH are sent once: where their
@@ -118,7 +118,7 @@ class PlatformApiOperator(SubmitOnceOperator):
         self.max_items: Any = max_items
         self.response_filter = response_filter
         self._answer_had_credentials = False
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def execute(self, context: Context) -> Any:
         """Make the call; one that can be repeated needs no record."""
@@ -145,12 +145,12 @@ class PlatformApiOperator(SubmitOnceOperator):
         return {} if self._answer_had_credentials else super().remember(result)
 
     def _operation(self) -> Operation[Any]:
-        from airflow_provider_platform.client.operation import raw_operation
+        from airflow_provider_platform.client.operations.operation import raw_operation
 
         return raw_operation(self.method, self.path, query=self.query, body=self.body)
 
     def _items(self, hook: PlatformHook) -> list[Any]:
-        from airflow_provider_platform.client.paging import collect, raw_listing
+        from airflow_provider_platform.client.operations.paging import collect, raw_listing
 
         listing = raw_listing(self.path, query=self.query)
         listed = hook.run(collect(listing, max_items=self.max_items))
@@ -159,7 +159,7 @@ class PlatformApiOperator(SubmitOnceOperator):
 
     def _chosen(self, answer: Any, secrets: KnownSecrets) -> Any:
         """What of the answer is returned. Raises PlatformCredentialAnswerError."""
-        from airflow_provider_platform.client.answer_credentials import credentials_in
+        from airflow_provider_platform.client.operations.credentials import credentials_in
 
         found = [*credentials_in(answer)]
         if not found and secrets.redact_data(answer) != answer:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import BaseTrigger
-    from airflow_provider_platform.client.chat import ChatResult, Query
-    from airflow_provider_platform.client.chat_call import ChatCall
-    from airflow_provider_platform.client.chat_program import Patience
+    from airflow_provider_platform.client.chat.call import ChatCall
+    from airflow_provider_platform.client.chat.program import ChatLimits
+    from airflow_provider_platform.client.chat.request import ChatResult, Query
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.platform_client import PlatformClient
-    from airflow_provider_platform.client.program import Clock, Program
-    from airflow_provider_platform.operators._work import Ids, Work
+    from airflow_provider_platform.client.http.client import PlatformClient
+    from airflow_provider_platform.client.operations.program import Clock, Program
+    from airflow_provider_platform.operators._attempt import Attempt, Ids
 
 CHAT_TIMEOUT = 1800.0
 CHAT_ROWS = 100
@@ -108,7 +108,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         self.if_thread_busy = if_thread_busy
         self.fail_on_tool_error = fail_on_tool_error
         self.max_rows = max_rows
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def key_of(self, config: PlatformConfig) -> str:
         from airflow_provider_platform.client.config import fingerprint
@@ -126,11 +126,11 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
             settings.to_json() if settings else None,
         )
 
-    def submit(self, work: Work, *, ids: Ids | None, whole: bool) -> ChatResult | None:
-        from airflow_provider_platform.client.chat_program import ask
+    def submit(self, attempt: Attempt, *, ids: Ids | None, until_end: bool) -> ChatResult | None:
+        from airflow_provider_platform.client.chat.program import ask
 
-        submitted_at = work.now
-        call = self._call(work, {**(ids or {}), "submitted_at": submitted_at})
+        submitted_at = attempt.now
+        call = self._call(attempt, {**(ids or {}), "submitted_at": submitted_at})
         repeats = bool((ids or {}).get("repeats"))
         looked_at = -LOOK_AGAIN_SECONDS
         if ids is not None:
@@ -145,65 +145,65 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         def known() -> Ids:
             return {**self._ids(call, submitted_at), **({"repeats": True} if repeats else {})}
 
-        self.announce(work, known())
-        work.naming = lambda: known() if call.run.chat_id else None
+        self.announce(attempt, known())
+        attempt.naming = lambda: known() if call.run.chat_id else None
         self.log.info(
             'Asking the agent "%s", message %s',
-            work.client.secrets.redact(shortened(str(self.prompt), PROMPT_IN_LOG)),
+            attempt.client.secrets.redact(shortened(str(self.prompt), PROMPT_IN_LOG)),
             call.run.message_id,
         )
 
-        told = self.log_events(work)
+        told = self.log_events(attempt)
 
         def tell(event: Any) -> None:
-            from airflow_provider_platform.client.chat_events import Accepted, ThreadNamed, Waiting
+            from airflow_provider_platform.client.chat.events import Accepted, ThreadNamed, Waiting
 
             nonlocal repeats, looked_at
             if isinstance(event, Waiting) and repeats:
                 repeats = False  # the service said that it was not processed
-                work.submission.note("intent", known())
-            if isinstance(event, Waiting) and work.now - looked_at >= LOOK_AGAIN_SECONDS:
-                looked_at = work.now
-                self._stop_left_run(work, call.run.chat_id)
+                attempt.submission.note("intent", known())
+            if isinstance(event, Waiting) and attempt.now - looked_at >= LOOK_AGAIN_SECONDS:
+                looked_at = attempt.now
+                self._stop_left_run(attempt, call.run.chat_id)
             if isinstance(event, ThreadNamed):
-                work.submission.note("intent", known())
+                attempt.submission.note("intent", known())
             if isinstance(event, Accepted):
-                self.accepted(work, self._ids(call, submitted_at))
+                self.accepted(attempt, self._ids(call, submitted_at))
             told(event)
 
         program = (
-            call.ask_to_end(work.client.clock, repeats=repeats)
-            if whole
+            call.ask_to_end(attempt.client.clock, repeats=repeats)
+            if until_end
             else ask(
                 call.run,
                 call.request,
-                call.patience,
-                work.client.clock,
-                whole=False,
+                call.limits,
+                attempt.client.clock,
+                until_end=False,
                 repeats=repeats,
             )
         )
         try:
-            over = work.client.run(program, tell)
+            over = attempt.client.run(program, tell)
         finally:
-            if call.run.can_be_followed and work.ids is None:
-                self.accepted(work, self._ids(call, submitted_at))
-        return call.run.result(fail_on_tool_error="never") if whole or over else None
+            if call.run.can_be_followed and attempt.ids is None:
+                self.accepted(attempt, self._ids(call, submitted_at))
+        return call.run.result(fail_on_tool_error="never") if until_end or over else None
 
-    def recover(self, work: Work, ids: Ids) -> tuple[bool, Ids]:
-        from airflow_provider_platform.client import chat_failures
-        from airflow_provider_platform.client.chat_program import look_up
+    def recover(self, attempt: Attempt, ids: Ids) -> tuple[bool, Ids]:
+        from airflow_provider_platform.client.chat import errors as chat_failures
+        from airflow_provider_platform.client.chat.program import look_up
 
         # A look-up is due however late this try comes.
-        deadline = max(self.deadline(work, ids), work.now + LOOK_SECONDS)
+        deadline = max(self.deadline(attempt, ids), attempt.now + LOOK_SECONDS)
         submitted_at = float(ids["submitted_at"])
-        call = self._call(work, ids, deadline=deadline)
+        call = self._call(attempt, ids, deadline=deadline)
         if call.run.chat_id is None:
             return False, ids
-        work.naming = lambda: self._ids(call, submitted_at) if call.run.chat_id else None
-        found = work.client.run(
-            look_up(call.run, call.request, call.patience, work.client.clock),
-            self.log_events(work),
+        attempt.naming = lambda: self._ids(call, submitted_at) if call.run.chat_id else None
+        found = attempt.client.run(
+            look_up(call.run, call.request, call.limits, attempt.client.clock),
+            self.log_events(attempt),
         )
         if not found and call.run.chat_id is not None:
             if ids.get("repeats"):
@@ -211,14 +211,14 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
             return False, {**self._ids(call, submitted_at), "repeats": True}
         return found, self._ids(call, submitted_at)
 
-    def accepted(self, work: Work, ids: Ids) -> None:
-        super().accepted(work, ids)
+    def accepted(self, attempt: Attempt, ids: Ids) -> None:
+        super().accepted(attempt, ids)
         if ids.get("thread_given") and self.cancel_on_kill:
-            note_run(work.context.get("ti"), ids)
+            note_run(attempt.context.get("ti"), ids)
 
-    def _stop_left_run(self, work: Work, chat_id: str | None) -> None:
+    def _stop_left_run(self, attempt: Attempt, chat_id: str | None) -> None:
         """Stop what this task's last DAG run has left in the thread, if that is what it answers."""
-        left = find_left_run(work.context.get("ti"), chat_id) if self.cancel_on_kill else None
+        left = find_left_run(attempt.context.get("ti"), chat_id) if self.cancel_on_kill else None
         if left is not None:
             self.log.warning(
                 "The thread may be answering message %s still, which this task asked in DAG run %s "
@@ -226,25 +226,25 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
                 left["message_id"],
                 left["run_id"],
             )
-            self._stop_quietly(work.client, left)
+            self._stop_quietly(attempt.client, left)
 
-    def follow(self, work: Work, ids: Ids) -> ChatResult:
-        call = self._call(work, ids)
-        work.ids = work.ids or ids
-        work.client.run(call.follow_to_end(work.client.clock), self.log_events(work))
+    def follow(self, attempt: Attempt, ids: Ids) -> ChatResult:
+        call = self._call(attempt, ids)
+        attempt.ids = attempt.ids or ids
+        attempt.client.run(call.follow_to_end(attempt.client.clock), self.log_events(attempt))
         return call.run.result(fail_on_tool_error="never")
 
-    def take(self, work: Work, ids: Ids) -> ChatResult:
-        return self.follow(work, {**ids, "submitted_at": work.now})
+    def take(self, attempt: Attempt, ids: Ids) -> ChatResult:
+        return self.follow(attempt, {**ids, "submitted_at": attempt.now})
 
-    def look(self, work: Work, ids: Ids) -> ChatResult | None:
-        from airflow_provider_platform.client.chat_program import look_at_end
+    def look(self, attempt: Attempt, ids: Ids) -> ChatResult | None:
+        from airflow_provider_platform.client.chat.program import look_at_end
 
-        call = self._known_call(work.client.config, ids, deadline=work.now + LOOKS_SECONDS)
+        call = self._known_call(attempt.client.config, ids, deadline=attempt.now + LOOKS_SECONDS)
         program = look_at_end(
-            call.run, call.request, call.patience, work.client.clock, seconds=LOOK_SECONDS
+            call.run, call.request, call.limits, attempt.client.clock, seconds=LOOK_SECONDS
         )
-        over = work.client.run(program, self.log_events(work))
+        over = attempt.client.run(program, self.log_events(attempt))
         return call.run.result(fail_on_tool_error="never") if over else None
 
     def stop(
@@ -270,9 +270,9 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
             cancel_on_kill=self.cancel_on_kill,
         )
 
-    def read_event(self, work: Work, ids: Ids, event: dict[str, Any]) -> ChatResult | None:
-        from airflow_provider_platform.client.chat import ChatResult
-        from airflow_provider_platform.client.chat_program import ask
+    def read_event(self, attempt: Attempt, ids: Ids, event: dict[str, Any]) -> ChatResult | None:
+        from airflow_provider_platform.client.chat.program import ask
+        from airflow_provider_platform.client.chat.request import ChatResult
         from airflow_provider_platform.client.errors import ChatSuspendedError
 
         if event["status"] == "suspended":
@@ -282,31 +282,33 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
                     "although its input was repeated."
                 )
             self.log.info("The run stays suspended; repeating its input once.")
-            call = self._call(work, ids)
-            over = work.client.run(
-                ask(call.run, call.request, call.patience, work.client.clock, whole=False),
-                self.log_events(work),
+            call = self._call(attempt, ids)
+            over = attempt.client.run(
+                ask(call.run, call.request, call.limits, attempt.client.clock, until_end=False),
+                self.log_events(attempt),
             )
-            work.ids = {**ids, "resumed": True}
+            attempt.ids = {**ids, "resumed": True}
             return call.run.result(fail_on_tool_error="never") if over else None
         if event.get("result") is not None:
             return ChatResult.from_event(event["result"])
-        call = self._known_call(work.client.config, ids, deadline=work.now + float(self.timeout))
-        work.client.run(call.follow_to_end(work.client.clock), self.log_events(work))
+        call = self._known_call(
+            attempt.client.config, ids, deadline=attempt.now + float(self.timeout)
+        )
+        attempt.client.run(call.follow_to_end(attempt.client.clock), self.log_events(attempt))
         result = call.run.result(fail_on_tool_error="never")
         result.usage = result.usage or event.get("usage")
         return result
 
-    def finish(self, work: Work, ids: Ids, outcome: ChatResult) -> dict[str, Any]:
-        from airflow_provider_platform.client.chat_run import check_tools
+    def finish(self, attempt: Attempt, ids: Ids, outcome: ChatResult) -> dict[str, Any]:
+        from airflow_provider_platform.client.chat.run import check_tools
 
         check_tools(outcome, self.fail_on_tool_error)
-        secrets = work.client.secrets
+        secrets = attempt.client.secrets
         self.log.info("Answer: %s", secrets.redact(quote_service(outcome.answer)))
         for query in outcome.queries:
             if query.truncated:
                 self.log.warning("%s", secrets.redact(self._cut(query)))
-        if address := web_address(work.config):
+        if address := web_address(attempt.config):
             self.log.info("Platform: %s", address)
         return secrets.redact_data(outcome.to_json())
 
@@ -318,8 +320,8 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         more = f", or raise max_rows: the chat gives the first {CHAT_ROWS}" if fewer else ""
         return f"{kept}: for all of them run its SQL with PlatformHook.run_sql{more}."
 
-    def _call(self, work: Work, ids: Ids, *, deadline: float | None = None) -> ChatCall:
-        return self._call_for(work.client, ids, deadline=deadline or self.deadline(work, ids))
+    def _call(self, attempt: Attempt, ids: Ids, *, deadline: float | None = None) -> ChatCall:
+        return self._call_for(attempt.client, ids, deadline=deadline or self.deadline(attempt, ids))
 
     def _known_call(
         self,
@@ -330,7 +332,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         settings: dict[str, Any] | None = None,
     ) -> ChatCall:
         """The accepted call that the ids name, without its prompt."""
-        from airflow_provider_platform.client.chat_call import ChatCall
+        from airflow_provider_platform.client.chat.call import ChatCall
 
         return ChatCall.known(
             config,
@@ -343,10 +345,10 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
             max_rows=int(self.max_rows),
         )
 
-    def _patience(self, config: PlatformConfig, deadline: float) -> Patience:
-        from airflow_provider_platform.client.chat_program import Patience
+    def _patience(self, config: PlatformConfig, deadline: float) -> ChatLimits:
+        from airflow_provider_platform.client.chat.program import ChatLimits
 
-        return Patience(
+        return ChatLimits(
             deadline=deadline,
             poll_interval=float(self.poll_interval),
             idle_timeout=config.stream_idle_timeout,
@@ -357,7 +359,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
 
     def _call_for(self, client: PlatformClient, ids: Ids, *, deadline: float) -> ChatCall:
         """The call that the ids name; with no message id yet, a new one."""
-        from airflow_provider_platform.client.chat_call import ChatCall
+        from airflow_provider_platform.client.chat.call import ChatCall
 
         call = ChatCall.prepare(
             client.config,

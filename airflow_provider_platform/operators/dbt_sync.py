@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import BaseTrigger
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.dbt_run import DbtSyncOutcome
-    from airflow_provider_platform.client.dbt_sync import StartDbtSyncInput
-    from airflow_provider_platform.client.program import Clock, Program
+    from airflow_provider_platform.client.management.dbt_sync.operations import StartDbtSyncInput
+    from airflow_provider_platform.client.management.dbt_sync.run import DbtSyncOutcome
+    from airflow_provider_platform.client.operations.program import Clock, Program
+    from airflow_provider_platform.operators._attempt import Attempt, Ids
     from airflow_provider_platform.operators._base import Rule
-    from airflow_provider_platform.operators._work import Ids, Work
 
 DBT_SYNC_TIMEOUT = 3600.0
 
@@ -101,7 +101,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         self.manifest = manifest
         self.output_mode = output_mode
         self.deployment_id = deployment_id
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def key_of(self, config: PlatformConfig) -> str:
         from airflow_provider_platform.client.config import fingerprint
@@ -110,13 +110,15 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         deployment_id = config.resolve_deployment_id(self.deployment_id)
         return fingerprint("dbt sync", address, deployment_id, self._body().to_json())
 
-    def submit(self, work: Work, *, ids: Ids | None, whole: bool) -> DbtSyncOutcome | None:
-        from airflow_provider_platform.client.dbt_run import start
+    def submit(
+        self, attempt: Attempt, *, ids: Ids | None, until_end: bool
+    ) -> DbtSyncOutcome | None:
+        from airflow_provider_platform.client.management.dbt_sync.run import start
 
-        deployment_id = work.config.resolve_deployment_id(self.deployment_id)
-        submitted_at = work.now
-        deadline = self.deadline(work, {"submitted_at": submitted_at})
-        known = self._known_syncs(work, deployment_id, deadline)
+        deployment_id = attempt.config.resolve_deployment_id(self.deployment_id)
+        submitted_at = attempt.now
+        deadline = self.deadline(attempt, {"submitted_at": submitted_at})
+        known = self._known_syncs(attempt, deployment_id, deadline)
         if self.wait_for_completion is True and known is None:
             raise PlatformInputError(
                 "Nothing was started: this tenant has no operation that tells how a dbt sync goes, "
@@ -128,8 +130,8 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
             "known": known,
             "submitted_at": submitted_at,
         }
-        self.announce(work, intent)
-        started = work.client.run(
+        self.announce(attempt, intent)
+        started = attempt.client.run(
             start(deployment_id, self._body(), known=known, deadline=deadline)
         )
         run: Ids = {
@@ -140,7 +142,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
             "waits": self.wait_for_completion is not False and known is not None,
             "submitted_at": submitted_at,
         }
-        self.accepted(work, run)
+        self.accepted(attempt, run)
         self.log.info(
             "Started dbt sync %s of deployment %s on branch %s",
             started.sync_job_id,
@@ -156,15 +158,15 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
             )
         return self._started(run)
 
-    def recover(self, work: Work, ids: Ids) -> tuple[bool, Ids]:
-        from airflow_provider_platform.client.dbt_run import find_started
+    def recover(self, attempt: Attempt, ids: Ids) -> tuple[bool, Ids]:
+        from airflow_provider_platform.client.management.dbt_sync.run import find_started
 
-        found = work.client.run(
+        found = attempt.client.run(
             find_started(
                 ids["deployment_id"],
                 self._body(),
                 known=ids.get("known"),
-                deadline=work.now + LOOK_SECONDS,
+                deadline=attempt.now + LOOK_SECONDS,
             )
         )
         if found is None:
@@ -178,27 +180,29 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
             "submitted_at": ids["submitted_at"],
         }
 
-    def follow(self, work: Work, ids: Ids) -> DbtSyncOutcome:
+    def follow(self, attempt: Attempt, ids: Ids) -> DbtSyncOutcome:
         if not ids["waits"]:
             return self._started(ids)
-        outcome = work.client.run(self._wait_program(work, ids), self.log_events(work))
+        outcome = attempt.client.run(self._wait_program(attempt, ids), self.log_events(attempt))
         if outcome is None:
             raise RuntimeError("a wait ends with an outcome")
         return outcome
 
-    def take(self, work: Work, ids: Ids) -> DbtSyncOutcome:
-        return self.follow(work, {**ids, "submitted_at": work.now})
+    def take(self, attempt: Attempt, ids: Ids) -> DbtSyncOutcome:
+        return self.follow(attempt, {**ids, "submitted_at": attempt.now})
 
-    def look(self, work: Work, ids: Ids) -> DbtSyncOutcome | None:
+    def look(self, attempt: Attempt, ids: Ids) -> DbtSyncOutcome | None:
         if not ids["waits"]:
             return self._started(ids)
-        return work.client.run(self._wait_program(work, ids, look_once=True), self.log_events(work))
+        return attempt.client.run(
+            self._wait_program(attempt, ids, poll_once=True), self.log_events(attempt)
+        )
 
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None
     ) -> Program[bool]:
-        from airflow_provider_platform.client.dbt_sync import cancel_dbt_sync
-        from airflow_provider_platform.client.program import call
+        from airflow_provider_platform.client.management.dbt_sync.operations import cancel_dbt_sync
+        from airflow_provider_platform.client.operations.program import call
 
         if "sync_job_id" not in ids:
             return False
@@ -217,12 +221,14 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
             cancel_on_kill=self.cancel_on_kill,
         )
 
-    def read_event(self, work: Work, ids: Ids, event: dict[str, Any]) -> DbtSyncOutcome | None:
-        from airflow_provider_platform.client.dbt_run import DbtSyncOutcome
+    def read_event(
+        self, attempt: Attempt, ids: Ids, event: dict[str, Any]
+    ) -> DbtSyncOutcome | None:
+        from airflow_provider_platform.client.management.dbt_sync.run import DbtSyncOutcome
 
         return DbtSyncOutcome(**event["outcome"])
 
-    def finish(self, work: Work, ids: Ids, outcome: DbtSyncOutcome) -> dict[str, Any]:
+    def finish(self, attempt: Attempt, ids: Ids, outcome: DbtSyncOutcome) -> dict[str, Any]:
         if ids["waits"]:
             self.log.info("dbt sync %s is complete", outcome.sync_job_id)
         return {
@@ -235,33 +241,37 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
 
     def _started(self, ids: Ids) -> DbtSyncOutcome:
         """What is known of a sync that is not waited for."""
-        from airflow_provider_platform.client.dbt_run import DbtSyncOutcome
+        from airflow_provider_platform.client.management.dbt_sync.run import DbtSyncOutcome
 
         return DbtSyncOutcome(ids["sync_job_id"], ids["branch_name"], None)
 
-    def _known_syncs(self, work: Work, deployment_id: int, deadline: float) -> list[str] | None:
+    def _known_syncs(
+        self, attempt: Attempt, deployment_id: int, deadline: float
+    ) -> list[str] | None:
         """The ids in the history, None where the tenant has none: it cannot tell then."""
-        from airflow_provider_platform.client.dbt_run import read_history
+        from airflow_provider_platform.client.management.dbt_sync.run import read_history
 
-        history = work.client.run(read_history(deployment_id, deadline=deadline))
+        history = attempt.client.run(read_history(deployment_id, deadline=deadline))
         return None if history is None else [run.sync_job_id for run in history]
 
     def _wait_program(
-        self, work: Work, ids: Ids, *, look_once: bool = False
+        self, attempt: Attempt, ids: Ids, *, poll_once: bool = False
     ) -> Program[DbtSyncOutcome | None]:
-        from airflow_provider_platform.client.dbt_run import SyncPatience, wait
+        from airflow_provider_platform.client.management.dbt_sync.run import SyncPatience, wait
 
-        deadline = work.now + LOOK_SECONDS if look_once else self.deadline(work, ids)
+        deadline = attempt.now + LOOK_SECONDS if poll_once else self.deadline(attempt, ids)
         return wait(
             ids["deployment_id"],
             ids["sync_job_id"],
             SyncPatience(deadline=deadline, poll_interval=float(self.poll_interval)),
-            work.client.clock,
-            look_once=look_once,
+            attempt.client.clock,
+            poll_once=poll_once,
         )
 
     def _body(self) -> StartDbtSyncInput:
-        from airflow_provider_platform.client.dbt_sync import StartDbtSyncInput
+        from airflow_provider_platform.client.management.dbt_sync.operations import (
+            StartDbtSyncInput,
+        )
 
         return StartDbtSyncInput.build(
             branch_name=self.branch_name,

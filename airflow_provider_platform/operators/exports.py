@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import BaseTrigger, ObjectStoragePath
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.export_run import ExportOutcome
-    from airflow_provider_platform.client.exports import StartDashboardExportInput
-    from airflow_provider_platform.client.program import Clock, Program
+    from airflow_provider_platform.client.management.exports.operations import (
+        StartDashboardExportInput,
+    )
+    from airflow_provider_platform.client.management.exports.run import ExportOutcome
+    from airflow_provider_platform.client.operations.program import Clock, Program
+    from airflow_provider_platform.operators._attempt import Attempt, Ids
     from airflow_provider_platform.operators._base import Rule
-    from airflow_provider_platform.operators._work import Ids, Work
 
 EXPORT_TIMEOUT = 300.0
 CONTENT_TYPES = {"png": "image/png", "pdf": "application/pdf"}
@@ -122,7 +124,7 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         self.render_as = render_as
         self.layout = layout
         self.deployment_id = deployment_id
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def key_of(self, config: PlatformConfig) -> str:
         from airflow_provider_platform.client.config import fingerprint
@@ -131,44 +133,46 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         inputs = (self._body().to_json(), str(self.output_path))
         return fingerprint("export", config.management_url, deployment_id, *inputs)
 
-    def submit(self, work: Work, *, ids: Ids | None, whole: bool) -> ExportOutcome | None:
-        from airflow_provider_platform.client.exports import start_dashboard_export
+    def submit(self, attempt: Attempt, *, ids: Ids | None, until_end: bool) -> ExportOutcome | None:
+        from airflow_provider_platform.client.management.exports.operations import (
+            start_dashboard_export,
+        )
 
-        deployment_id = work.config.resolve_deployment_id(self.deployment_id)
+        deployment_id = attempt.config.resolve_deployment_id(self.deployment_id)
         storage_path("output_path", self.output_path)
-        submitted_at = work.now
+        submitted_at = attempt.now
         run: Ids = {"deployment_id": deployment_id, "submitted_at": submitted_at}
-        self.announce(work, run)
-        started = work.client.run(
+        self.announce(attempt, run)
+        started = attempt.client.run(
             start_dashboard_export(deployment_id=deployment_id, body=self._body())
         )
-        self.accepted(work, {**run, "job_id": started.job_id})
+        self.accepted(attempt, {**run, "job_id": started.job_id})
         self.log.info("Started dashboard export %s", started.job_id)
         return None
 
-    def recover(self, work: Work, ids: Ids) -> tuple[bool, Ids]:
+    def recover(self, attempt: Attempt, ids: Ids) -> tuple[bool, Ids]:
         """Nobody can tell; a second export changes nothing."""
         return False, ids
 
-    def follow(self, work: Work, ids: Ids) -> ExportOutcome:
-        from airflow_provider_platform.client.export_run import ExportOutcome, wait
+    def follow(self, attempt: Attempt, ids: Ids) -> ExportOutcome:
+        from airflow_provider_platform.client.management.exports.run import ExportOutcome, wait
 
         if "written" in ids:
             return ExportOutcome()
         program = wait(
             ids["deployment_id"],
             ids["job_id"],
-            deadline=self.deadline(work, ids),
+            deadline=self.deadline(attempt, ids),
             poll_interval=float(self.poll_interval),
-            clock=work.client.clock,
+            clock=attempt.client.clock,
         )
-        return work.client.run(program, self.log_events(work))
+        return attempt.client.run(program, self.log_events(attempt))
 
-    def look(self, work: Work, ids: Ids) -> ExportOutcome | None:
-        from airflow_provider_platform.client.export_run import look
+    def look(self, attempt: Attempt, ids: Ids) -> ExportOutcome | None:
+        from airflow_provider_platform.client.management.exports.run import look
 
         try:
-            _, outcome = work.client.run(look(ids["deployment_id"], ids["job_id"]))
+            _, outcome = attempt.client.run(look(ids["deployment_id"], ids["job_id"]))
         except DashboardExportFailedError:
             return None
         return outcome
@@ -180,10 +184,10 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         yield from ()
         return False
 
-    def deadline(self, work: Work, ids: Ids) -> float:
-        from airflow_provider_platform.client.export_run import LIFETIME
+    def deadline(self, attempt: Attempt, ids: Ids) -> float:
+        from airflow_provider_platform.client.management.exports.run import LIFETIME
 
-        return min(super().deadline(work, ids), float(ids["submitted_at"]) + LIFETIME)
+        return min(super().deadline(attempt, ids), float(ids["submitted_at"]) + LIFETIME)
 
     def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
         from airflow_provider_platform.triggers.exports import PlatformExportDashboardTrigger
@@ -196,17 +200,17 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
             cancel_on_kill=self.cancel_on_kill,
         )
 
-    def read_event(self, work: Work, ids: Ids, event: dict[str, Any]) -> ExportOutcome | None:
-        from airflow_provider_platform.client.export_run import ExportOutcome
+    def read_event(self, attempt: Attempt, ids: Ids, event: dict[str, Any]) -> ExportOutcome | None:
+        from airflow_provider_platform.client.management.exports.run import ExportOutcome
 
         return ExportOutcome(**event["outcome"])
 
-    def finish(self, work: Work, ids: Ids, outcome: ExportOutcome) -> dict[str, Any]:
+    def finish(self, attempt: Attempt, ids: Ids, outcome: ExportOutcome) -> dict[str, Any]:
         """Download the file and write it; what was written is kept with the record."""
-        from airflow_provider_platform.client.export_run import download
+        from airflow_provider_platform.client.management.exports.run import download
 
         if "written" not in ids:
-            data = work.client.run(download(ids["deployment_id"], ids["job_id"]))
+            data = attempt.client.run(download(ids["deployment_id"], ids["job_id"]))
             write_file(storage_path("output_path", self.output_path), data)
             self.log.info("Wrote %s bytes to %s", len(data), self.output_path)
             ids["written"] = {
@@ -218,7 +222,9 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         return dict(ids["written"])
 
     def _body(self) -> StartDashboardExportInput:
-        from airflow_provider_platform.client.exports import StartDashboardExportInput
+        from airflow_provider_platform.client.management.exports.operations import (
+            StartDashboardExportInput,
+        )
 
         return StartDashboardExportInput.build(
             format=self.format,

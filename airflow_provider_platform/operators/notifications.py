@@ -42,7 +42,10 @@ def _recipients(name: str, value: Any) -> list[Any] | None:
     """A list of recipients; checked one by one as soon as it is known."""
     found = arguments.sequence(name, value)
     if found and not arguments.is_template(found):
-        from airflow_provider_platform.client.notification_recipients import to_add, to_remove
+        from airflow_provider_platform.client.management.notifications.recipients import (
+            to_add,
+            to_remove,
+        )
 
         (to_add if name == "add" else to_remove)(found)
     return found
@@ -100,7 +103,7 @@ class PlatformUpdateNotificationOperator(NotificationOperator, NotificationSched
     def __init__(self, *, is_enabled: bool | str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.is_enabled: Any = is_enabled
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Change the schedule."""
@@ -126,7 +129,7 @@ class PlatformDeleteNotificationOperator(NotificationOperator):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def execute(self, context: Context) -> None:
         """Delete the schedule."""
@@ -168,7 +171,7 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
     def __init__(self, *, max_items: int | str = MAX_ITEMS, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.max_items = max_items
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """List the schedules."""
@@ -217,7 +220,7 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
         self.add = add
         self.remove = remove
         self.max_items = max_items
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Add and remove recipients, and return who is left."""

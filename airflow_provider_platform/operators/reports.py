@@ -62,12 +62,12 @@ class PlatformConnectReportOperator(PlatformOperator):
         self.result_location = result_location
         self.end_result_cell = end_result_cell
         self.deployment_id = deployment_id
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Record the placement and return the report."""
         with ForeseenFailures(), airflow_errors():
-            self.settle_arguments()
+            self.coerce_arguments()
             hook = self.hook()
             self.store_link(context, hook.config)
             report = hook.connect_report(

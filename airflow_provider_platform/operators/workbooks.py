@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import ForeseenFailures, PlatformOperator
-from airflow_provider_platform.operators._submit_once import SubmitOnceOperator
+from airflow_provider_platform.operators._single_call import SingleCallOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.dashboards import Dashboard
+    from airflow_provider_platform.client.management.workbooks.dashboards import Dashboard
     from airflow_provider_platform.hooks.platform import PlatformHook
 
 
@@ -47,7 +47,7 @@ class WorkbookOperator(PlatformOperator):
         )
 
 
-class PlatformDuplicateWorkbookOperator(WorkbookOperator, SubmitOnceOperator):
+class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
     """Clone a workbook, once; returns the clone as the service describes it.
 
     Where the answer is lost, nobody can tell whether there is a clone: the task fails and says so.
@@ -66,7 +66,7 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SubmitOnceOperator):
     def __init__(self, *, shared: bool | str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.shared: Any = shared
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def key_of(self, config: PlatformConfig) -> str:
         return self.fingerprint(config, self.shared)
@@ -130,7 +130,7 @@ class PlatformUpdateWorkbookOperator(WorkbookOperator):
         self.meta: Any = meta
         self.slug = slug
         self.slug_takeover: Any = slug_takeover
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Change the workbook and read it."""
@@ -149,7 +149,7 @@ class PlatformUpdateWorkbookOperator(WorkbookOperator):
         return workbook.to_json()
 
 
-class PlatformPublishWorkbookOperator(WorkbookOperator, SubmitOnceOperator):
+class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
     """Publish a workbook's dashboard, once; returns the dashboard as the service describes it.
 
     Where the answer is lost, the version of the published dashboard tells whether it was done.
@@ -196,7 +196,7 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SubmitOnceOperator):
         self.allow_embed: Any = allow_embed
         self.config = config
         self.dashboard_id: Any = dashboard_id
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def key_of(self, config: PlatformConfig) -> str:
         inputs = (self.title, self.description, self.allow_embed, self.config, self.dashboard_id)
@@ -277,7 +277,7 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
         self.widget_id = widget_id
         self.thread_id = thread_id
         self.checksum = checksum
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Attach the thread."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import BaseSensorOperator
 from airflow_provider_platform.client.errors import PlatformError, from_payload
-from airflow_provider_platform.client.event_log import log_changes
+from airflow_provider_platform.client.operations.log_events import log_changes
 from airflow_provider_platform.operators import _arguments as arguments
 from airflow_provider_platform.operators._base import (
     BACKSTOP_SECONDS,
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from airflow_provider_platform._airflow import Context, PokeReturnValue
-    from airflow_provider_platform.client.looks import Look
-    from airflow_provider_platform.client.platform_client import PlatformClient
+    from airflow_provider_platform.client.conditions import Condition
+    from airflow_provider_platform.client.http.client import PlatformClient
+    from airflow_provider_platform.client.polling.failure_budget import FailureBudget
     from airflow_provider_platform.client.redaction import KnownSecrets
-    from airflow_provider_platform.client.tolerance import Tolerance
 
 STORE_KEY = "platform_sensor"
 
@@ -58,8 +58,8 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
     def __init__(self, *, deferrable: bool | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.deferrable = default_deferrable(deferrable)
-        self._tolerance: Tolerance | None = None
-        self._stored: Tolerance | None = None
+        self._tolerance: FailureBudget | None = None
+        self._stored: FailureBudget | None = None
         self._linked = False
 
     @abstractmethod
@@ -71,7 +71,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         from airflow_provider_platform._airflow import PokeReturnValue
 
         with ForeseenFailures(), airflow_errors():
-            self.settle_arguments()
+            self.coerce_arguments()
             with self.hook().client() as client:
                 self._store_link_once(context, client)
                 try:
@@ -96,7 +96,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         with ForeseenFailures():
             try:
                 with airflow_errors():
-                    self.settle_arguments()
+                    self.coerce_arguments()
                     return self._complete(context, event, expected)
             except AirflowSkipException:
                 raise
@@ -131,13 +131,13 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
 
     def _look(self, context: Context, client: PlatformClient) -> dict[str, Any] | None:
         """One look with what is left of the wait's tolerance."""
-        from airflow_provider_platform.client.watch import look_once
+        from airflow_provider_platform.client.polling.until import poll_once
 
         look = self._what()
         tolerance = self._remembered_tolerance(context)
         try:
             found, _ = client.run(
-                look_once(
+                poll_once(
                     lambda: look.program(client.config, client.clock),
                     tolerance,
                     client.clock,
@@ -155,25 +155,25 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         """Logs what the looks tell, one poke after the other."""
         return log_changes(self.log)
 
-    def _what(self) -> Look:
-        from airflow_provider_platform.client.looks import Look
+    def _what(self) -> Condition:
+        from airflow_provider_platform.client.conditions import Condition
 
-        return Look(self.look_kind, self.subject())
+        return Condition(self.look_kind, self.subject())
 
     def _defer(self, deadline: float, now: float) -> None:
-        from airflow_provider_platform.client.tolerance import Tolerance
-        from airflow_provider_platform.client.watch import Pace
+        from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+        from airflow_provider_platform.client.polling.until import PollInterval
         from airflow_provider_platform.triggers.sensors import PlatformSensorTrigger
 
         trigger = PlatformSensorTrigger.of(
             self.platform_conn_id,
             self._what(),
-            Pace(
+            PollInterval(
                 interval=self.poke_interval,
                 exponential_backoff=self.exponential_backoff,
                 max_wait=self.max_wait.total_seconds() if self.max_wait else None,
             ),
-            self._tolerance or Tolerance(),
+            self._tolerance or FailureBudget(),
             deadline,
         )
         self.defer(
@@ -191,36 +191,36 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
             raise AirflowSkipException(message)
         raise AirflowSensorTimeout(message)
 
-    def _remembered_tolerance(self, context: Context) -> Tolerance:
+    def _remembered_tolerance(self, context: Context) -> FailureBudget:
         """The failures so far: a sensor that Airflow reschedules is a new process at every poke,
         and keeps them in the task's state (Airflow 3.3+). Without that, every poke counts anew."""
-        from airflow_provider_platform.client.tolerance import Tolerance
+        from airflow_provider_platform.client.polling.failure_budget import FailureBudget
 
         if self._tolerance is None:
-            self._tolerance = Tolerance()
+            self._tolerance = FailureBudget()
             if self.mode == "reschedule":
                 self._tolerance = self._stored_tolerance(context)
                 self._stored = replace(self._tolerance)
         return self._tolerance
 
-    def _stored_tolerance(self, context: Context) -> Tolerance:
-        from airflow_provider_platform.client.tolerance import Tolerance
+    def _stored_tolerance(self, context: Context) -> FailureBudget:
+        from airflow_provider_platform.client.polling.failure_budget import FailureBudget
 
         ti: Any = context["ti"]
         store: Any = context.get("task_state_store")
         if store is None:
             began = ti.get_first_reschedule_date(context)
-            return Tolerance(missing_since=began.timestamp() if began is not None else None)
+            return FailureBudget(missing_since=began.timestamp() if began is not None else None)
         try:
             stored = store.get(STORE_KEY)
         except Exception:
             self.log.warning("The failures so far cannot be read; counting anew.", exc_info=True)
-            return Tolerance()
+            return FailureBudget()
         if not isinstance(stored, dict) or stored.pop("try_number", None) != ti.try_number:
-            return Tolerance()
-        return Tolerance(**stored)
+            return FailureBudget()
+        return FailureBudget(**stored)
 
-    def _remember(self, context: Context, tolerance: Tolerance) -> None:
+    def _remember(self, context: Context, tolerance: FailureBudget) -> None:
         """Keep a count that has changed for the next process. What the look came to stands,
         whether or not that works."""
         store: Any = context.get("task_state_store")

@@ -56,7 +56,7 @@ class PlatformUserOAuthTokenSensor(PlatformSensor):
         self.integration_id = integration_id
         self.target_statuses = target_statuses
         self.user_id = user_id
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def subject(self) -> dict[str, Any]:
         return {

@@ -39,7 +39,7 @@ class PlatformChatThreadSensor(PlatformSensor):
         super().__init__(**kwargs)
         self.chat_id = chat_id
         self.session_settings = session_settings
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def subject(self) -> dict[str, Any]:
         return {"chat_id": self.chat_id, "session_settings": self.session_settings}

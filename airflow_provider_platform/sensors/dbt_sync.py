@@ -39,7 +39,7 @@ class PlatformDbtSyncSensor(PlatformSensor):
         super().__init__(**kwargs)
         self.sync_job_id = sync_job_id
         self.deployment_id = deployment_id
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def subject(self) -> dict[str, Any]:
         return {"sync_job_id": self.sync_job_id, "deployment_id": self.deployment_id}

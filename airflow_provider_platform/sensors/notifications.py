@@ -74,7 +74,7 @@ class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
         super().__init__(**kwargs)
         self.notification_id = notification_id
         self.is_enabled = is_enabled
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def subject(self) -> dict[str, Any]:
         names = ("notification_id", "is_enabled", "deployment_id")

@@ -64,7 +64,7 @@ class PlatformReportSensor(PlatformSensor):
         self.folder_id = folder_id
         self.updated_after = updated_after
         self.deployment_id = deployment_id
-        self.check_known_arguments()
+        self.validate_known_arguments()
 
     def subject(self) -> dict[str, Any]:
         names = ("report_id", "name", "folder_id", "updated_after", "deployment_id")

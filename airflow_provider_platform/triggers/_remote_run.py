@@ -24,7 +24,7 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+    from airflow_provider_platform.client.http.client import AsyncPlatformClient
 
 KILL_SECONDS = 25.0
 """What `on_kill` may take in all; Airflow means to allow 30 seconds."""

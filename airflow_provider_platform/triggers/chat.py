@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat_call import ChatCall
-from airflow_provider_platform.client.chat_program import Patience, follow
+from airflow_provider_platform.client.chat.call import ChatCall
+from airflow_provider_platform.client.chat.program import ChatLimits, follow
 from airflow_provider_platform.client.errors import ChatSuspendedError
-from airflow_provider_platform.client.event_log import log_events
+from airflow_provider_platform.client.operations.log_events import log_events
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+    from airflow_provider_platform.client.http.client import AsyncPlatformClient
 
 MAX_EVENT_BYTES = 256 * 1024
 """A larger result stays at the service: events are kept in the metadata database."""
@@ -51,7 +51,7 @@ class PlatformChatTrigger(RemoteRunTrigger):
 
     def _call(self, client: AsyncPlatformClient, settings: dict[str, Any] | None) -> ChatCall:
         limits = self.limits
-        patience = Patience(
+        patience = ChatLimits(
             deadline=float(limits["deadline"]),
             poll_interval=float(limits["poll_interval"]),
             idle_timeout=client.config.stream_idle_timeout,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.event_log import log_events
-from airflow_provider_platform.client.export_run import wait
+from airflow_provider_platform.client.management.exports.run import wait
+from airflow_provider_platform.client.operations.log_events import log_events
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+    from airflow_provider_platform.client.http.client import AsyncPlatformClient
 
 
 class PlatformExportDashboardTrigger(RemoteRunTrigger):

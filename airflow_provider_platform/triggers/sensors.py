@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent
+from airflow_provider_platform.client.conditions import Condition
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.client.event_log import log_changes
-from airflow_provider_platform.client.looks import Look
-from airflow_provider_platform.client.tolerance import Tolerance
-from airflow_provider_platform.client.watch import Pace, watch
+from airflow_provider_platform.client.operations.log_events import log_changes
+from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+from airflow_provider_platform.client.polling.until import PollInterval, poll_until
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.triggers._remote_run import unexpected
 from airflow_provider_platform.triggers.chat import MAX_EVENT_BYTES
@@ -19,7 +19,7 @@ from airflow_provider_platform.triggers.chat import MAX_EVENT_BYTES
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+    from airflow_provider_platform.client.http.client import AsyncPlatformClient
 
 
 class PlatformSensorTrigger(BaseTrigger):
@@ -53,9 +53,9 @@ class PlatformSensorTrigger(BaseTrigger):
     def of(
         cls,
         platform_conn_id: str,
-        look: Look,
-        pace: Pace,
-        tolerance: Tolerance,
+        look: Condition,
+        pace: PollInterval,
+        tolerance: FailureBudget,
         deadline: float,
     ) -> PlatformSensorTrigger:
         """The trigger for a look, with its arguments as plain JSON."""
@@ -108,11 +108,11 @@ class PlatformSensorTrigger(BaseTrigger):
         return {"status": "error", "wait": self.wait, "error": error.to_payload()}
 
     async def _watch(self, client: AsyncPlatformClient) -> dict[str, Any] | None:
-        look = Look(self.look, self.subject)
-        program = watch(
+        look = Condition(self.look, self.subject)
+        program = poll_until(
             lambda: look.program(client.config, client.clock),
-            Pace(**self.pace),
-            Tolerance(**self.tolerance),
+            PollInterval(**self.pace),
+            FailureBudget(**self.tolerance),
             deadline=self.deadline,
             clock=client.clock,
             grace=look.may_be_late,

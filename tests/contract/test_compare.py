@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 from pydantic import Field, SecretStr
 
-from airflow_provider_platform.client.models import AnswerModel, InputModel, Timestamp
-from airflow_provider_platform.client.operation import Endpoint, endpoint
-from airflow_provider_platform.client.paging import Page, PageQuery
+from airflow_provider_platform.client.operations.models import InputModel, ResponseModel, Timestamp
+from airflow_provider_platform.client.operations.operation import Endpoint, endpoint
+from airflow_provider_platform.client.operations.paging import Page, PageQuery
 from airflow_provider_platform.contract import __main__ as command
 from airflow_provider_platform.contract.__main__ import main
 from airflow_provider_platform.contract.compare import Difference, Severity, compare
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Child(AnswerModel):
+class Child(ResponseModel):
     name: str | None = None
 
 
-class Thing(AnswerModel):
+class Thing(ResponseModel):
     id: int
     made: Timestamp | None = None
     secret: SecretStr | None = None
@@ -60,7 +60,7 @@ def list_things() -> Page[Child]:
     """All things."""
 
 
-class Node(AnswerModel):
+class Node(ResponseModel):
     nodes: list[Node] | None = None
 
 

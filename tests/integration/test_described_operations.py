@@ -7,23 +7,34 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import SecretStr
 
-from airflow_provider_platform.client import dbt_sync, deployments, oauth, reports
-from airflow_provider_platform.client.embed import PostTokenBySessionIdInput, create_embed_token
-from airflow_provider_platform.client.embed_tenants import list_embed_tenants
-from airflow_provider_platform.client.environments import (
-    CreateDeploymentEnvironmentTokenInput,
-    create_environment_token,
-    list_environments,
-)
 from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformPermissionError,
     PlatformProtocolError,
 )
-from airflow_provider_platform.client.folders import CreateFolderInput, create_folder
-from airflow_provider_platform.client.report_placements import DisconnectReportFromWorkbookInput
-from airflow_provider_platform.client.workbooks import list_workbooks
-from airflow_provider_platform.client.workspace import (
+from airflow_provider_platform.client.management.account import oauth
+from airflow_provider_platform.client.management.dbt_sync import operations as dbt_sync
+from airflow_provider_platform.client.management.deployments import operations as deployments
+from airflow_provider_platform.client.management.deployments.environments import (
+    CreateDeploymentEnvironmentTokenInput,
+    create_environment_token,
+    list_environments,
+)
+from airflow_provider_platform.client.management.embed.sessions import (
+    PostTokenBySessionIdInput,
+    create_embed_token,
+)
+from airflow_provider_platform.client.management.embed.tenants import list_embed_tenants
+from airflow_provider_platform.client.management.reports import operations as reports
+from airflow_provider_platform.client.management.reports.placements import (
+    DisconnectReportFromWorkbookInput,
+)
+from airflow_provider_platform.client.management.workbooks.operations import list_workbooks
+from airflow_provider_platform.client.management.workspace.folders import (
+    CreateFolderInput,
+    create_folder,
+)
+from airflow_provider_platform.client.management.workspace.operations import (
     MoveWorkspaceObjectInput,
     WorkspaceQuery,
     list_workspace,

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.chat import input_digest
-from airflow_provider_platform.client.chat_call import ChatCall
-from airflow_provider_platform.client.chat_program import Patience, ask
+from airflow_provider_platform.client.chat.call import ChatCall
+from airflow_provider_platform.client.chat.program import ChatLimits, ask
+from airflow_provider_platform.client.chat.request import input_digest
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.triggers.chat import PlatformChatTrigger
 from tests.system.config.chat_by_number import CHATS as CHATS_FILE
 from tests.system.dags.many_waits import CHATS
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+    from airflow_provider_platform.client.http.client import AsyncPlatformClient
     from airflow_provider_platform.sandbox.state.journal import SandboxState
     from tests.system.airflow_server import RunningAirflow
     from tests.system.fixtures import StartTask
@@ -34,7 +34,7 @@ QUESTIONS = ("revenue by country", "top 5 products", "orders per month")
 
 async def submit(client: AsyncPlatformClient, prompt: str, connection_id: str) -> dict[str, Any]:
     """Ask as the operator does before it defers; the arguments of the trigger that follows."""
-    patience = Patience(deadline=client.clock() + 600)
+    patience = ChatLimits(deadline=client.clock() + 600)
     call = ChatCall.prepare(client.config, prompt, patience)
     await client.run(ask(call.run, call.request, patience, client.clock, whole=False))
     _, arguments = PlatformChatTrigger(

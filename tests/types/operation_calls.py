@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_type
 
-from airflow_provider_platform.client.reports import (
+from airflow_provider_platform.client.management.reports.operations import (
     Report,
     ReportsQuery,
     UpdateReportInput,
@@ -18,7 +18,7 @@ from airflow_provider_platform.client.reports import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.platform_client import AsyncPlatformClient
+    from airflow_provider_platform.client.http.client import AsyncPlatformClient
     from airflow_provider_platform.hooks.platform import PlatformHook
 
 

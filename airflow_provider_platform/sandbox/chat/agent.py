@@ -24,7 +24,7 @@ Mark = Literal["echo", "work", "tool", "final", "final_closing", "state", "usage
 
 
 @dataclass(frozen=True)
-class Beat:
+class Step:
     """One record of a run and which part of the run it is."""
 
     record: Record
@@ -58,13 +58,13 @@ class Agent:
         self._node = f"{assignment.settings.dialect}_data_analyst_agent"
         self._sorts = count(2)
 
-    def beats(self) -> Iterator[Beat]:
+    def steps(self) -> Iterator[Step]:
         job = self._job
         echo = {"id": job.message_id, "role": "user", "content": job.text, "isDelta": False}
-        yield Beat({**echo, "sort": 1}, "echo")
+        yield Step({**echo, "sort": 1}, "echo")
         queries = understand(job.text, job.previous)
         if job.settings.development:
-            yield Beat(self._thought(f"The user asks: {job.text}"), "work")
+            yield Step(self._thought(f"The user asks: {job.text}"), "work")
         findings: list[tuple[Query, Result | str]] = []
         if queries:
             yield from self._text("Let me look at the data model first.", [self._node], "work")
@@ -77,8 +77,8 @@ class Agent:
         answer += job.answer_suffix
         yield from self._text(answer, ["final"], "final")
         job.messages.append(serialized("AIMessage", answer, str(uuid.uuid4())))
-        yield Beat(self.state(), "state")
-        yield Beat(self.usage(), "usage")
+        yield Step(self.state(), "state")
+        yield Step(self.usage(), "usage")
 
     def state(self) -> Record:
         messages = [*self._job.earlier_messages, *self._job.messages]
@@ -117,38 +117,38 @@ class Agent:
             isInProcess=False,
         )
 
-    def _text(self, text: str, graph: list[str], mark: Mark) -> Iterator[Beat]:
+    def _text(self, text: str, graph: list[str], mark: Mark) -> Iterator[Step]:
         """A message in pieces, then whole."""
         record_id, sort = str(uuid.uuid4()), next(self._sorts)
         for start in range(0, len(text), _CHUNK):
             piece = text[start : start + _CHUNK]
-            yield Beat(
+            yield Step(
                 self._record(record_id, graph, sort, content=piece, isDelta=True, isInProcess=True),
                 mark,
             )
             if self._job.settings.delta_sort == "record":
                 sort = next(self._sorts)
         closing: Mark = "final_closing" if mark == "final" else mark
-        yield Beat(
+        yield Step(
             self._record(record_id, graph, sort, content=text, isDelta=False, isInProcess=False),
             closing,
         )
 
-    def _tool(self, name: str, given: Record, work: Callable[[], Record]) -> Iterator[Beat]:
+    def _tool(self, name: str, given: Record, work: Callable[[], Record]) -> Iterator[Step]:
         record_id, call_id = str(uuid.uuid4()), f"call_{uuid.uuid4().hex[:12]}"
         tool = self._job.settings.dialect + name
         call = {"name": tool, "input": _json(given)}
         graph = [self._node, "tools"]
         sort = next(self._sorts)
         shared: Record = {"content": "", "isDelta": False}
-        yield Beat(
+        yield Step(
             self._record(record_id, graph, sort, **shared, isInProcess=True, toolCall=call), "tool"
         )
         if self._job.settings.delta_sort == "record":
             sort = next(self._sorts)
         result = _json(work())
         done = {**call, "result": result}
-        yield Beat(
+        yield Step(
             self._record(record_id, graph, sort, **shared, isInProcess=False, toolCall=done), "tool"
         )
         asked = serialized("AIMessage", "", str(uuid.uuid4()))
@@ -159,11 +159,11 @@ class Agent:
         told["kwargs"]["tool_call_id"] = call_id
         self._job.messages += [asked, told]
 
-    def _search(self, query: Query) -> Iterator[Beat]:
+    def _search(self, query: Query) -> Iterator[Step]:
         words = query.title.lower()
         yield from self._tool("Meta", {"searchQuery": words}, lambda: _metadata(words))
 
-    def _run(self, query: Query) -> Generator[Beat, None, Result | str]:
+    def _run(self, query: Query) -> Generator[Step, None, Result | str]:
         """Run one query as a tool call; gives back its result, or the error's text."""
         job = self._job
         given: Record = {

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_platform.sandbox.chat.agent import Agent, Assignment, Beat, Record
+from airflow_provider_platform.sandbox.chat.agent import Agent, Assignment, Record, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,12 +26,12 @@ _ORDERS = {
 """Marks of the two neighbouring records that change places; None is any."""
 
 
-def spoil(
-    beats: Iterator[Beat], fault: Fault, assignment: Assignment, agent: Agent
-) -> Iterator[Beat]:
+def inject(
+    steps: Iterator[Step], fault: Fault, assignment: Assignment, agent: Agent
+) -> Iterator[Step]:
     """The beats of a run as one fault leaves them."""
     change = getattr(_Spoiler(fault, assignment, agent), fault.kind, None)
-    return beats if change is None else change(beats)
+    return steps if change is None else change(steps)
 
 
 class _Spoiler:
@@ -42,86 +42,86 @@ class _Spoiler:
         self._assignment = assignment
         self._agent = agent
 
-    def no_answer(self, beats: Iterator[Beat]) -> Iterator[Beat]:
+    def no_answer(self, steps: Iterator[Step]) -> Iterator[Step]:
         """The run ends right after the echo."""
-        yield next(beats)
-        yield Beat(self._agent.state(), "state")
-        yield Beat(self._agent.usage(), "usage")
+        yield next(steps)
+        yield Step(self._agent.state(), "state")
+        yield Step(self._agent.usage(), "usage")
 
-    def no_final(self, beats: Iterator[Beat]) -> Iterator[Beat]:
+    def no_final(self, steps: Iterator[Step]) -> Iterator[Step]:
         """The agent works, and then the run ends without its final message."""
-        for beat in beats:
-            if beat.mark == "state":
+        for step in steps:
+            if step.mark == "state":
                 self._assignment.messages.pop()
-                yield Beat(self._agent.state(), "state")
-            elif beat.mark not in ("final", "final_closing"):
-                yield beat
+                yield Step(self._agent.state(), "state")
+            elif step.mark not in ("final", "final_closing"):
+                yield step
 
-    def answer_only_in_state(self, beats: Iterator[Beat]) -> Iterator[Beat]:
-        return (beat for beat in beats if beat.mark not in ("final", "final_closing"))
+    def answer_only_in_state(self, steps: Iterator[Step]) -> Iterator[Step]:
+        return (step for step in steps if step.mark not in ("final", "final_closing"))
 
-    def no_usage(self, beats: Iterator[Beat]) -> Iterator[Beat]:
-        return (beat for beat in beats if beat.mark != "usage")
+    def no_usage(self, steps: Iterator[Step]) -> Iterator[Step]:
+        return (step for step in steps if step.mark != "usage")
 
-    def deltas_only(self, beats: Iterator[Beat]) -> Iterator[Beat]:
+    def deltas_only(self, steps: Iterator[Step]) -> Iterator[Step]:
         """The final message is never repeated whole."""
-        return (beat for beat in beats if beat.mark != "final_closing")
+        return (step for step in steps if step.mark != "final_closing")
 
-    def decoy_final(self, beats: Iterator[Beat]) -> Iterator[Beat]:
+    def decoy_final(self, steps: Iterator[Step]) -> Iterator[Step]:
         """A record from below the final node, later than the answer, that is not the answer."""
-        for beat in beats:
-            yield beat
-            if beat.mark == "final_closing":
-                decoy = {"id": f"{beat.record['id']}-note", "content": "Not the answer."}
+        for step in steps:
+            yield step
+            if step.mark == "final_closing":
+                decoy = {"id": f"{step.record['id']}-note", "content": "Not the answer."}
                 path = ["final", "critic", "note"]
-                yield Beat({**beat.record, **decoy, "graphPath": path}, "work")
+                yield Step({**step.record, **decoy, "graphPath": path}, "work")
 
-    def same_sort(self, beats: Iterator[Beat]) -> Iterator[Beat]:
+    def same_sort(self, steps: Iterator[Step]) -> Iterator[Step]:
         """All records of one id carry the ``sort`` of the first."""
         first: dict[str, int] = {}
-        for beat in beats:
-            if "sort" in beat.record:
-                sort = first.setdefault(beat.record["id"], beat.record["sort"])
-                yield replace(beat, record={**beat.record, "sort": sort})
+        for step in steps:
+            if "sort" in step.record:
+                sort = first.setdefault(step.record["id"], step.record["sort"])
+                yield replace(step, record={**step.record, "sort": sort})
             else:
-                yield beat
+                yield step
 
-    def repeat_deltas(self, beats: Iterator[Beat]) -> Iterator[Beat]:
+    def repeat_deltas(self, steps: Iterator[Step]) -> Iterator[Step]:
         """Every delta comes twice; the full record that closes the message sets it right."""
-        for beat in beats:
-            yield beat
-            if beat.record.get("isDelta"):
-                yield beat
+        for step in steps:
+            yield step
+            if step.record.get("isDelta"):
+                yield step
 
-    def unknown_records(self, beats: Iterator[Beat]) -> Iterator[Beat]:
+    def unknown_records(self, steps: Iterator[Step]) -> Iterator[Step]:
         """Records of unknown kinds in between, and an unknown field in every known one."""
-        for number, beat in enumerate(beats):
-            yield replace(beat, record={**beat.record, "futureField": {"nested": True}})
-            if beat.mark != "usage":
-                yield Beat(_STRANGERS[number % len(_STRANGERS)], "work")
+        for number, step in enumerate(steps):
+            yield replace(step, record={**step.record, "futureField": {"nested": True}})
+            if step.mark != "usage":
+                yield Step(_STRANGERS[number % len(_STRANGERS)], "work")
 
-    def wrong_order(self, beats: Iterator[Beat]) -> Iterator[Beat]:
+    def wrong_order(self, steps: Iterator[Step]) -> Iterator[Step]:
         """``usage_first``: before the state; ``echo_late``: after the first assistant record;
         ``result_first``: a finished tool call before its start."""
         first, second = _ORDERS[self._fault.order]
-        for beat in beats:
-            following = next(beats, None) if beat.mark == first else None
+        for step in steps:
+            following = next(steps, None) if step.mark == first else None
             if following is None:
-                yield beat
+                yield step
             elif second in (None, following.mark):
-                yield from (following, beat)
+                yield from (following, step)
             else:
-                yield from (beat, following)
+                yield from (step, following)
 
-    def huge_line(self, beats: Iterator[Beat]) -> Iterator[Beat]:
+    def huge_line(self, steps: Iterator[Step]) -> Iterator[Step]:
         """The first finished tool call carries ``size`` bytes of padding."""
         done = False
-        for beat in beats:
-            call = beat.record.get("toolCall")
+        for step in steps:
+            call = step.record.get("toolCall")
             if done or not call or "result" not in call:
-                yield beat
+                yield step
                 continue
             done = True
             result = {**json.loads(call["result"]), "padding": "x" * self._fault.size}
             padded = {**call, "result": json.dumps(result, ensure_ascii=False)}
-            yield replace(beat, record={**beat.record, "toolCall": padded})
+            yield replace(step, record={**step.record, "toolCall": padded})

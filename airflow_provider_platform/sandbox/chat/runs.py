@@ -6,8 +6,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from airflow_provider_platform.sandbox.chat.agent import Agent, Assignment, Beat, aborted_record
-from airflow_provider_platform.sandbox.chat.run_faults import spoil
+from airflow_provider_platform.sandbox.chat.agent import Agent, Assignment, Step, aborted_record
+from airflow_provider_platform.sandbox.chat.run_faults import inject
 from airflow_provider_platform.sandbox.chat.threads import Run, Thread
 from airflow_provider_platform.sandbox.faults.book import RUN_KINDS, Fault
 from airflow_provider_platform.sandbox.faults.matching import Subject
@@ -102,17 +102,17 @@ class _Performance:
         run = self._run
         await self._hold("after_cutoff")
         agent = Agent(self._assignment)
-        beats = agent.beats()
+        steps = agent.steps()
         for fault in self._faults:
-            beats = spoil(beats, fault, self._assignment, agent)
-        for beat in beats:
+            steps = inject(steps, fault, self._assignment, agent)
+        for step in steps:
             for fault in list(self._faults):
                 if len(run.log) >= fault.after and await self._interrupt(fault):
                     return
             await asyncio.sleep(self._world.settings.pace)
-            await self._hold_before(beat)
-            run.append(beat.record)
-            await self._hold_after(beat)
+            await self._hold_before(step)
+            run.append(step.record)
+            await self._hold_after(step)
         run.last_query = self._assignment.last_query
         run.become("finished")
         self._world.journal.changed()
@@ -144,15 +144,15 @@ class _Performance:
         self._world.journal.changed()
         return True
 
-    async def _hold_before(self, beat: Beat) -> None:
-        if beat.mark in ("final", "final_closing"):
+    async def _hold_before(self, step: Step) -> None:
+        if step.mark in ("final", "final_closing"):
             await self._hold("before_final", once=True)
-        if beat.mark == "state":
+        if step.mark == "state":
             await self._hold("after_final", once=True)
             await self._hold("before_state", once=True)
 
-    async def _hold_after(self, beat: Beat) -> None:
-        if beat.mark == "echo":
+    async def _hold_after(self, step: Step) -> None:
+        if step.mark == "echo":
             await self._hold("after_echo", once=True)
         await self._hold("mid_stream", after=len(self._run.log))
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from airflow.sdk import DAG, task
 
-from airflow_provider_platform.client.deployments import (
-    CreateDeploymentTokenInput,
-    create_deployment_token,
-)
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.client.oauth import (
+from airflow_provider_platform.client.management.account.oauth import (
     CreateOAuthIntegrationInput,
     create_oauth_integration,
+)
+from airflow_provider_platform.client.management.deployments.operations import (
+    CreateDeploymentTokenInput,
+    create_deployment_token,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
 

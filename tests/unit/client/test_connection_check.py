@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.answers import chat_status_error
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.connection_test import (
+from airflow_provider_platform.client.connection_check import (
     LONGEST_WAIT,
     SideReport,
     check_connection,
@@ -22,8 +21,9 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.platform_client import PlatformClient
-from airflow_provider_platform.client.program import (
+from airflow_provider_platform.client.http.client import PlatformClient
+from airflow_provider_platform.client.http.responses import chat_status_error
+from airflow_provider_platform.client.operations.program import (
     Call,
     CloseStream,
     OpenStream,
@@ -33,7 +33,7 @@ from airflow_provider_platform.client.program import (
 from airflow_provider_platform.client.service_token import token_warnings
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.program import Effect
+    from airflow_provider_platform.client.operations.program import Effect
     from airflow_provider_platform.sandbox import Sandbox
 
 NOW = 1_800_000_000.0

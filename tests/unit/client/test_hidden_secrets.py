@@ -11,21 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr
 
-from airflow_provider_platform.client.chat_call import ChatCall
-from airflow_provider_platform.client.chat_program import Patience
+from airflow_provider_platform.client.chat.call import ChatCall
+from airflow_provider_platform.client.chat.program import ChatLimits
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.data import SqlQuery, run_sql
-from airflow_provider_platform.client.deployments import (
-    CreateDeploymentTokenInput,
-    create_deployment_token,
-    get_deployment,
-)
-from airflow_provider_platform.client.embed import (
-    GenerateSession,
-    PostTokenBySessionIdInput,
-    create_embed_token,
-    generate_embed_session,
-)
+from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     PlatformAuthenticationError,
@@ -34,14 +23,25 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformProtocolError,
 )
-from airflow_provider_platform.client.ndjson import parse_line
-from airflow_provider_platform.client.oauth import (
+from airflow_provider_platform.client.formats.ndjson import parse_line
+from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.management.account.oauth import (
     CreateOAuthIntegrationInput,
     create_oauth_integration,
     list_user_oauth_tokens,
 )
-from airflow_provider_platform.client.operation import Operation, raw_operation
-from airflow_provider_platform.client.platform_client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.management.deployments.operations import (
+    CreateDeploymentTokenInput,
+    create_deployment_token,
+    get_deployment,
+)
+from airflow_provider_platform.client.management.embed.sessions import (
+    GenerateSession,
+    PostTokenBySessionIdInput,
+    create_embed_token,
+    generate_embed_session,
+)
+from airflow_provider_platform.client.operations.operation import Operation, raw_operation
 from airflow_provider_platform.client.redaction import base64_forms, forms
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def test_in_the_error_of_a_chat_run(platform_sandbox: Sandbox, config: PlatformC
     said = f"the token {platform_sandbox.chat_api_key} is refused"
     platform_sandbox.control.fault("jsonrpc", message=said, api="chat", count=None)
     with PlatformClient(config) as client:
-        call = ChatCall.prepare(config, "revenue by country", Patience(client.clock() + 30))
+        call = ChatCall.prepare(config, "revenue by country", ChatLimits(client.clock() + 30))
         with pytest.raises(ChatRpcError) as caught:
             client.run(call.ask_to_end(client.clock))
     check_hidden(config, caught.value)
@@ -243,7 +243,7 @@ def test_a_secret_that_was_rotated_stays_hidden(
 def test_a_credential_in_the_body_of_an_error(
     platform_sandbox: Sandbox, config: PlatformConfig
 ) -> None:
-    from airflow_provider_platform.client.answers import service_message
+    from airflow_provider_platform.client.http.responses import service_message
 
     said = service_message(b'{"token": "canary-of-a-token", "secret": "must be given"}')
     assert said == "token: ***; secret: must be given"

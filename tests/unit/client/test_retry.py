@@ -18,7 +18,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     error_for_status,
 )
-from airflow_provider_platform.client.retry import (
+from airflow_provider_platform.client.http.retry import (
     LONGEST_PAUSE,
     LONGEST_RETRY_AFTER,
     may_repeat,

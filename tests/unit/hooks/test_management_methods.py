@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.operation import Operation
-from airflow_provider_platform.client.program import Call
+from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.operations.program import Call
 from airflow_provider_platform.hooks._management import ManagementMethods
 
 DEPLOYMENT = "/v1/deployments/7"

@@ -12,20 +12,20 @@ from uuid import uuid4
 import pytest
 
 from airflow_provider_platform import _airflow
-from airflow_provider_platform.client.deployments import (
-    CreateDeploymentTokenInput,
-    create_deployment_token,
-)
 from airflow_provider_platform.client.errors import (
     ChatToolError,
     PlatformError,
     PlatformPermissionError,
 )
-from airflow_provider_platform.client.oauth import (
+from airflow_provider_platform.client.management.account.oauth import (
     CreateOAuthIntegrationInput,
     create_oauth_integration,
 )
-from airflow_provider_platform.client.operation import raw_operation
+from airflow_provider_platform.client.management.deployments.operations import (
+    CreateDeploymentTokenInput,
+    create_deployment_token,
+)
+from airflow_provider_platform.client.operations.operation import raw_operation
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_platform.client.answers import chat_status_error
-from tests.unit.client.played_service import BUSY, Answer, Fault, PlayedService, PlayedTime
-from tests.unit.client.streams import Record, Turn, aborted, query_result
+from airflow_provider_platform.client.http.responses import chat_status_error
+from tests.unit.client.fakes.played_service import BUSY, Answer, Fault, PlayedService, PlayedTime
+from tests.unit.client.fakes.streams import Record, Turn, aborted, query_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,9 +16,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, Self
 from unittest.mock import patch
 
-from airflow_provider_platform.client import chat_call, platform_client, transport
+from airflow_provider_platform.client.chat import call as chat_call
 from airflow_provider_platform.client.errors import PlatformTransportError
-from airflow_provider_platform.client.program import (
+from airflow_provider_platform.client.http import client as platform_client
+from airflow_provider_platform.client.http import transport
+from airflow_provider_platform.client.operations.program import (
     CloseStream,
     OpenStream,
     ReadStream,
@@ -31,14 +33,14 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators import _remote_run as remote_run
 from airflow_provider_platform.operators._submission import Submission
 from airflow_provider_platform.triggers import _remote_run as remote_trigger
-from tests.unit.client.played_service import Fault
+from tests.unit.client.fakes.played_service import Fault
 from tests.unit.machine.platform import Habits, PlayedPlatform, Run
 from tests.unit.machine.processes import Process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.unit.client.played_service import Answer
+    from tests.unit.client.fakes.played_service import Answer
     from tests.unit.machine.ledger import Ledger
 
 Spoil = Literal["refuse", "unreachable", "lose", "reset", "close", "silence", "half"]

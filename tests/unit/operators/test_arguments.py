@@ -34,8 +34,8 @@ def test_what_is_not_a_positive_whole_number_is_refused(value: Any) -> None:
 
 
 @pytest.mark.parametrize(("value", "meant"), [("True", True), ("false", False), (" 1 ", True)])
-def test_a_rendered_boolean_is_the_boolean(value: str, meant: bool) -> None:
-    assert arguments.boolean("x", value) is meant
+def test_a_rendered_boolean_is_the_boolean(value: str, effective_value: bool) -> None:
+    assert arguments.boolean("x", value) is effective_value
 
 
 def test_an_object_may_be_json_text() -> None:
@@ -130,7 +130,7 @@ def test_an_optional_argument_that_renders_to_nothing_means_its_default(nothing:
         cancel_on_kill=nothing,
         platform_conn_id=nothing,
     )
-    operator.settle_arguments()
+    operator.coerce_arguments()
     assert (operator.max_rows, operator.timeout, operator.poll_interval) == (100, 1800, 5)
     assert (operator.if_thread_busy, operator.fail_on_tool_error) == ("wait", "all")
     assert (operator.deferrable, operator.cancel_on_kill) == (False, True)
@@ -196,7 +196,7 @@ def test_an_error_after_rendering_names_them_too() -> None:
     operator = PlatformChatOperator(task_id="t", prompt="q", max_rows="{{ 'x' }}")
     operator.max_rows = "x"
     with pytest.raises(PlatformInputError, match=r"Task 't' \(PlatformChatOperator\).*'x'"):
-        operator.settle_arguments()
+        operator.coerce_arguments()
 
 
 @pytest.mark.parametrize("value", ['{"a": "not-a-setting"', ["not-a-setting"]])
@@ -223,6 +223,6 @@ def test_a_length_of_time_may_be_a_timedelta(operator: type) -> None:
     made = operator(
         task_id="t", timeout=timedelta(minutes=2), poll_interval=timedelta(seconds=1.5), **prompt
     )
-    made.settle_arguments()
+    made.coerce_arguments()
     assert (made.timeout, made.poll_interval) == (120, 1.5)
     assert "timeout must be above 0" in refused(operator, timeout=timedelta(0), **prompt)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client import retry
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatError,
@@ -17,6 +16,7 @@ from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformServerError,
 )
+from airflow_provider_platform.client.http import retry
 from airflow_provider_platform.operators._submission import STORE_KEY
 from tests.unit.operators.remote_tasks import LOOK, chat
 from tests.unit.operators.task_context import TaskTries, deferral

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.dbt_run import SyncPatience, start, wait
-from airflow_provider_platform.client.dbt_sync import StartDbtSyncInput, start_dbt_sync
 from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
@@ -15,7 +13,12 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.program import Call, Sleep
+from airflow_provider_platform.client.management.dbt_sync.operations import (
+    StartDbtSyncInput,
+    start_dbt_sync,
+)
+from airflow_provider_platform.client.management.dbt_sync.run import SyncPatience, start, wait
+from airflow_provider_platform.client.operations.program import Call, Sleep
 from airflow_provider_platform.operators._submission import STORE_KEY
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from tests.unit.operators.task_context import TaskTries
@@ -77,7 +80,7 @@ def test_a_look_at_a_sync_that_is_gone_ends_without_a_hot_loop() -> None:
     def play() -> None:
         nonlocal now, calls
         patience = SyncPatience(deadline=15.0, poll_interval=5.0)
-        program = wait(1, "gone", patience, lambda: now, look_once=True)
+        program = wait(1, "gone", patience, lambda: now, poll_once=True)
         effect = next(program)
         while True:
             if isinstance(effect, Call):

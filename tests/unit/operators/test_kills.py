@@ -522,7 +522,9 @@ def test_a_run_whose_name_airflow_could_not_store_is_stopped(
     task(operator, tries)
     control.wait_held(point)
     if accepted:
-        control.wait_until(lambda _: operator._work.ids and not operator._work.submission.is_stored)
+        control.wait_until(
+            lambda _: operator._attempt.ids and not operator._attempt.submission.is_stored
+        )
     operator.on_kill()
     if not accepted:
         control.release(point)

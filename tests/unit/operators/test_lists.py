@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_platform.client.models import AnswerModel
+from airflow_provider_platform.client.operations.models import ResponseModel
 from airflow_provider_platform.operators._lists import capped
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("test")
 
 
-class Row(AnswerModel):
+class Row(ResponseModel):
     id: int
 
 
@@ -27,7 +27,7 @@ class Source:
         self._length = length
         self.asked = 0
 
-    def __iter__(self) -> Iterator[AnswerModel]:
+    def __iter__(self) -> Iterator[ResponseModel]:
         for number in range(self._length):
             self.asked += 1
             yield Row(id=number)

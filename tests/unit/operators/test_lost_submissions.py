@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client import retry
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     PlatformDeadlineError,
@@ -18,16 +17,17 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.http import retry
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators import _submission
 from airflow_provider_platform.operators._submission import STORE_KEY
 from airflow_provider_platform.operators.chat import PlatformChatOperator
-from tests.unit.client.transport.http_server import Exchange, answer, serving
+from tests.unit.client.http.http_server import Exchange, answer, serving
 from tests.unit.operators.remote_tasks import HISTORY, LOOK, PROMPT, chat, lost_prompt, sync
 from tests.unit.operators.task_context import StateStore, TaskTries
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.operators._work import Work
+    from airflow_provider_platform.operators._attempt import Attempt
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
 OUTAGES: dict[str, dict[str, Any]] = {
@@ -307,7 +307,7 @@ def test_a_run_whose_stream_breaks_the_contract_is_stopped_when_it_is_named(
 class HasEnded(PlatformChatOperator):
     """Its lost run turns out to have ended while it is looked up."""
 
-    def recover(self, work: Work, ids: dict[str, Any]) -> tuple[bool, dict[str, Any]]:
+    def recover(self, attempt: Attempt, ids: dict[str, Any]) -> tuple[bool, dict[str, Any]]:
         raise ChatAbortedError("the run was stopped from outside")
 
 

@@ -1,0 +1,111 @@
+"""The errors that a chat run ends in, each with what happened and what to do next."""
+
+from __future__ import annotations
+
+from airflow_provider_platform.client.chat.run import ChatRun, Verdict
+from airflow_provider_platform.client.errors import (
+    ChatAbortedError,
+    ChatBusyError,
+    ChatEndUnknownError,
+    ChatNoAnswerError,
+    ChatRpcError,
+    ChatStreamError,
+    ChatSuspendedError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformInterruptedError,
+    PlatformOutcomeUnknownError,
+    PlatformTransportError,
+    quote_service,
+)
+from airflow_provider_platform.client.http.responses import rpc_message
+
+
+def ending(run: ChatRun, verdict: Verdict | None) -> PlatformError:
+    """The run is over, by the service's word, and has no answer."""
+    if verdict is Verdict.ABORTED:
+        return ChatAbortedError(f"{run}: the run was stopped from outside before it had an answer.")
+    if verdict is Verdict.REFUSED:
+        return ChatRpcError(rpc_message(str(run), run.failed_with))
+    if verdict is Verdict.SUSPENDED:
+        return ChatSuspendedError(
+            f"{run}: the run is suspended and does not resume. It can be resumed within 24 hours."
+        )
+    if verdict in (Verdict.ABSENT, Verdict.UNCLEAR):
+        return ChatNoAnswerError(f"{run}: the thread does not hold this message.")
+    said = quote_service(run.failed_with or "no text").removesuffix(".")
+    return ChatStreamError(f"{run}: the run failed at the service: {said}.")
+
+
+def busy(run: ChatRun) -> ChatBusyError:
+    """The thread is answering another message, and the caller does not wait for it."""
+    return ChatBusyError(
+        f"{run}: another message of this thread is being answered, so this one was not processed. "
+        "Ask later, or let the task wait with if_thread_busy='wait'."
+    )
+
+
+def absent(run: ChatRun, cause: PlatformError | None) -> PlatformOutcomeUnknownError:
+    """The message was sent twice, and its thread does not hold it."""
+    return PlatformOutcomeUnknownError(
+        f"{run}: the message was sent twice under one id, and its thread does not hold it"
+        f"{_because(cause)}. It may still be processed. Look at the thread; clear the task to ask "
+        "anew."
+    )
+
+
+def end_unknown(run: ChatRun, times: int) -> ChatEndUnknownError:
+    """The run does not go on, and nobody tells how it ended."""
+    return ChatEndUnknownError(
+        f"{run}: the thread is not streaming, and {times} looks at it brought no end of the run. "
+        "It was stopped or lost; a retry asks anew."
+    )
+
+
+def undecided(run: ChatRun) -> PlatformOutcomeUnknownError:
+    """The thread cannot tell whether it holds the message."""
+    return PlatformOutcomeUnknownError(
+        f"{run}: the answer to the prompt was lost, and the thread does not tell whether it holds "
+        "this message or only an earlier one with the same words. Look at the thread; clear the "
+        "task to ask anew."
+    )
+
+
+def unseen(run: ChatRun, cause: PlatformError | None) -> PlatformTransportError:
+    """The answer to the prompt was lost, and nothing is known to look it up by."""
+    return PlatformTransportError(
+        f"{run}: the connection was lost before the service named the thread, so the message may "
+        f"be running unseen{_because(cause)}. A retry sends it again under the same message id."
+    )
+
+
+def unread(run: ChatRun, cause: PlatformError | None) -> PlatformTransportError:
+    """The answer to the prompt was lost, and so was the look-up. Not the cause itself: that may
+    say that a request was refused or not processed, which is true of the look only."""
+    return PlatformTransportError(
+        f"{run}: the answer to the prompt was lost, and the thread could not be read"
+        f"{_because(cause)}. A retry looks the message up."
+    )
+
+
+def futile(run: ChatRun, times: int) -> PlatformTransportError:
+    """Reconnects reach nothing."""
+    return PlatformTransportError(
+        f"{run}: {times} connections in a row ended without anything new. The run may go on at the "
+        "service; a retry takes it up again."
+    )
+
+
+def too_late(run: ChatRun) -> PlatformDeadlineError:
+    """The deadline has passed."""
+    state = "did not end" if run.accepted else "was not accepted"
+    return PlatformDeadlineError(f"{run}: the run {state} before its deadline.")
+
+
+def given_up(run: ChatRun) -> PlatformInterruptedError:
+    """The caller wants no more requests."""
+    return PlatformInterruptedError(f"{run}: the task was ended from outside.")
+
+
+def _because(cause: PlatformError | None) -> str:
+    return f" ({cause.message})" if cause else ""

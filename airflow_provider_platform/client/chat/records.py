@@ -1,0 +1,283 @@
+"""Folds the records of one run into its answer: records by id, deltas appended, the rest replaced.
+
+This file knows what one record does to what is known of a run. Which records are the run's, and
+when the run is over, is decided in `chat_connection` and `chat_run`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any
+
+from airflow_provider_platform.client.chat.request import Query
+from airflow_provider_platform.client.chat.tool_calls import ToolCall, read_tool_call
+from airflow_provider_platform.client.formats.json_text import whole_characters
+
+FINAL = "final"
+
+
+@dataclass
+class AssistantRecord:
+    """One assistant record as folded so far. `told` is its place among all that was told, and
+    `rising` says that each of its deltas has a `sort` of its own."""
+
+    id: str
+    text: StringIO = field(default_factory=StringIO)
+    graph_path: list[str] = field(default_factory=list)
+    in_process: bool = False
+    sort: float | None = None
+    tool_call: ToolCall | None = None
+    told: int = 0
+    rising: bool = False
+
+    @property
+    def content(self) -> str:
+        """The text so far."""
+        return str(whole_characters(self.text.getvalue()))
+
+    @property
+    def is_final(self) -> bool:
+        """Whether this is a final answer by its place in the agent's graph."""
+        return (
+            self.tool_call is None
+            and 1 <= len(self.graph_path) <= 2
+            and self.graph_path[0] == FINAL
+            and bool(self.content.strip())
+        )
+
+    @property
+    def size(self) -> int:
+        """A measure that grows with what is known; it tells progress from repetition."""
+        done = self.tool_call is not None and self.tool_call.has_result
+        return 1 + self.text.tell() + 2 * done + (not self.in_process)
+
+
+class RecordFold:
+    """The assistant records of one run, by id, in the order in which they first came."""
+
+    def __init__(self, max_rows: int) -> None:
+        self._max_rows = max_rows
+        self._records: dict[str, AssistantRecord] = {}
+        self._told = 0
+        self._told_before = 0
+
+    def restart(self) -> RecordFold:
+        """An empty fold with the same limits."""
+        return RecordFold(self._max_rows)
+
+    def connect(self) -> None:
+        """Another connection begins to tell."""
+        self._told_before = self._told
+
+    def settle(self) -> None:
+        """The run is over: what the last connection told of is complete, even where no record
+        says so. What broke off before may have gone on unseen."""
+        for record in self:
+            record.in_process = record.in_process and record.told <= self._told_before
+
+    def __iter__(self) -> Iterator[AssistantRecord]:
+        return iter(self._records.values())
+
+    @property
+    def size(self) -> int:
+        """How much is known (see AssistantRecord.size)."""
+        return sum(record.size for record in self)
+
+    @property
+    def highest_sort(self) -> float | None:
+        """The highest sequence number seen."""
+        sorts = [record.sort for record in self if record.sort is not None]
+        return max(sorts, default=None)
+
+    def add(self, record: dict[str, Any], *, known_up_to: float | None) -> AssistantRecord | None:
+        """Fold one assistant record in (its `id` is a text); returns what became of it.
+
+        A delta whose `sort` is not above `known_up_to` repeats what an earlier connection brought
+        and changes nothing.
+        """
+        record_id: str = record["id"]
+        known = self._records.get(record_id)
+        sort = _number(record.get("sort"))
+        tool_call = record.get("toolCall")
+        if is_delta(record):
+            if known_up_to is not None and sort is not None and sort <= known_up_to:
+                if known is not None and known.rising and sort == known.sort:
+                    self._tell(known)  # the very last that was known: nothing was lost
+                return None
+            folded = known or AssistantRecord(record_id)
+            folded.rising = folded.sort is not None and sort is not None and sort > folded.sort
+        else:
+            folded = AssistantRecord(record_id)
+            if isinstance(tool_call, dict):
+                before = known.tool_call if known else None
+                folded.tool_call = read_tool_call(tool_call, before, self._max_rows)
+        folded.text.write(_text(record.get("content")))
+        if isinstance(record.get("graphPath"), list):
+            folded.graph_path = [str(node) for node in record["graphPath"]]
+        folded.in_process = record.get("isInProcess") is True
+        folded.sort = sort if sort is not None else folded.sort
+        self._tell(folded)
+        self._records[record_id] = folded
+        return folded
+
+    def append(self, record: dict[str, Any]) -> bool:
+        """Fold in what nearly every record of a stream is: one more delta of a record that is
+        known, at the same place. Does what `add` does, or nothing: False where this is not such a
+        record (its `id` is a text)."""
+        get = record.get
+        known = self._records.get(record["id"])
+        content = get("content", "")
+        if (
+            known is None
+            or get("isDelta") is not True
+            or get("toolCall") is not None
+            or type(content) is not str
+            or get("graphPath", known.graph_path) != known.graph_path
+        ):
+            return False
+        sort = _number(get("sort"))
+        if sort is None:
+            known.rising = False
+        else:
+            known.rising = known.sort is not None and sort > known.sort
+            known.sort = sort
+        if content:
+            known.text.write(content)
+        known.in_process = get("isInProcess") is True
+        self._told += 1
+        known.told = self._told
+        return True
+
+    def _tell(self, record: AssistantRecord) -> None:
+        self._told += 1
+        record.told = self._told
+
+    def final_answer(self) -> AssistantRecord | None:
+        """The last final record: by sequence number where all have one, else by arrival."""
+        finals = [record for record in self if record.is_final]
+        sorts = [record.sort for record in finals if record.sort is not None]
+        in_order = len(sorts) == len(finals)
+
+        def place(record: AssistantRecord) -> tuple[float, int]:
+            return (record.sort or 0.0) if in_order else 0.0, record.told
+
+        return max(finals, key=place, default=None)
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether there is a final answer that is complete."""
+        final = self.final_answer()
+        return final is not None and not final.in_process
+
+    @property
+    def ends_with_answer(self) -> bool:
+        """Whether the run, by what is known of it, is at its end: a complete final answer, and
+        nothing after it or under way."""
+        final = self.final_answer()
+        return final is not None and not any(
+            record.in_process or record.told > final.told for record in self
+        )
+
+    def last_words(self) -> str:
+        """What the agent said last, final or not."""
+        said = [record.content for record in self if record.content.strip()]
+        return said[-1] if said else ""
+
+    def queries(self) -> list[Query]:
+        """Every SQL call of the run, in order."""
+        calls = [record.tool_call for record in self if record.tool_call is not None]
+        return [call.query() for call in calls if call.is_query]
+
+    def tool_errors(self) -> list[str]:
+        """The errors of all tool calls."""
+        calls = [record.tool_call for record in self if record.tool_call is not None]
+        errors = [call.error for call in calls]
+        return [error for error in errors if error is not None]
+
+
+def is_delta(record: dict[str, Any]) -> bool:
+    """Whether an assistant record adds to what is known of it; any other replaces that."""
+    return record.get("isDelta") is True and not isinstance(record.get("toolCall"), dict)
+
+
+def has_plain_fields(record: dict[str, Any]) -> bool:
+    """Whether a record's texts are texts, so that what is read of it holds no number but `sort`."""
+    path, call = record.get("graphPath"), record.get("toolCall")
+    if type(record.get("content", "")) is not str:
+        return False
+    if path is not None and not (type(path) is list and all(type(node) is str for node in path)):
+        return False
+    return call is None or (
+        type(call) is dict
+        and all(type(call.get(name, "")) is str for name in ("name", "input", "result"))
+    )
+
+
+def _number(value: Any) -> float | None:
+    if type(value) is not int and type(value) is not float:
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if -math.inf < number < math.inf else None
+
+
+def _text(content: Any) -> str:
+    """A record's or a message's text: a string, or a list of parts that hold texts."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(
+            part if isinstance(part, str) else _text(part.get("text"))
+            for part in content
+            if isinstance(part, str | dict)
+        )
+    return ""
+
+
+@dataclass(frozen=True)
+class ThreadMessages:
+    """What the serialized messages of `__state__` say: the human messages as pairs of id ("" where
+    it has none) and text, and what the assistant said at the end, "" where it said nothing."""
+
+    humans: tuple[tuple[str, str], ...] = ()
+    answer: str = ""
+
+
+def read_messages(messages: Any) -> ThreadMessages | None:
+    """A serialized conversation; None where there is no list of messages."""
+    if not isinstance(messages, list):
+        return None
+    humans: list[tuple[str, str]] = []
+    answer = ""
+    for message in messages:
+        if not isinstance(message, dict):
+            continue
+        kind = _kind(message)
+        fields = message.get("kwargs")
+        fields = fields if isinstance(fields, dict) else message
+        if kind.startswith("HumanMessage"):
+            humans.append((str(fields.get("id") or ""), _text(fields.get("content"))))
+            answer = ""
+        elif kind.startswith("ToolMessage") or _calls_tools(fields):
+            answer = ""
+        elif kind.startswith("AIMessage"):
+            said = whole_characters(_text(fields.get("content")))
+            answer = said if said.strip() else answer
+    return ThreadMessages(tuple(humans), answer)
+
+
+def _kind(message: dict[str, Any]) -> str:
+    name = message.get("id")
+    if isinstance(name, list) and name:
+        return str(name[-1])
+    return ""
+
+
+def _calls_tools(fields: dict[str, Any]) -> bool:
+    more = fields.get("additional_kwargs")
+    return bool(fields.get("tool_calls") or (isinstance(more, dict) and more.get("tool_calls")))

@@ -1,0 +1,173 @@
+"""The chat API's vocabulary: what is asked (`ChatRequest`) and what comes of it (`ChatResult`).
+
+How records become a result is told in `chat_records`, how a run is followed in `chat_run`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import time
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, Self
+
+from pydantic import Field, field_validator
+
+from airflow_provider_platform.client.errors import PlatformApiError, PlatformError
+from airflow_provider_platform.client.formats.json_text import whole_characters
+from airflow_provider_platform.client.operations.models import InputModel
+from airflow_provider_platform.client.session_settings import SessionSettings
+
+_STREAM_IN_PROGRESS = "Streaming for thread is in progress"
+RANDOM_DIGITS = 12
+_MESSAGE_ID = re.compile(r"[0-9]{13,}-message")
+
+
+def says_busy(said: object) -> bool:
+    """Whether what the service said with an error means that the thread answers another message."""
+    return _STREAM_IN_PROGRESS.lower() in str(said).lower()
+
+
+def is_busy(error: PlatformError) -> bool:
+    """Whether the service refused a request because its thread answers another message."""
+    return isinstance(error, PlatformApiError) and says_busy(error.service_message)
+
+
+def new_message_id(now: float | None = None) -> str:
+    """A message id of our own: `<Unix time in milliseconds><random digits>-message`.
+
+    The service asks for 13 digits or more. The random ones come from the operating system, so that
+    tasks that were forked from one process in one instant do not share an id.
+    """
+    milliseconds = int((time.time() if now is None else now) * 1000)
+    return f"{milliseconds}{secrets.randbelow(10**RANDOM_DIGITS):0{RANDOM_DIGITS}d}-message"
+
+
+def is_message_id(text: str) -> bool:
+    """Whether an id is one that a client chose, as `new_message_id` does."""
+    return _MESSAGE_ID.fullmatch(text) is not None
+
+
+def input_digest(text: str) -> str:
+    """SHA-256 of a prompt; it stands for the prompt where that must not be stored."""
+    return hashlib.sha256(text.strip().encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class ChatRequest(InputModel):
+    """Body of a stream request. With `input` it asks; without, it reads or follows a thread."""
+
+    input: str | None = None
+    chat_id: str | None = Field(default=None, min_length=1)
+    message_id: str | None = None
+    session_settings: SessionSettings | None = None
+    active_branch_name: str | None = Field(default=None, min_length=1)
+    is_default_branch: bool | None = None
+
+    @field_validator("input")
+    @classmethod
+    def _prompt_says_something(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise ValueError("the prompt is empty")
+        return value
+
+    @field_validator("message_id")
+    @classmethod
+    def _message_id_is_well_formed(cls, value: str | None) -> str | None:
+        if value is not None and not is_message_id(value):
+            raise ValueError("must be a Unix time in milliseconds (13 digits or more) + '-message'")
+        return value
+
+    @classmethod
+    def ask(
+        cls,
+        prompt: str,
+        *,
+        message_id: str,
+        chat_id: str | None = None,
+        session_settings: SessionSettings | None = None,
+        active_branch_name: str | None = None,
+        is_default_branch: bool | None = None,
+    ) -> Self:
+        """The request that asks; a branch that is named counts as a development branch unless
+        `is_default_branch` says otherwise. Raises PlatformInputError."""
+        if active_branch_name and is_default_branch is None:
+            is_default_branch = False
+        return cls.build(
+            input=prompt,
+            chat_id=chat_id,
+            message_id=message_id,
+            session_settings=session_settings,
+            active_branch_name=active_branch_name,
+            is_default_branch=is_default_branch,
+        )
+
+    def follow(self, chat_id: str) -> dict[str, Any]:
+        """The body that follows this message's run: no `input`, so it can never start one."""
+        until_end = self.to_json()
+        kept = ("messageId", "sessionSettings")
+        return {"chatId": chat_id} | {name: until_end[name] for name in kept if name in until_end}
+
+
+@dataclass
+class Query:
+    """One query of the agent and what it gave.
+
+    `rows` holds at most `max_rows` rows as the chat API sends them (100 by default), `total_rows`
+    how many there are, `truncated` whether some are missing here; all of them come from running
+    `sql` on the data API. `chart` is a Vega-Lite specification without data.
+    """
+
+    title: str = ""
+    description: str = ""
+    sql: str = ""
+    columns: list[dict[str, str]] = field(default_factory=list)
+    rows: list[list[Any]] = field(default_factory=list)
+    total_rows: int = 0
+    truncated: bool = False
+    uuid: str | None = None
+    chart: dict[str, Any] | None = None
+    error: str | None = None
+
+
+@dataclass
+class ChatResult:
+    """What a chat run gave: the final answer, the queries behind it and the ids.
+
+    `tool_errors` are the errors of every tool call, queries included.
+    """
+
+    answer: str
+    chat_id: str
+    message_id: str
+    queries: list[Query] = field(default_factory=list)
+    usage: dict[str, Any] | None = None
+    tool_errors: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON: `{"answer", "chat_id", "message_id", "queries", "usage"}`."""
+        plain = self.to_event()
+        del plain["tool_errors"]
+        return plain
+
+    def to_event(self) -> dict[str, Any]:
+        """The whole result as plain JSON, for `from_event`."""
+        return asdict(self)
+
+    def until_end(self) -> Self:
+        """The same with no half characters, which no UTF-8 text holds."""
+        return self.from_event(whole_characters(self.to_event()))
+
+    @classmethod
+    def from_event(cls, plain: dict[str, Any]) -> Self:
+        """The result that `to_event` described, in a later release perhaps, with more fields."""
+        queries = [Query(**_known(Query, query)) for query in plain["queries"]]
+        return cls(**{**_known(cls, plain), "queries": queries})
+
+
+def _known(of: type[Any], plain: dict[str, Any]) -> dict[str, Any]:
+    names = {one.name for one in fields(of)}
+    return {name: value for name, value in plain.items() if name in names}
+
+
+ToolErrorRule = Literal["all", "any", "never"]

@@ -1,0 +1,412 @@
+"""`ChatRun`: what is known of one message's run, over all the connections that tell of it.
+
+Bytes go in, a verdict on each connection comes out; no I/O, no clock of its own. What to send
+next is decided by the program in `chat_program`, which reads the verdicts.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from airflow_provider_platform.client.chat import tool_calls as chat_tools
+from airflow_provider_platform.client.chat.connection import ChatConnection, End, is_error
+from airflow_provider_platform.client.chat.events import ChatEvent
+from airflow_provider_platform.client.chat.progress import ProgressEvents
+from airflow_provider_platform.client.chat.records import RecordFold, ThreadMessages
+from airflow_provider_platform.client.chat.request import (
+    ChatResult,
+    ToolErrorRule,
+    input_digest,
+    is_message_id,
+    says_busy,
+)
+from airflow_provider_platform.client.errors import (
+    ChatNoAnswerError,
+    ChatToolError,
+    PlatformAddressError,
+    PlatformProtocolError,
+    quote_service,
+)
+from airflow_provider_platform.client.formats.json_text import read_plain_json
+from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
+
+
+class Verdict(Enum):
+    """What a connection that has ended says of the run."""
+
+    OVER = "the service ended the run"
+    ABORTED = "the run was stopped"
+    FAILED = "the run failed with an error line"
+    REFUSED = "the credential was refused"
+    BUSY = "another message of the thread is being answered"
+    SUSPENDED = "the run is suspended"
+    GOING_ON = "the thread is streaming, but not to us"
+    ABSENT = "the thread does not hold our message"
+    UNCLEAR = "the thread may hold our message"
+    BROKEN = "the connection broke"
+
+
+class ChatRun:
+    """The run of one message.
+
+    `digest` is the prompt's `input_digest`; `thread_given` says that the caller named the thread,
+    so that it may hold other turns. `accepted` turns true once the service has shown that it
+    processes the message. `failed_with` holds the service's words after FAILED, REFUSED, BUSY.
+    """
+
+    def __init__(
+        self,
+        *,
+        message_id: str,
+        digest: str,
+        chat_id: str | None = None,
+        thread_given: bool = False,
+        accepted: bool = False,
+        max_rows: int = 100,
+    ) -> None:
+        self.message_id = message_id
+        self.digest = digest
+        self.chat_id = chat_id
+        self.thread_given = thread_given
+        self.accepted = accepted
+        self.echo_id: str | None = None
+        """The id under which the service tells of our message, once that is known."""
+        self.usage: dict[str, Any] | None = None
+        self.failed_with: Any = None
+        self._fold = RecordFold(max_rows)
+        self._known_before: RecordFold | None = None
+        self._best_size = 0
+        self._grew = False
+        self._in_part = False
+        self._told_whole = False
+        self._messages: ThreadMessages | None = None
+        self._connection: ChatConnection | None = None
+        self._reader = LineReader()
+        self._progress = ProgressEvents(thread_known=chat_id is not None, accepted=accepted)
+
+    def connect(self, *, submits: bool) -> None:
+        """A request was sent, with `input` or without; its answer comes next."""
+        self._reader = LineReader()
+        self._known_before = None
+        self._grew = False
+        self._fold.connect()
+        self._connection = ChatConnection(
+            self,
+            submits=submits,
+            first=submits and not self.accepted,
+            known_up_to=self._fold.highest_sort,
+        )
+
+    def feed(self, data: bytes, now: float) -> list[ChatEvent]:
+        """Take a piece of the stream; returns what is worth telling. Raises
+        PlatformProtocolError for a line that is not JSON or too long."""
+        self._progress.now = now
+        connection = self._open_connection
+        for line, number in self._reader.feed(data):
+            try:
+                plain = read_plain_json(line)
+            except ValueError:
+                plain = None
+            if not connection.take_plain(plain):
+                self._take_line(line, number)
+        if self.chat_id is not None:
+            self._progress.note_thread(self.chat_id, self.message_id, accepted=self.accepted)
+        return self._progress.take()
+
+    @property
+    def received_data(self) -> bool:
+        """Whether the last piece held more than blank lines."""
+        return self._reader.active
+
+    @property
+    def was_refused_at_once(self) -> bool:
+        """Whether the last connection told one thing only, if any: that the request is refused."""
+        return self._open_connection.records <= 1
+
+    @property
+    def ended(self) -> bool:
+        """Whether the service has ended this connection's stream."""
+        return self._open_connection.end is not None
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing more is worth reading on this connection."""
+        return self._open_connection.complete
+
+    @property
+    def history_received(self) -> bool:
+        """Whether the thread's history is told."""
+        return self._open_connection.cutoff
+
+    @property
+    def passed_by(self) -> bool:
+        """Whether the thread has told of a later turn than ours."""
+        return self._open_connection.passed_by
+
+    @property
+    def can_be_followed(self) -> bool:
+        """Whether the message is accepted and its thread known."""
+        return self.accepted and self.chat_id is not None
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the open connection itself shows that the message is processed, however much was
+        known before: by its echo, or by a record of its run. One that repeats the message must
+        have told its history, too, which may hold both from before."""
+        connection = self._open_connection
+        shown = connection.echo or connection.received_ours
+        repeats = connection.submits and not connection.first
+        return shown and self.can_be_followed and (connection.cutoff or not repeats)
+
+    @property
+    def says_idle(self) -> bool:
+        """Whether the last connection told of a thread that does not stream, and of no end."""
+        connection = self._open_connection
+        if connection.end is not None or not connection.cutoff:
+            return False
+        if connection.streaming is None:
+            return connection.closed_clean
+        return not connection.streaming or connection.passed_by
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether the latest user message that the thread has told of is ours."""
+        connection = self._open_connection
+        if connection.last_user_id is not None:
+            return connection.last_user_id == self.message_id
+        messages = connection.messages
+        return messages is not None and self._is_our_prompt(messages)
+
+    @property
+    def grew(self) -> bool:
+        """Whether the last connection brought anything new."""
+        return self._grew
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the last connection brought the service's word that the thread is streaming, and
+        of no later turn that this could mean."""
+        connection = self._open_connection
+        return connection.streaming is True and not connection.passed_by
+
+    @property
+    def received_in_part(self) -> bool:
+        """Whether records may have been lost between two connections: one told the run from its
+        middle, or the answer broke off. Reading the thread may tell the run from its beginning."""
+        final = self._fold.final_answer()
+        return self._in_part or (final is not None and final.in_process)
+
+    def disconnect(self, *, clean: bool) -> Verdict:
+        """The connection ended; `clean` when the service closed it in order."""
+        connection = self._open_connection
+        if connection.end is None:
+            self._take_rest(self._reader.rest())
+        connection.finish(clean=clean)
+        self._settle_acceptance(connection)
+        size = self._fold.size
+        self._grew = size > self._best_size
+        self._best_size = max(size, self._best_size)
+        known = self._known_before
+        if known is not None and self._replay_is_poorer(connection, known):
+            self._fold = known
+        elif connection.echo:
+            self._in_part = False
+        self._in_part = self._in_part or connection.in_part
+        self._messages = connection.messages or self._messages
+        self.failed_with = connection.error
+        verdict = self._verdict(connection)
+        if verdict is Verdict.OVER:
+            self._fold.settle()
+            replayed = known is None or size >= known.size
+            self._told_whole = self._told_whole or (connection.echo and replayed)
+        return verdict
+
+    def learn_chat_id(self, chat_id: Any) -> None:
+        """The thread's id, as the service names it; the one that we know stays."""
+        if self.chat_id is None and isinstance(chat_id, str) and chat_id.isprintable():
+            self.chat_id = chat_id or None
+
+    def forget_thread(self) -> None:
+        """The thread that the service made for our message is gone, and the message with it."""
+        self.chat_id = None
+        self.echo_id = None
+        self._progress.forget_thread()
+
+    def learn_echo_id(self, received_id: str) -> None:
+        """The id under which the service tells of our message: our own, if it ever does so."""
+        if self.echo_id is None or received_id == self.message_id:
+            self.echo_id = received_id
+
+    def take_echo(self) -> None:
+        """Our message came back: the run is told from its beginning."""
+        self.accepted = True
+        if self._known_before is None or self._fold.size > self._known_before.size:
+            self._known_before = self._fold
+        self._fold = self._fold.restart()
+
+    def take_assistant(self, record: dict[str, Any], *, known_up_to: float | None) -> None:
+        """Fold a record of the run in, and note what is worth telling."""
+        folded = self._fold.add(record, known_up_to=known_up_to)
+        if folded is not None:
+            self._progress.note_record(folded)
+
+    def take_delta(self, record: dict[str, Any]) -> bool:
+        """Fold in one more delta of a known record, which is no news; False for any other."""
+        return self._fold.append(record)
+
+    def may_be_ours(self, message_id: str, text: str) -> bool:
+        """Whether a message of the thread has our id, or our words and no client's id."""
+        if is_message_id(message_id):
+            return message_id == self.message_id
+        return input_digest(text) == self.digest
+
+    def result(self, *, fail_on_tool_error: ToolErrorRule = "all") -> ChatResult:
+        """The result of a run that is over.
+
+        Raises ChatNoAnswerError for a run without a final answer, and ChatToolError by the rule:
+        "all" where every query failed, "any" where a tool call failed.
+        """
+        answer = self._answer()
+        if answer is None:
+            words = quote_service(self._fold.last_words() or self._told_by_state()) or "nothing"
+            raise ChatNoAnswerError(
+                f"{self}: the run ended without a final answer. The agent last said: {words}."
+            )
+        result = ChatResult(
+            answer=answer,
+            chat_id=self.chat_id or "",
+            message_id=self.message_id,
+            queries=self._fold.queries(),
+            usage=self.usage,
+            tool_errors=self._fold.tool_errors(),
+        ).until_end()
+        check_tools(result, fail_on_tool_error)
+        return result
+
+    def __str__(self) -> str:
+        thread = quote_service(self.chat_id) if self.chat_id else "(no thread yet)"
+        return f"chat {thread}, message {self.message_id}"
+
+    @property
+    def _open_connection(self) -> ChatConnection:
+        if self._connection is None:
+            raise RuntimeError("connect() comes before feed() and disconnect()")
+        return self._connection
+
+    def _take_line(self, line: bytes, number: int) -> None:
+        connection = self._open_connection
+        try:
+            record = parse_line(line, number)
+        except PlatformProtocolError:
+            if connection.end is not None:
+                return
+            if connection.records == 0 and line.startswith(b"<"):
+                raise PlatformAddressError(
+                    f"{self}: the chat address answers with a web page. Check chat_url in the "
+                    "connection."
+                ) from None
+            raise
+        connection.take(record)
+
+    def _take_rest(self, rest: bytes) -> None:
+        """A last line without its line end may be cut: only a whole error object counts."""
+        if not rest:
+            return
+        number = self._reader.lines_seen + 1
+        if self._open_connection.records == 0 and rest.startswith(b"<"):
+            self._take_line(rest, number)
+        try:
+            record = parse_line(rest, number)
+        except PlatformProtocolError:
+            return
+        if isinstance(record, dict) and is_error(record):
+            self._open_connection.take(record)
+
+    def _settle_acceptance(self, connection: ChatConnection) -> None:
+        """The thread holds our message if a message has its id; in a thread of our own, if the
+        last one has its words."""
+        messages = connection.messages
+        if self.accepted or messages is None:
+            return
+        by_id = any(message_id == self.message_id for message_id, _ in messages.humans)
+        self.accepted = by_id or (not self.thread_given and self._is_our_prompt(messages))
+
+    def _verdict(self, connection: ChatConnection) -> Verdict:
+        if connection.end is End.ABORTED:
+            return Verdict.ABORTED
+        if connection.end in (End.ERROR, End.RPC_ERROR):
+            if says_busy(connection.error):
+                return Verdict.BUSY
+            return Verdict.FAILED if connection.end is End.ERROR else Verdict.REFUSED
+        if connection.suspended and not self._fold.has_answer:
+            return Verdict.SUSPENDED
+        if connection.end is None:
+            return Verdict.BROKEN
+        if self._still_streaming(connection):
+            return Verdict.GOING_ON
+        return Verdict.OVER if self.accepted else self._unaccepted(connection)
+
+    def _unaccepted(self, connection: ChatConnection) -> Verdict:
+        """What the thread's history and messages say of a message that shows nowhere by its id."""
+        messages = connection.messages
+        if connection.may_hold_ours:
+            return Verdict.UNCLEAR
+        if connection.user_records:
+            return Verdict.ABSENT
+        if messages is None or any(self.may_be_ours(*human) for human in messages.humans):
+            return Verdict.UNCLEAR
+        return Verdict.ABSENT
+
+    def _still_streaming(self, connection: ChatConnection) -> bool:
+        if connection.passed_by:
+            return False
+        if connection.state_streaming is not None:
+            return connection.state_streaming
+        if connection.submits or not connection.streaming:
+            return False
+        return not self._fold.ends_with_answer
+
+    def _replay_is_poorer(self, connection: ChatConnection, known: RecordFold) -> bool:
+        """Whether a replay of the run, from its beginning, told less than was known before."""
+        if connection.end is None or self._still_streaming(connection):
+            return known.size > self._fold.size
+        return known.has_answer and not self._fold.has_answer
+
+    def _is_our_prompt(self, messages: ThreadMessages) -> bool:
+        return bool(messages.humans) and self.may_be_ours(*messages.humans[-1])
+
+    def _answer(self) -> str | None:
+        """The final answer, unless it broke off and its end was not told. What the thread's
+        messages hold in its place may be any words of the agent, so they stand in only where
+        records may be lost: not in a run that one connection told from its echo to its end."""
+        final = self._fold.final_answer()
+        if final is not None and not final.in_process:
+            return final.content
+        return None if self._told_whole else self._told_by_state() or None
+
+    def _told_by_state(self) -> str:
+        """What the agent said last by the messages of `__state__`, "" where they tell nothing."""
+        told = self._messages
+        return told.answer if told is not None and self._is_our_prompt(told) else ""
+
+
+def check_tools(result: ChatResult, rule: ToolErrorRule) -> None:
+    """Raise ChatToolError where the run's tool errors make it a failure under the rule.
+
+    A query whose result did not reach us counts as none: nobody knows that it failed.
+    """
+    failed = [
+        query.error
+        for query in result.queries
+        if query.error is not None and query.error != chat_tools.UNFINISHED
+    ]
+    every_query = bool(failed) and len(failed) == len(result.queries)
+    errors = failed + [error for error in result.tool_errors if quote_service(error) not in failed]
+    if rule == "never" or not (every_query if rule == "all" else errors):
+        return
+    what = "every query of the run failed" if every_query else "a tool call of the run failed"
+    raise ChatToolError(
+        f"chat {result.chat_id}, message {result.message_id}: {what}: "
+        f"{quote_service(errors[0])}. The agent answered: {quote_service(result.answer)}"
+    )

@@ -1,0 +1,231 @@
+"""What the agent's tool calls say: parses their JSON texts into queries and errors.
+
+The platform's tools are known by the ends of their names, because tenants carry them under
+different prefixes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_provider_platform.client.chat.request import Query
+from airflow_provider_platform.client.errors import MAX_SERVICE_TEXT, quote_service
+from airflow_provider_platform.client.formats.json_text import read_json
+
+UNFINISHED = "The call had no result when the run ended."
+_KEPT = (
+    "data",
+    "description",
+    "error",
+    "queryTitle",
+    "schema",
+    "searchQuery",
+    "sqlQuery",
+    "totalRows",
+    "uuid",
+    "vegaSpec",
+)
+"""What is read of a result; the rest (metadata can be long) is not kept while a run is followed."""
+
+
+_LONG = 64 * 1024
+"""Characters of a result that is not kept as the text it is, but as what is read of it."""
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One call as told so far; without a `result` it is not complete.
+
+    `input` and `result` are JSON texts or values. A result is kept as the text that it came as,
+    which takes a fraction of the memory of its rows, or, where there is more than is needed, as an
+    object of what is. `rows` and `total_rows` count those kept and all; `words` are those of a
+    result that is no object.
+    """
+
+    name: str = ""
+    input: Any = None
+    result: Any = None
+    rows: int = 0
+    total_rows: int = 0
+    result_title: str = ""
+    result_error: str | None = None
+    words: str | None = None
+
+    @property
+    def is_query(self) -> bool:
+        """Whether the call runs SQL."""
+        return self.name.endswith("SqlApi")
+
+    @property
+    def has_result(self) -> bool:
+        """Whether the call is complete."""
+        return self.result is not None
+
+    @property
+    def error(self) -> str | None:
+        """The error that a complete call ended with, None where it succeeded or is not complete."""
+        return self.words if self.words is not None and self.is_query else self.result_error
+
+    @property
+    def title(self) -> str:
+        """A few words for the log: the query's title, or what was searched for."""
+        return self.result_title or _title(_json_text(self.input)) or self.name or "tool call"
+
+    def query(self) -> Query:
+        """The query of a SQL call, complete or not."""
+        given, got = _json_object(self.input), _json_object(self.result)
+
+        def text(name: str) -> str:
+            return str(got.get(name) or given.get(name) or "")
+
+        columns, rows = _table(_columns(got.get("schema")), got.get("data"))
+        error = self.error if self.has_result else UNFINISHED
+        chart = _json_text(got.get("vegaSpec") or given.get("vegaSpec"))
+        return Query(
+            title=text("queryTitle"),
+            description=text("description"),
+            sql=text("sqlQuery"),
+            columns=columns,
+            rows=rows,
+            total_rows=self.total_rows,
+            truncated=self.total_rows > len(rows),
+            uuid=str(got["uuid"]) if got.get("uuid") is not None else None,
+            chart=chart if isinstance(chart, dict) else None,
+            error=None if error is None else quote_service(error),
+        )
+
+
+def read_tool_call(told: dict[str, Any], known: ToolCall | None, max_rows: int) -> ToolCall:
+    """The call with what an earlier record of it said and this one leaves out; a result that came
+    before the record of the call's start (connections may overlap) is kept. No more than `max_rows`
+    rows are."""
+    before = known or _NOTHING
+    name, given, result = told.get("name"), told.get("input"), told.get("result")
+    name = before.name if name is None else str(name or "")
+    given = before.input if given is None else given
+    if result is None:
+        return replace(before, name=name, input=given)
+    return _complete(name, given, result, max_rows)
+
+
+_NOTHING = ToolCall()
+
+
+def _complete(name: str, given: Any, told: Any, max_rows: int) -> ToolCall:
+    result = _json_text(told)
+    if not isinstance(result, dict):
+        return ToolCall(name, given, result="", words=_words_of(told))
+    data = result.get("data")
+    rows = data if isinstance(data, list) else []
+    kept = told
+    if not (isinstance(told, str) and len(told) <= _LONG and len(rows) <= max_rows):
+        kept = {name: result[name] for name in _KEPT if name in result}
+        if rows:
+            kept["data"] = rows[:max_rows]
+    return ToolCall(
+        name,
+        given,
+        result=kept,
+        rows=min(len(rows), max_rows),
+        total_rows=_total(result.get("totalRows"), len(rows)),
+        result_title=_title(result),
+        result_error=_error(result.get("error")),
+    )
+
+
+def _error(error: Any) -> str | None:
+    if not error:
+        return None
+    return str(error.get("message") or error) if isinstance(error, dict) else str(error)
+
+
+def _title(part: Any) -> str:
+    if isinstance(part, dict):
+        for name in ("queryTitle", "searchQuery"):
+            if part.get(name):
+                return str(part[name])
+    return ""
+
+
+def _columns(schema: Any) -> list[dict[str, str]]:
+    found = []
+    for column in schema if isinstance(schema, list) else []:
+        if isinstance(column, dict):
+            kind = column.get("column_type") or column.get("type") or ""
+            found.append({"name": str(column.get("name") or ""), "type": str(kind)})
+    return found
+
+
+def _table(
+    columns: list[dict[str, str]], data: Any
+) -> tuple[list[dict[str, str]], list[list[Any]]]:
+    """The columns and the rows, each a list in column order.
+
+    A row may come as an object: its values then stand under the columns of their names, None where
+    it has no such value. A name that no column has becomes a column of its own, after the others,
+    so that no value is lost; without a schema the first row's names come first.
+    """
+    told = data if isinstance(data, list) else []
+    kinds = set(map(type, told))
+    if kinds <= {list}:
+        return columns, told
+    if dict not in kinds:
+        return columns, [row if isinstance(row, list) else [row] for row in told]
+    names = [column["name"] for column in columns]
+    added = dict.fromkeys(name for row in told if isinstance(row, dict) for name in row)
+    for name in names:
+        added.pop(name, None)
+    names += added
+    rows = [
+        [row.get(name) for name in names]
+        if isinstance(row, dict)
+        else _padded(row if isinstance(row, list) else [row], len(names))
+        for row in told
+    ]
+    return [*columns, *({"name": name, "type": ""} for name in added)], rows
+
+
+def _padded(row: list[Any], width: int) -> list[Any]:
+    return row + [None] * (width - len(row))
+
+
+def _words_of(result: Any) -> str:
+    """What a query's result says that is no object, at most as much as is quoted of it. Frameworks
+    of agents give plain text for a tool that failed: those are the tool's own words."""
+    said, is_json = result, True
+    if isinstance(result, str):
+        try:
+            said = read_json(result)
+        except ValueError:
+            is_json = False
+    words = said if isinstance(said, str) else result
+    text = (words if isinstance(words, str) else json.dumps(words)).strip()
+    cut = text[: MAX_SERVICE_TEXT + 1]
+    if not cut:
+        return "The result is empty."
+    if isinstance(said, str) and (is_json or not cut.startswith(("{", "["))):
+        return cut
+    return f"The result is not a JSON object: {cut}"
+
+
+def _total(told: Any, at_least: int) -> int:
+    try:
+        return max(int(float(told)), at_least)
+    except (TypeError, ValueError, OverflowError):
+        return at_least
+
+
+def _json_object(value: Any) -> dict[str, Any]:
+    found = _json_text(value)
+    return found if isinstance(found, dict) else {}
+
+
+def _json_text(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return read_json(value)
+    except ValueError:
+        return None

@@ -1,0 +1,222 @@
+"""What can be waited for: one look at each, and what it says by now.
+
+A look is named by its kind and told by its subject, both plain JSON, so that a wait can go from
+one process to another. It gives plain JSON once things are as wanted, and None until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from airflow_provider_platform.client.chat.thread import thread_is_streaming
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import PlatformNotFoundError, quote_service
+from airflow_provider_platform.client.management.account.oauth import (
+    UserOAuthToken,
+    list_user_oauth_tokens,
+)
+from airflow_provider_platform.client.management.dbt_sync import run as dbt_run
+from airflow_provider_platform.client.management.notifications.operations import (
+    Notification,
+    NotificationsQuery,
+    get_notification,
+    list_notifications,
+)
+from airflow_provider_platform.client.management.reports.operations import (
+    Report,
+    ReportsQuery,
+    get_report,
+    list_reports,
+)
+from airflow_provider_platform.client.operations.models import Timestamp
+from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.operations.paging import Page, PageWalk
+from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
+from airflow_provider_platform.client.polling.until import NotYet
+
+T = TypeVar("T")
+
+Seen = dict[str, Any] | None
+"""What a look gives: plain JSON, None for not yet."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Something to look at: `kind` is a name of this module's `KINDS`, `subject` what is meant."""
+
+    kind: str
+    subject: dict[str, Any]
+
+    def program(self, config: PlatformConfig, clock: Clock) -> Program[Seen]:
+        """One look. Notifies of what it saw; raises PlatformError."""
+        return KINDS[self.kind](config, clock, **self.subject)
+
+    @property
+    def may_be_late(self) -> bool:
+        """Whether what is looked at may be unknown to the service for a moment after its start."""
+        return self.kind == "dbt_sync"
+
+
+def is_fresh(report: Report, updated_after: datetime | None) -> bool:
+    """Whether the report was updated after that time; any report is, without one."""
+    if updated_after is None:
+        return True
+    return report.updated_at is not None and report.updated_at > updated_after
+
+
+def is_switched(notification: Notification, is_enabled: bool | None) -> bool:
+    """Whether the schedule is switched on or off as wanted; any is, where nothing is wanted."""
+    return is_enabled is None or notification.is_enabled == is_enabled
+
+
+def has_status(token: UserOAuthToken, statuses: Sequence[str]) -> bool:
+    """Whether the token's status is one of these; the service's free text in any case."""
+    return token.status.strip().casefold() in {status.strip().casefold() for status in statuses}
+
+
+def _dbt_sync(
+    config: PlatformConfig, clock: Clock, *, sync_job_id: str, deployment_id: int | None
+) -> Program[Seen]:
+    """Whether the sync is complete. Raises DbtSyncFailedError, DbtSyncCancelledError."""
+    deployment = config.resolve_deployment_id(deployment_id)
+    outcome = yield from dbt_run.look(deployment, sync_job_id, clock)
+    if outcome is None:
+        return None
+    return {
+        "sync_job_id": outcome.sync_job_id,
+        "branch_name": outcome.branch_name,
+        "status": "COMPLETED",
+        "result": outcome.result,
+    }
+
+
+def _chat_thread(
+    config: PlatformConfig, clock: Clock, *, chat_id: str, session_settings: dict[str, Any] | None
+) -> Program[Seen]:
+    """Whether the thread is not streaming."""
+    settings = config.resolve_session_settings(session_settings)
+    timeout = config.stream_idle_timeout
+    if (yield from thread_is_streaming(chat_id, settings, clock, timeout=timeout)):
+        yield Notify(NotYet(f"Chat {quote_service(chat_id)} is streaming"))
+        return None
+    return {"chat_id": chat_id, "is_streaming": False}
+
+
+def _report(
+    config: PlatformConfig,
+    _clock: Clock,
+    *,
+    report_id: int | None,
+    name: str | None,
+    folder_id: int | None,
+    updated_after: str | None,
+    deployment_id: int | None,
+) -> Program[Seen]:
+    """Whether the report exists and, with `updated_after` (ISO 8601), was updated since."""
+    deployment = config.resolve_deployment_id(deployment_id)
+    if report_id is not None:
+        what = f"Report {report_id} of deployment {deployment}"
+        there = yield from _one(
+            get_report(deployment_id=deployment, report_id=report_id),
+            list_reports(deployment_id=deployment, query=ReportsQuery.build(first=1)),
+        )
+    else:
+        what = f"Report {quote_service(name)!r} of deployment {deployment}"
+        query = ReportsQuery.build(search=name, folder_id=folder_id)
+        there = yield from _all(
+            list_reports(deployment_id=deployment, query=query),
+            lambda report: report.name == name,
+        )
+    after = None if updated_after is None else Timestamp.parse(updated_after)
+    fresh = [report for report in there if is_fresh(report, after)]
+    if fresh:
+        return fresh[0].to_json()
+    state = f"has not been updated since {updated_after}" if there else "does not exist yet"
+    yield Notify(NotYet(f"{what} {state}"))
+    return None
+
+
+def _notification(
+    config: PlatformConfig,
+    _clock: Clock,
+    *,
+    notification_id: int | None,
+    is_enabled: bool | None,
+    deployment_id: int | None,
+    **filters: Any,
+) -> Program[Seen]:
+    """Whether the schedule, or one that the filters find, exists and is switched as wanted."""
+    deployment = config.resolve_deployment_id(deployment_id)
+    if notification_id is not None:
+        what = f"Notification {notification_id} of deployment {deployment}"
+        there = yield from _one(
+            get_notification(deployment_id=deployment, notification_id=notification_id),
+            list_notifications(deployment_id=deployment, query=NotificationsQuery.build(first=1)),
+        )
+    else:
+        what = f"A notification of deployment {deployment} as described"
+        query = NotificationsQuery.build(**filters)
+        there = yield from _all(list_notifications(deployment_id=deployment, query=query))
+    switched = [notification for notification in there if is_switched(notification, is_enabled)]
+    if switched:
+        return switched[0].to_json()
+    state = f"is not {'enabled' if is_enabled else 'disabled'} yet" if there else "does not exist"
+    yield Notify(NotYet(f"{what} {state}"))
+    return None
+
+
+def _user_oauth_token(
+    _config: PlatformConfig,
+    _clock: Clock,
+    *,
+    integration_id: int,
+    target_statuses: list[str],
+    user_id: int | None,
+) -> Program[Seen]:
+    """Whether a token for the integration, of the user if one is named, has one of the statuses."""
+    tokens = yield from _all(
+        list_user_oauth_tokens(),
+        lambda token: token.integration_id == integration_id and user_id in (None, token.user_id),
+    )
+    for token in tokens:
+        if has_status(token, target_statuses):
+            return token.to_json()
+    statuses = ", ".join(dict.fromkeys(quote_service(token.status) for token in tokens))
+    state = f"status {statuses}" if tokens else "no token yet"
+    yield Notify(NotYet(f"OAuth integration {integration_id}: {state}"))
+    return None
+
+
+KINDS: dict[str, Callable[..., Program[Seen]]] = {
+    "dbt_sync": _dbt_sync,
+    "chat_thread": _chat_thread,
+    "report": _report,
+    "notification": _notification,
+    "user_oauth_token": _user_oauth_token,
+}
+
+
+def _one(get: Operation[T], probe: Operation[Any]) -> Program[list[T]]:
+    """The resource, or nothing where it is not there. The probe, a list of the same deployment,
+    tells that from a deployment that is not there: it raises PlatformNotFoundError then."""
+    try:
+        found = yield from call(get, once=True)
+    except PlatformNotFoundError:
+        yield from call(probe, once=True)
+        return []
+    return [found]
+
+
+def _all(
+    operation: Operation[Page[T]], wanted: Callable[[T], bool] = lambda _: True
+) -> Program[list[T]]:
+    """The wanted rows of a whole list; a failure is left to the next look."""
+    walk = PageWalk(operation)
+    found: list[T] = []
+    while walk.operation is not None:
+        page = yield from call(walk.operation, once=True)
+        found += filter(wanted, walk.take(page))
+    return found

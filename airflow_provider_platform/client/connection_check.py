@@ -1,0 +1,239 @@
+"""Does this configuration work? One free question to each side, and what its answer proves.
+
+Nothing is started and nothing is changed.
+
+- Management: the default deployment is read, or the deployments are listed where there is none;
+  where that cannot be had, the app configuration tells whether address and token are right.
+- Chat: the state of a thread that cannot exist is asked for, at the very address that chats go to,
+  with their credential and session settings. Without `input` the service cannot start a run. It
+  refuses a wrong credential with a JSON-RPC error, wrong session settings with 400; that it comes
+  to look for the thread, and finds none, proves both right. Aborting such a thread would prove the
+  credential only: that is done where an API key has no session settings, without which the state
+  cannot be asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import uuid4
+
+from airflow_provider_platform.client.chat.request import ChatRequest
+from airflow_provider_platform.client.chat.stop import abort
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import (
+    ChatRpcError,
+    ChatStreamError,
+    PlatformAddressError,
+    PlatformBadRequestError,
+    PlatformError,
+    PlatformNotFoundError,
+    PlatformPermissionError,
+    PlatformProtocolError,
+    PlatformTransportError,
+    quote_service,
+)
+from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
+from airflow_provider_platform.client.http.responses import PREMIUM_HINT, rpc_message
+from airflow_provider_platform.client.management.account.app_config import get_app_config
+from airflow_provider_platform.client.management.deployments.operations import (
+    Deployment,
+    DeploymentsQuery,
+    get_deployment,
+    list_deployments,
+)
+from airflow_provider_platform.client.operations.program import (
+    Clock,
+    CloseStream,
+    OpenStream,
+    Program,
+    ReadStream,
+    call,
+)
+from airflow_provider_platform.client.service_token import token_warnings
+
+Side = Literal["management", "chat"]
+_Verdict = tuple[bool, str]
+
+LONGEST_WAIT = 20.0
+"""Seconds that the chat side may take to answer: a person is waiting."""
+
+_SHOWN_DEPLOYMENTS = 5
+_STATE = "chat stream: POST /stream-chat-state"
+_END = "__state__"
+_NO_ROUTE = "cannot post"
+_PARTS_OF_ADDRESS = (_NO_ROUTE, "html page", "agent", "account", "tenant", "deployment")
+_NAMES: dict[Side, str] = {"management": "Management API", "chat": "Chat API"}
+
+
+@dataclass(frozen=True)
+class SideReport:
+    """How one side of the connection fared, in sentences for the person who asked."""
+
+    side: Side
+    address: str
+    ok: bool
+    message: str
+
+
+def check_connection(
+    config: PlatformConfig, *, clock: Clock = time.time
+) -> Program[list[SideReport]]:
+    """Ask each side that is configured; errors become reports."""
+    reports = []
+    if config.management_url is not None:
+        verdict = yield from _verdict(_check_management(config))
+        reports.append(SideReport("management", config.management_url, *verdict))
+    if config.chat_url is not None:
+        ok, message = yield from _verdict(_check_chat(config, clock))
+        message = " ".join([message, *chat_notes(config, clock())])
+        reports.append(SideReport("chat", config.chat_url, ok, message))
+    return reports
+
+
+def summary(reports: list[SideReport]) -> tuple[bool, str]:
+    """Whether all sides work, and what to tell of each."""
+    lines = [
+        f"{_NAMES[report.side]} at {report.address} "
+        f"{'works' if report.ok else 'does not work'}: {report.message}"
+        for report in reports
+    ]
+    return all(report.ok for report in reports), "\n".join(lines)
+
+
+def chat_notes(config: PlatformConfig, now: float) -> list[str]:
+    """What can be said of the chat settings without asking the service; `now` is Unix time."""
+    if config.chat_service_token is not None:
+        return token_warnings(config.chat_service_token.get_secret_value(), now)
+    if config.session_settings is None:
+        return [
+            "session_settings is empty: each chat task must name its user (externalId or "
+            "internalId) itself."
+        ]
+    return []
+
+
+def _verdict(check: Program[_Verdict]) -> Program[_Verdict]:
+    try:
+        return (yield from check)
+    except PlatformError as error:
+        return False, error.message
+
+
+def _check_management(config: PlatformConfig) -> Program[_Verdict]:
+    accepted = "The token is accepted"
+    try:
+        found = yield from _deployments(config)
+    except (PlatformNotFoundError, PlatformPermissionError, PlatformAddressError) as error:
+        problem: PlatformError = error
+    else:
+        return True, f"{accepted}; {found}."
+    try:
+        yield from call(get_app_config(), once=True)
+    except PlatformNotFoundError:
+        return False, (
+            "No operation of the management API is found there: check host, which ends in /api."
+        )
+    if config.deployment_id is None or isinstance(problem, PlatformAddressError):
+        return True, f"{accepted}. Deployments cannot be looked up with it: {problem.message}"
+    return False, f"{accepted}, but deployment_id cannot be used: {problem.message}"
+
+
+def _deployments(config: PlatformConfig) -> Program[str]:
+    if config.deployment_id is not None:
+        found = yield from call(get_deployment(deployment_id=config.deployment_id), once=True)
+        return f"the default deployment is {_name(found)}"
+    query = DeploymentsQuery.build(first=_SHOWN_DEPLOYMENTS)
+    page = yield from call(list_deployments(query=query), once=True)
+    names = [_name(deployment) for deployment in page.rows[:_SHOWN_DEPLOYMENTS]]
+    if not names:
+        return "it sees no deployment"
+    more = " and more" if page.page_info and page.page_info.has_next_page else ""
+    return f"it sees {', '.join(names)}{more}, of which deployment_id may name one"
+
+
+def _name(deployment: Deployment) -> str:
+    return f"{deployment.id} ({quote_service(deployment.name or 'without a name')})"
+
+
+def _check_chat(config: PlatformConfig, clock: Clock) -> Program[_Verdict]:
+    thread = str(uuid4())
+    credential = "API key" if config.chat_api_key else "service token"
+    try:
+        if config.chat_api_key and config.session_settings is None:
+            yield from _abort_nothing(thread)
+            said = None
+        else:
+            said = yield from _read_nothing(config, thread, clock)
+    except PlatformNotFoundError as error:
+        said = error.service_message or ""
+    if said is None or _speaks_of_thread(said, thread):
+        return True, f"The {credential} is accepted."
+    words = f"The service answered 404: {said or 'no text'}."
+    if _speaks_of_address(said):
+        return False, (
+            f"{words} The agent or the account does not exist: copy chat_url from the agent's "
+            f"settings. {PREMIUM_HINT}"
+        )
+    return True, (
+        f"{words} That is right for a thread that does not exist, but would be said of an agent "
+        "that does not exist, too: if chats fail, check chat_url."
+    )
+
+
+def _abort_nothing(thread: str) -> Program[None]:
+    """Abort a thread that does not exist. 403 speaks of the thread, so the key has passed."""
+    with suppress(PlatformPermissionError):
+        yield from abort(thread, None)
+
+
+def _read_nothing(config: PlatformConfig, thread: str, clock: Clock) -> Program[str | None]:
+    """Ask for the state of a thread that does not exist; the text of an error line, or None where
+    the service gives a state. Raises PlatformError."""
+    request = ChatRequest.build(chat_id=thread, session_settings=config.session_settings)
+    wait = min(LONGEST_WAIT, config.request_timeout)
+    until = clock() + wait
+    reader = LineReader()
+    try:
+        yield OpenStream(request.to_json(), timeout=wait)
+    except PlatformBadRequestError as error:
+        raise PlatformBadRequestError(
+            f"{error.message} Check session_settings.", **error.details
+        ) from None
+    while clock() < until:
+        data: bytes | None = yield ReadStream(until - clock())
+        if data is None:
+            break
+        lines = reader.feed(data or b"\n")
+        for record in (parse_line(line, number) for line, number in lines):
+            if isinstance(record, dict) and (record.get("error") or record.get("id") == _END):
+                yield CloseStream()
+                return _error_text(record)
+        if data == b"":
+            raise PlatformProtocolError(f"{_STATE}: the answer ended without a state.")
+    raise PlatformTransportError(f"{_STATE}: no answer within {wait:g} seconds.")
+
+
+def _error_text(record: dict[str, Any]) -> str | None:
+    """The text of an error line. Raises ChatRpcError for a refused credential, ChatStreamError
+    for an error that is not about the thread."""
+    error = record.get("error")
+    if isinstance(error, dict) or (error and "jsonrpc" in record):
+        raise ChatRpcError(rpc_message(_STATE, error))
+    if error is None:
+        return None
+    if "not found" not in str(error).lower():
+        raise ChatStreamError(f"{_STATE}: the service answered: {quote_service(error)}.")
+    return quote_service(error)
+
+
+def _speaks_of_thread(said: str, thread: str) -> bool:
+    words = said.lower()
+    return thread in words or ("thread" in words and _NO_ROUTE not in words)
+
+
+def _speaks_of_address(said: str) -> bool:
+    words = said.lower()
+    return any(part in words for part in _PARTS_OF_ADDRESS)

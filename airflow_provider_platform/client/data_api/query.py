@@ -1,0 +1,259 @@
+"""SQL over the data API: every row of a query, where the chat API gives the first hundred.
+
+The answer is read as it comes: `run_sql` notifies of the columns and then of rows, piece by piece.
+Values are texts, whatever their type, as the service sends them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+from urllib.parse import quote
+
+from pydantic import Field, SecretStr
+
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import (
+    DataQueryError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformInputError,
+    PlatformProtocolError,
+    PlatformTransportError,
+    quote_service,
+)
+from airflow_provider_platform.client.formats.addresses import data_address
+from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
+from airflow_provider_platform.client.http.retry import may_repeat, pause_after
+from airflow_provider_platform.client.management.deployments.operations import (
+    CreateDeploymentTokenInput,
+    create_deployment_token,
+    get_deployment,
+)
+from airflow_provider_platform.client.operations.models import InputModel
+from airflow_provider_platform.client.operations.program import (
+    Clock,
+    CloseStream,
+    Notify,
+    OpenDataStream,
+    Program,
+    ReadStream,
+    Sleep,
+    call,
+)
+
+DATA_PATH = "/cubejs-api"
+CONTINUE_WAIT = "continue wait"
+TOKEN_SECONDS = 3600
+REPEAT_PAUSE = 0.5
+"""Seconds before a query that still runs is asked for again; the service itself waits longer."""
+
+Cache = Literal["stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cache"]
+
+
+class SqlInput(InputModel):
+    """A query; the service answers "Continue wait" while it runs, instead of staying silent."""
+
+    query: str = Field(min_length=1)
+    timezone: str | None = None
+    cache: Cache | None = None
+    throw_continue_wait: bool = True
+
+
+@dataclass(frozen=True)
+class SqlColumns:
+    """The columns of the result: `{"name", "type"}` each."""
+
+    columns: list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class SqlChunk:
+    """Some rows of the result, in order."""
+
+    rows: list[list[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqlQuery:
+    """A query to run: `branch_name` for a development branch, `deadline` in Unix time."""
+
+    deployment_id: int
+    body: SqlInput
+    deadline: float
+    branch_name: str | None = None
+
+    @classmethod
+    def build(
+        cls,
+        sql: str,
+        *,
+        deployment_id: int,
+        deadline: float,
+        branch_name: str | None = None,
+        timezone: str | None = None,
+        cache: Cache | None = None,
+    ) -> Self:
+        """The query as it is sent. Raises PlatformInputError for a bad argument."""
+        body = SqlInput.build(query=sql, timezone=timezone, cache=cache, throw_continue_wait=True)
+        return cls(
+            deployment_id=deployment_id, body=body, deadline=deadline, branch_name=branch_name
+        )
+
+    def __str__(self) -> str:
+        return f"data query on deployment {self.deployment_id}"
+
+
+def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[None]:
+    """Run a query. Notifies of SqlColumns, once, then of SqlChunk.
+
+    The query is sent again while it runs, and after a failure before its first line; a result
+    that breaks off later is not taken up. Raises DataQueryError, PlatformDeadlineError and what
+    requests raise.
+    """
+    url = yield from find_address(query, config)
+    token = yield from _mint(query)
+    failures = 0
+    while True:
+        answer = SqlAnswer(query)
+        pause = REPEAT_PAUSE
+        try:
+            yield from _read(url, token, answer, query, config, clock)
+        except PlatformError as error:
+            failures += 1
+            if answer.columns is not None or failures >= config.max_attempts:
+                raise
+            if not may_repeat(error, repeatable=True):
+                raise
+            pause = pause_after(error, failures)
+        else:
+            if not answer.still_runs:
+                return
+        if clock() + pause >= query.deadline:
+            raise PlatformDeadlineError(f"{query}: no result before the deadline.")
+        yield Sleep(pause)
+
+
+def find_address(query: SqlQuery, config: PlatformConfig) -> Program[str]:
+    """Where the query goes: the connection's data API, or the deployment's own."""
+    if config.data_api_url is not None:
+        if query.branch_name is not None:
+            raise PlatformInputError(
+                "Nothing was sent: branch_name cannot be given where the connection has a "
+                "data_api_url; branches are found through the deployment's own address.",
+                field="branch_name",
+            )
+        return sql_address(config.data_api_url)
+    deployment = yield from call(get_deployment(deployment_id=query.deployment_id))
+    if not deployment.deployment_url:
+        raise PlatformProtocolError(
+            f"{query}: the service tells no address of the deployment. Give data_api_url in the "
+            "connection."
+        )
+    base = data_address(
+        deployment.deployment_url, field="deploymentUrl", allow_http=config.allow_http
+    )
+    branch = f"/dev-mode/{quote(query.branch_name, safe='')}" if query.branch_name else ""
+    return sql_address(f"{base}{branch}{DATA_PATH}")
+
+
+def sql_address(data_api_url: str) -> str:
+    """Where SQL queries go, below a data API address that may end in `/v1`, or in the host."""
+    base = data_api_url.removesuffix("/v1")
+    has_path = "/" in base.partition("://")[2]
+    return f"{base if has_path else base + DATA_PATH}/v1/cubesql"
+
+
+def _mint(query: SqlQuery) -> Program[SecretStr]:
+    """A data token of our own; asking for another one does no harm."""
+    body = CreateDeploymentTokenInput.build(expires_in=TOKEN_SECONDS)
+    answer = yield from call(create_deployment_token(deployment_id=query.deployment_id, body=body))
+    return answer.cube_api_token
+
+
+def _read(
+    url: str,
+    token: SecretStr,
+    answer: SqlAnswer,
+    query: SqlQuery,
+    config: PlatformConfig,
+    clock: Clock,
+) -> Program[None]:
+    """One request, read to its end."""
+    patience = config.stream_idle_timeout
+    yield OpenDataStream(url, token, query.body.to_json(), timeout=patience)
+    while not answer.still_runs:
+        begun = answer.columns is not None
+        wait = patience if begun else min(patience, query.deadline - clock())
+        data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
+        if data is None:
+            raise PlatformTransportError(f"{query}: nothing came for {patience:g} seconds.")
+        for event in answer.feed(data) if data else answer.finish():
+            yield Notify(event)
+        if not data:
+            break
+    yield CloseStream()
+
+
+class SqlAnswer:
+    """The lines of one answer, each of them checked: the columns, then rows, perhaps an error."""
+
+    def __init__(self, query: SqlQuery) -> None:
+        self._query = query
+        self._reader = LineReader()
+        self.columns: list[dict[str, str]] | None = None
+        self.still_runs = False
+
+    def feed(self, data: bytes) -> list[SqlColumns | SqlChunk]:
+        """What a piece of the answer brings. Raises DataQueryError for an error line,
+        PlatformProtocolError for a line that is none of these."""
+        told = (self._take(line, number) for line, number in self._reader.feed(data))
+        return [event for event in told if event is not None]
+
+    def finish(self) -> list[SqlColumns | SqlChunk]:
+        """What the last line brings, at the end of the answer. Raises PlatformTransportError where
+        the answer was cut."""
+        rest = self._reader.rest()
+        events = []
+        if rest:
+            try:
+                event = self._take(rest, self._reader.lines_seen + 1)
+            except PlatformProtocolError as error:
+                raise PlatformTransportError(f"{self._query}: the answer was cut.") from error
+            events = [event] if event is not None else []
+        if self.columns is None and not self.still_runs:
+            raise PlatformTransportError(f"{self._query}: the answer ended before its first row.")
+        return events
+
+    def _take(self, line: bytes, number: int) -> SqlColumns | SqlChunk | None:
+        value = parse_line(line, number)
+        if isinstance(value, dict) and value.get("error"):
+            self._take_error(value["error"])
+            return None
+        if isinstance(value, dict) and isinstance(value.get("schema"), list):
+            self.columns = [_column(column) for column in value["schema"]]
+            return SqlColumns(self.columns)
+        rows = value.get("data") if isinstance(value, dict) else None
+        if isinstance(rows, list) and self.columns is not None:
+            return SqlChunk(self._checked(rows, len(self.columns), number))
+        raise self._broken(number, "is neither columns nor rows nor an error")
+
+    def _take_error(self, error: Any) -> None:
+        said = quote_service(error)
+        if CONTINUE_WAIT in said.lower() and self.columns is None:
+            self.still_runs = True
+            return
+        raise DataQueryError(f"{self._query}: the query failed: {said.removesuffix('.')}.")
+
+    def _checked(self, rows: list[Any], width: int, number: int) -> list[list[Any]]:
+        if not all(isinstance(row, list) and len(row) == width for row in rows):
+            raise self._broken(number, f"has a row without {width} values")
+        return rows
+
+    def _broken(self, number: int, problem: str) -> PlatformProtocolError:
+        return PlatformProtocolError(f"{self._query}: line {number} of the answer {problem}.")
+
+
+def _column(column: Any) -> dict[str, str]:
+    known = column if isinstance(column, dict) else {}
+    return {"name": str(known.get("name", "")), "type": str(known.get("column_type", ""))}

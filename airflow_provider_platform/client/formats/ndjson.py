@@ -1,0 +1,81 @@
+"""Bytes to lines: splits a byte stream on `\\n`, and on nothing else.
+
+Text splitters also break on U+2028 and its kin, which are data inside a JSON string. Pieces may
+end anywhere, inside a UTF-8 character too: a line is decoded only when it is whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_platform.client.errors import PlatformProtocolError, quote_service
+from airflow_provider_platform.client.formats.json_text import read_json
+from airflow_provider_platform.client.redaction import CUT
+
+MAX_LINE_BYTES = 32 * 1024 * 1024
+
+
+class LineReader:
+    """Collects bytes and gives out whole, non-blank lines, numbered, without their line end.
+
+    `lines_seen` counts the whole lines so far, blank ones included; `active` tells whether the last
+    piece held anything but white space.
+    """
+
+    def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self._max = max_line_bytes
+        self._parts: list[bytes] = []
+        self._size = 0
+        self.lines_seen = 0
+        self.active = False
+
+    def feed(self, data: bytes) -> list[tuple[bytes, int]]:
+        """The lines that this piece completes, each with its number (from 1, blank lines
+        counted). Raises PlatformProtocolError for a line that exceeds the limit."""
+        self.active = bool(data) and not data.isspace()
+        *pieces, last = data.split(b"\n")
+        lines = []
+        number = self.lines_seen
+        for piece in pieces:
+            number += 1
+            if self._parts or len(piece) > self._max:
+                self.lines_seen = number - 1
+                self._keep(piece)
+                line = self._take()
+            else:
+                line = piece.strip(b" \t\r")
+            if line:
+                lines.append((line, number))
+        self.lines_seen = number
+        self._keep(last)
+        return lines
+
+    def rest(self) -> bytes:
+        """What came after the last line end, at the end of the stream."""
+        return self._take()
+
+    def _keep(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._max:
+            raise PlatformProtocolError(
+                f"Line {self.lines_seen + 1} of the stream exceeds {self._max} bytes."
+            )
+        if piece:
+            self._parts.append(piece)
+
+    def _take(self) -> bytes:
+        line = b"".join(self._parts).strip(b" \t\r")
+        self._parts.clear()
+        self._size = 0
+        return line
+
+
+def parse_line(line: bytes, number: int) -> Any:
+    """The JSON value of a line. Raises PlatformProtocolError naming the line and the position."""
+    try:
+        return read_json(line)
+    except ValueError as error:
+        start = quote_service(line[:80].decode("utf-8", "replace") + CUT * (len(line) > 80))
+        raise PlatformProtocolError(
+            f"Line {number} of the stream {error}; it begins with {start!r}."
+        ) from None

@@ -1,0 +1,70 @@
+"""The account's app configuration: theme, titles, embedding, time zone."""
+
+from __future__ import annotations
+
+from airflow_provider_platform.client.management.account.app_theme import AppTheme
+from airflow_provider_platform.client.operations.models import ResponseModel
+from airflow_provider_platform.client.operations.operation import endpoint
+
+
+class LocalizedValue(ResponseModel):
+    """A text in one language."""
+
+    locale: str | None = None
+    value: str | None = None
+
+
+class CreatorMode(ResponseModel):
+    """What users who build for themselves are shown."""
+
+    localized_titles: list[LocalizedValue] | None = None
+    show_generated_sql: bool | None = None
+    show_semantic_sql: bool | None = None
+    show_workspace_title: bool | None = None
+    workspace_title: str | None = None
+
+
+class EmbedSettings(ResponseModel):
+    """What embedded pages show; `locale` is a BCP 47 tag."""
+
+    allow_ai: bool | None = None
+    enable_dashboard_comments: bool | None = None
+    locale: str | None = None
+    show_ai_widgets: bool | None = None
+    show_dashboard_chat: bool | None = None
+    show_workbook_chat: bool | None = None
+    timezone: str | None = None
+
+
+class SheetsUiSettings(ResponseModel):
+    """What the spreadsheet add-in shows."""
+
+    show_applied_filters: bool | None = None
+
+
+class TimezoneSettings(ResponseModel):
+    """The time zone of the pages, and whether users may change it."""
+
+    allow_user_override: bool | None = None
+    enabled: bool | None = None
+    timezone: str | None = None
+
+
+class AppConfigResponse(ResponseModel):
+    """The configuration of the account."""
+
+    app_theme: AppTheme | None = None
+    apply_theme_globally: bool | None = None
+    creator_mode: CreatorMode | None = None
+    embedding: EmbedSettings | None = None
+    restrict_data_download: bool | None = None
+    sheets_agent_chat_enabled: bool | None = None
+    sheets_ui: SheetsUiSettings | None = None
+    timezone_settings: TimezoneSettings | None = None
+    dashboard_apps_enabled: bool | None = None
+    ai_paywalled: bool | None = None
+
+
+@endpoint("GET", "/v1/app-config", operation_id="getAppConfig")
+def get_app_config() -> AppConfigResponse:
+    """The app configuration: theme, titles, embedding."""

@@ -1,0 +1,280 @@
+"""dbt syncs: start one, follow it, read its result, log and files, cancel it.
+
+A tenant of the first release with dbt syncs has the start only. `syncJobId` names a sync in every
+other operation; `workflowId` is only echoed by the service.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from airflow_provider_platform.client.operations.models import (
+    EmptiableResponse,
+    InputModel,
+    Loose,
+    ResponseModel,
+)
+from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
+from airflow_provider_platform.client.operations.paging import Page, PageQuery
+
+SUCCEEDED = "COMPLETED"
+FAILED = "FAILED"
+CANCELLED = "CANCELLED"
+TERMINAL_STATUSES = frozenset({SUCCEEDED, FAILED, CANCELLED})
+"""Where a sync ends; any other status, known or not, means that it is going on. CANCELLED is
+shown by the history only."""
+
+SyncStatus = Literal["RUNNING", "COMPLETED", "FAILED", "CANCELLED", "UNKNOWN"]
+SyncTrigger = Literal["manual", "api", "webhook", "agent", "unknown"]
+
+MAX_START_BYTES = 50 * 1024 * 1024
+"""What the body of a start may hold; matters for an uploaded manifest."""
+
+
+class StartDbtSyncInput(InputModel):
+    """What to sync: the platform's branch to write, the dbt repository's ref or a manifest."""
+
+    branch_name: str | None = Field(default=None, min_length=1)
+    ref: str | None = Field(default=None, min_length=1)
+    source: Literal["git", "manifest"] | None = None
+    manifest: dict[str, Any] | None = None
+    output: Literal["branch", "files"] | None = None
+
+    @model_validator(mode="after")
+    def _manifest_belongs_to_its_source(self) -> Self:
+        if self.source == "manifest" and self.manifest is None:
+            raise ValueError("manifest is needed when source is manifest")
+        if self.manifest is not None and self.source != "manifest":
+            raise ValueError("manifest is only read when source is manifest")
+        if self.manifest is not None and len(json.dumps(self.manifest)) > MAX_START_BYTES:
+            raise ValueError(f"manifest exceeds the {MAX_START_BYTES} bytes that a start can hold")
+        return self
+
+
+def _as_text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+StatusText = Annotated[str | None, BeforeValidator(_as_text)]
+"""Whatever the service gives for a status: one that nobody knows means that the sync goes on."""
+
+
+class DbtSyncResponse(ResponseModel):
+    """A sync that has been started, and the platform's branch that it writes to."""
+
+    sync_job_id: str = Field(min_length=1)
+    workflow_id: Loose[str] | None = None
+    branch_name: Loose[str] | None = None
+
+
+class DbtSyncProgress(ResponseModel):
+    """How far a sync is; the percentage is rough."""
+
+    stage: Loose[str] | None = None
+    percent_complete: Loose[int] | None = None
+    message: Loose[str] | None = None
+
+
+class DbtSyncStatusResponse(ResponseModel):
+    """Where a sync is now; `error` only of one that failed."""
+
+    sync_job_id: Loose[str] | None = None
+    status: StatusText = None
+    progress: Loose[DbtSyncProgress] | None = None
+    updated_at: Loose[str] | None = None
+    error: Loose[str] | None = None
+
+
+class DbtSyncGeneratedFile(ResponseModel):
+    """A file that a sync wrote."""
+
+    path: str
+
+
+class DbtGeneratedFileContent(ResponseModel):
+    """A file that a sync generated without committing it, with its text."""
+
+    path: str
+    content: str | None = None
+
+
+class DbtSyncManifestStats(ResponseModel):
+    """How much a dbt manifest holds."""
+
+    models: int | None = None
+    sources: int | None = None
+    macros: int | None = None
+
+
+class DbtSyncResultResponse(EmptiableResponse):
+    """What a completed sync wrote; every field None where the service has no result yet."""
+
+    sync_job_id: str | None = None
+    generated_files: list[DbtSyncGeneratedFile] | None = None
+    manifest_stats: DbtSyncManifestStats | None = None
+    cube_count: int | None = None
+    completed_at: str | None = None
+    duration_ms: int | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is a result: shortly after the end it can be empty for a moment."""
+        return bool(self.model_fields_set)
+
+
+class DbtSyncLogEntry(ResponseModel):
+    """One line of a sync's log."""
+
+    timestamp: str | None = None
+    level: str | None = None
+    stream: str | None = None
+    message: str | None = None
+    phase: str | None = None
+    duration_ms: int | None = None
+
+
+class DbtSyncCancelResponse(EmptiableResponse):
+    """What the service says to a cancellation."""
+
+    message: str | None = None
+
+
+class DbtSyncRunPhase(ResponseModel):
+    """One phase of a past sync."""
+
+    phase: str | None = None
+    started_offset_ms: int | None = None
+    duration_ms: int | None = None
+    outcome: str | None = None
+
+
+class DbtSyncRunStats(ResponseModel):
+    """What a past sync worked on and wrote."""
+
+    cube_count: int | None = None
+    dbt_version: str | None = None
+    generated_file_count: int | None = None
+    macros: int | None = None
+    manifest_generated_at: str | None = None
+    models: int | None = None
+    sources: int | None = None
+
+
+class DbtSyncRunTriggerContext(ResponseModel):
+    """The push that started a sync."""
+
+    head_sha: str | None = None
+    pushed_branch: str | None = None
+    target_branch: str | None = None
+
+
+class DbtSyncRun(ResponseModel):
+    """A sync in the history; UNKNOWN means that its outcome was lost, not that it failed."""
+
+    sync_job_id: str
+    deployment_id: Loose[int] | None = None
+    status: StatusText = None
+    trigger: Loose[str] | None = None
+    source: Loose[str] | None = None
+    branch_name: Loose[str] | None = None
+    started_at: Loose[str] | None = None
+    completed_at: Loose[str] | None = None
+    duration_ms: Loose[int] | None = None
+    error_message: Loose[str] | None = None
+    failed_phase: Loose[str] | None = None
+    git_ref: Loose[str] | None = None
+    last_stage: Loose[str] | None = None
+    phases: Loose[list[DbtSyncRunPhase]] | None = None
+    stats: Loose[DbtSyncRunStats] | None = None
+    trigger_context: Loose[DbtSyncRunTriggerContext] | None = None
+    user_id: Loose[int] | None = None
+
+
+class DbtSyncQuery(PageQuery):
+    """Which syncs of the history."""
+
+    status: SyncStatus | None = None
+    trigger: SyncTrigger | None = None
+
+
+_SYNCS = "/v1/deployments/{deploymentId}/dbt-sync"
+_SYNC = _SYNCS + "/{syncJobId}"
+
+
+@endpoint("POST", _SYNCS, operation_id="startDbtSync", permission="SchemaUpdate on the deployment")
+def start_dbt_sync(
+    *, deployment_id: DeploymentId = None, body: StartDbtSyncInput | None = None
+) -> DbtSyncResponse:
+    """Start a dbt sync; returns its id and the platform's branch that it writes to.
+
+    Every call starts a sync and, with `output` `branch` (the default), makes a branch: it is
+    never repeated when its outcome is unknown. `ref` is a branch or tag of the dbt repository;
+    `manifest` goes with `source` `manifest`. Raises PlatformInputError, PlatformApiError,
+    PlatformTransportError."""
+
+
+@endpoint("GET", _SYNCS, operation_id="listDbtSyncs", permission="SchemaRead on the deployment")
+def list_dbt_syncs(
+    *, deployment_id: DeploymentId = None, query: DbtSyncQuery | None = None
+) -> Page[DbtSyncRun]:
+    """The history of syncs; `first` is the page size. Tenants of the first release with dbt
+    syncs answer PlatformNotFoundError or PlatformAddressError."""
+
+
+@endpoint("GET", _SYNC, operation_id="getDbtSyncStatus", permission="SchemaRead on the deployment")
+def get_dbt_sync_status(
+    *, sync_job_id: str, deployment_id: DeploymentId = None
+) -> DbtSyncStatusResponse:
+    """Where a sync is: `status`, `progress`, and `error` of one that failed.
+
+    Raises PlatformNotFoundError for an unknown sync, for a moment also right after its start."""
+
+
+@endpoint(
+    "GET",
+    f"{_SYNC}/result",
+    operation_id="getDbtSyncResult",
+    permission="SchemaRead on the deployment",
+)
+def get_dbt_sync_result(
+    *, sync_job_id: str, deployment_id: DeploymentId = None
+) -> DbtSyncResultResponse:
+    """What a completed sync wrote; not `is_ready` for a moment after its end.
+
+    Raises PlatformNotFoundError where there is no result yet."""
+
+
+@endpoint(
+    "GET", f"{_SYNC}/logs", operation_id="getDbtSyncLogs", permission="SchemaRead on the deployment"
+)
+def list_dbt_sync_logs(
+    *, sync_job_id: str, deployment_id: DeploymentId = None
+) -> Page[DbtSyncLogEntry]:
+    """The log of a sync. Where the service holds more lines than it gives, those that came, and a
+    warning: the operation has no pages."""
+
+
+@endpoint(
+    "GET",
+    f"{_SYNC}/generated-files",
+    operation_id="getDbtSyncGeneratedFiles",
+    permission="DeploymentRead on the deployment",
+)
+def list_dbt_sync_files(
+    *, sync_job_id: str, deployment_id: DeploymentId = None, query: PageQuery | None = None
+) -> Page[DbtGeneratedFileContent]:
+    """The files of a sync started with `output` `files`, with their text; held for an hour.
+
+    Raises PlatformNotFoundError afterwards, and for a sync that wrote to a branch."""
+
+
+@endpoint(
+    "DELETE", _SYNC, operation_id="cancelDbtSync", permission="SchemaUpdate on the deployment"
+)
+def cancel_dbt_sync(
+    *, sync_job_id: str, deployment_id: DeploymentId = None
+) -> DbtSyncCancelResponse:
+    """Cancel a running sync; returns what the service says to it."""

@@ -1,0 +1,333 @@
+"""A dbt sync from start to end: the program that starts it once and waits for it.
+
+A start is never repeated blindly, because every start runs a sync and makes a branch. What the
+service can tell of a started sync depends on its release: the history list shows whether it can
+tell anything at all, finds a start whose answer was lost, and is the only place that shows a
+cancelled sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_platform.client.errors import (
+    DbtSyncCancelledError,
+    DbtSyncFailedError,
+    PlatformAddressError,
+    PlatformApiError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformNotFoundError,
+    PlatformOutcomeUnknownError,
+    PlatformProtocolError,
+    PlatformTransportError,
+    quote_service,
+)
+from airflow_provider_platform.client.http.retry import is_transient, may_have_been_processed
+from airflow_provider_platform.client.management.dbt_sync.operations import (
+    CANCELLED,
+    FAILED,
+    TERMINAL_STATUSES,
+    DbtSyncProgress,
+    DbtSyncQuery,
+    DbtSyncResponse,
+    DbtSyncRun,
+    StartDbtSyncInput,
+    get_dbt_sync_result,
+    get_dbt_sync_status,
+    list_dbt_syncs,
+    start_dbt_sync,
+)
+from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep, call
+from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+
+HISTORY_INTERVAL = 30.0
+RESULT_BUDGET = 30.0
+HISTORY_PAGE = 50
+
+_NO_HISTORY_STATUSES = frozenset({403, 404, 405})
+
+
+@dataclass(frozen=True)
+class DbtSyncStage:
+    """The sync has reached another status, or says something new about its progress."""
+
+    sync_job_id: str
+    status: str
+    message: str = ""
+
+    def __str__(self) -> str:
+        return quote_service(f"dbt sync {self.sync_job_id}: {self.status} {self.message}")
+
+
+@dataclass(frozen=True)
+class DbtSyncOutcome:
+    """A completed sync: its branch (None where nobody told) and its result as plain JSON."""
+
+    sync_job_id: str
+    branch_name: str | None
+    result: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class SyncPatience:
+    """How often to look (seconds) and until when (Unix time)."""
+
+    deadline: float
+    poll_interval: float = 5.0
+
+
+def read_history(
+    deployment_id: int, *, once: bool = False, deadline: float | None = None
+) -> Program[list[DbtSyncRun] | None]:
+    """The newest syncs, or None where the service has no history, and so no status, operation."""
+    query = DbtSyncQuery.build(first=HISTORY_PAGE)
+    operation = list_dbt_syncs(deployment_id=deployment_id, query=query)
+    try:
+        page = yield from call(operation, once=once, deadline=deadline)
+    except PlatformAddressError:
+        return None
+    except PlatformApiError as error:
+        if error.status in _NO_HISTORY_STATUSES:
+            return None
+        raise
+    return page.rows
+
+
+def start(
+    deployment_id: int,
+    body: StartDbtSyncInput,
+    *,
+    known: Collection[str] | None,
+    deadline: float | None = None,
+) -> Program[DbtSyncResponse]:
+    """Start one sync. `known` are the ids in the history before, None where there is no history;
+    neither a refused start nor a look-up is repeated beyond the deadline (Unix time).
+
+    A lost answer is looked up in the history. Raises PlatformOutcomeUnknownError where that
+    cannot tell whether the sync was started.
+    """
+    try:
+        operation = start_dbt_sync(deployment_id=deployment_id, body=body)
+        return (yield from call(operation, deadline=deadline))
+    except PlatformError as error:
+        if not may_have_been_processed(error):
+            raise
+        cause = error
+    try:
+        found = yield from find_started(deployment_id, body, known=known, deadline=deadline)
+    except PlatformOutcomeUnknownError:
+        raise
+    except PlatformError as error:
+        # Not the error itself: it speaks of the look and not of the start.
+        raise PlatformTransportError(
+            f"{cause.message} Whether it began a sync could not be looked up ({error.message}). A "
+            "retry looks it up."
+        ) from error
+    if found is None:
+        raise PlatformTransportError(
+            f"{cause.message} The history shows no new sync; a retry starts one."
+        ) from cause
+    return found
+
+
+def find_started(
+    deployment_id: int,
+    body: StartDbtSyncInput,
+    *,
+    known: Collection[str] | None,
+    deadline: float | None = None,
+) -> Program[DbtSyncResponse | None]:
+    """The sync that a lost start has begun, None where it began none. A history that fails is not
+    read again beyond the deadline (Unix time).
+
+    Raises PlatformOutcomeUnknownError where there is no history, or where it shows several new
+    syncs that could be this one.
+    """
+    for look in range(2):
+        history = None
+        if known is not None:
+            history = yield from read_history(deployment_id, deadline=deadline)
+        if history is None or known is None:
+            raise PlatformOutcomeUnknownError(
+                f"dbt sync of deployment {deployment_id}: the answer to the start was lost, and "
+                "this tenant has no history to look it up in. A sync may be running. Check the "
+                "deployment's branches, then clear the task to start a sync."
+            )
+        new = [run for run in history if run.sync_job_id not in {"", *known}]
+        new = [run for run in new if _matches(run, body)]
+        if len(new) > 1:
+            ids = ", ".join(run.sync_job_id for run in new)
+            raise PlatformOutcomeUnknownError(
+                f"dbt sync of deployment {deployment_id}: the answer to the start was lost, and "
+                f"several new syncs could be this one ({ids}). Check them, then clear the task to "
+                "start another."
+            )
+        if new:
+            run = new[0]
+            return DbtSyncResponse.model_validate(
+                {"syncJobId": run.sync_job_id, "branchName": run.branch_name}
+            )
+        if look == 0:
+            yield Sleep(2.0)
+    return None
+
+
+def _matches(run: DbtSyncRun, body: StartDbtSyncInput) -> bool:
+    branch_fits = body.branch_name is None or run.branch_name in (None, body.branch_name)
+    ref_fits = body.ref is None or run.git_ref in (None, body.ref)
+    return branch_fits and ref_fits and run.trigger in (None, "api", "unknown", "manual")
+
+
+def wait(
+    deployment_id: int,
+    sync_job_id: str,
+    patience: SyncPatience,
+    clock: Clock,
+    *,
+    poll_once: bool = False,
+) -> Program[DbtSyncOutcome | None]:
+    """Wait until the sync ends; with `poll_once`, None where it has not ended by now.
+
+    Notifies of DbtSyncStage. Raises DbtSyncFailedError, DbtSyncCancelledError,
+    PlatformDeadlineError, or the sixth transient failure in a row.
+    """
+    watch = _Watch(deployment_id, sync_job_id)
+    history_due = clock() + (0.0 if poll_once else HISTORY_INTERVAL)
+    tolerance = FailureBudget()
+    while True:
+        too_late = clock() >= patience.deadline
+        moved = False
+        failure: PlatformError | None = None
+        try:
+            moved = yield from watch.read_status(patience.deadline)
+            tolerance.clear()
+        except PlatformError as error:
+            if not tolerance.tolerates(error, clock(), grace=True):
+                raise
+            failure = error
+        if moved:
+            history_due = clock() + HISTORY_INTERVAL
+        elif clock() >= history_due and not watch.ended:
+            history_due = clock() + HISTORY_INTERVAL
+            yield from watch.read_history()
+        if watch.ended:
+            return (yield from watch.outcome(clock))
+        if poll_once and failure is None:
+            return None
+        if too_late and poll_once and failure is not None:
+            raise failure
+        if too_late:
+            raise PlatformDeadlineError(
+                f"{watch}: the sync did not end before its deadline; last status "
+                f"{watch.status or 'unknown'}."
+            )
+        pause = tolerance.pause(patience.poll_interval, failure)
+        yield Sleep(max(0.0, min(pause, patience.deadline - clock())))
+
+
+def look(deployment_id: int, sync_job_id: str, clock: Clock) -> Program[DbtSyncOutcome | None]:
+    """Look at a sync once, in its status and in the history: None where it has not ended.
+
+    Notifies of DbtSyncStage. Raises what its end amounts to, as `wait`, and any failure to look.
+    """
+    watch = _Watch(deployment_id, sync_job_id)
+    try:
+        yield from watch.read_status()
+    except (PlatformAddressError, PlatformApiError) as error:
+        if is_transient(error) or (yield from read_history(deployment_id, once=True)) is not None:
+            raise
+        raise PlatformError(
+            f"{watch}: this tenant has no operation that tells how a dbt sync goes, so nobody can "
+            "wait for one."
+        ) from error
+    if not watch.ended:
+        yield from watch.read_history()
+    return (yield from watch.outcome(clock)) if watch.ended else None
+
+
+class _Watch:
+    """What is known of one sync."""
+
+    def __init__(self, deployment_id: int, sync_job_id: str) -> None:
+        self._deployment_id = deployment_id
+        self._sync_job_id = sync_job_id
+        self._told: tuple[str | None, str] | None = None
+        self._error: str | None = None
+        self._branch_name: str | None = None
+        self.status: str | None = None
+
+    def __str__(self) -> str:
+        return f"dbt sync {quote_service(self._sync_job_id)} of deployment {self._deployment_id}"
+
+    @property
+    def ended(self) -> bool:
+        return self.status in TERMINAL_STATUSES
+
+    def read_status(self, deadline: float | None = None) -> Program[bool]:
+        """Ask for the status; whether it moved."""
+        answer = yield from call(
+            get_dbt_sync_status(deployment_id=self._deployment_id, sync_job_id=self._sync_job_id),
+            once=True,
+            deadline=deadline,
+        )
+        moved = answer.status != self.status
+        self.status = answer.status
+        self._error = answer.error or self._error
+        progress = answer.progress
+        message = (progress.message if isinstance(progress, DbtSyncProgress) else None) or ""
+        if self._told != (answer.status, message):
+            self._told = (answer.status, message)
+            yield Notify(DbtSyncStage(self._sync_job_id, answer.status or "", message))
+        return moved
+
+    def read_history(self) -> Program[None]:
+        """Look for an end that the status does not show. A history that fails is no news."""
+        try:
+            runs = yield from read_history(self._deployment_id, once=True)
+        except PlatformError as error:
+            if not is_transient(error) and not isinstance(error, PlatformProtocolError):
+                raise
+            return
+        for run in runs or []:
+            if run.sync_job_id != self._sync_job_id:
+                continue
+            self._branch_name = run.branch_name or self._branch_name
+            if run.status in TERMINAL_STATUSES:
+                self.status = run.status
+                self._error = run.error_message or self._error
+
+    def outcome(self, clock: Clock) -> Program[DbtSyncOutcome]:
+        """The result of a sync that ended, or the error that it ended with."""
+        said = quote_service(self._error or "no reason given").removesuffix(".")
+        if self.status == FAILED:
+            raise DbtSyncFailedError(
+                f"{self}: the sync failed: {said}. Its log: GET /v1/deployments/"
+                f"{self._deployment_id}/dbt-sync/{self._sync_job_id}/logs."
+            )
+        if self.status == CANCELLED:
+            raise DbtSyncCancelledError(f"{self}: the sync was cancelled from outside.")
+        result = yield from self._read_result(clock)
+        return DbtSyncOutcome(self._sync_job_id, self._branch_name, result)
+
+    def _read_result(self, clock: Clock) -> Program[dict[str, Any] | None]:
+        """The result can lag behind the end; without one the sync succeeded all the same."""
+        until = clock() + RESULT_BUDGET
+        while True:
+            try:
+                answer = yield from call(
+                    get_dbt_sync_result(
+                        deployment_id=self._deployment_id, sync_job_id=self._sync_job_id
+                    ),
+                    once=True,
+                )
+                if answer.is_ready:
+                    return answer.to_json()
+            except PlatformError as error:
+                if not is_transient(error) and not isinstance(error, PlatformNotFoundError):
+                    return None
+            if clock() >= until:
+                return None
+            yield Sleep(2.0)

@@ -1,0 +1,114 @@
+"""The AI agents of a deployment and their skills."""
+
+from __future__ import annotations
+
+from airflow_provider_platform.client.operations.models import (
+    InputModel,
+    ResponseModel,
+    SecretJson,
+    Timestamp,
+)
+from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
+from airflow_provider_platform.client.operations.paging import Page
+
+
+class AgentLlm(ResponseModel):
+    """A language model that an agent uses."""
+
+    id: int | None = None
+    config: SecretJson | None = None
+    created_at: Timestamp | None = None
+    llm_provider: str | None = None
+    llm_type: str | None = None
+    name: str | None = None
+    updated_at: Timestamp | None = None
+    user_id: int | None = None
+
+
+class AgentSpaceConfig(ResponseModel):
+    """The configuration of a space."""
+
+    name: str | None = None
+    space_config_name: str | None = None
+
+
+class AgentSpace(ResponseModel):
+    """The space that an agent belongs to."""
+
+    id: int | None = None
+    config: AgentSpaceConfig | None = None
+    created_at: Timestamp | None = None
+    name: str | None = None
+    space_config_name: str | None = None
+    updated_at: Timestamp | None = None
+    user_id: int | None = None
+
+
+class Agent(ResponseModel):
+    """An agent; its id is part of the chat address."""
+
+    id: int
+    created_at: Timestamp | None = None
+    updated_at: Timestamp | None = None
+    accessible_views: list[str] | None = None
+    agent_config_name: str | None = None
+    agent_llm: AgentLlm | None = None
+    agent_llm_id: int | None = None
+    agent_space: AgentSpace | None = None
+    agent_space_id: int | None = None
+    config: SecretJson | None = None
+    dedicated_ai_engineer_region: str | None = None
+    deployment_id: int | None = None
+    embedding_llm: AgentLlm | None = None
+    embedding_url: str | None = None
+    name: str | None = None
+    user_id: int | None = None
+
+
+class AgentSkill(ResponseModel):
+    """Something an agent knows to do."""
+
+    name: str | None = None
+    title: str | None = None
+    description: str | None = None
+    input: str | None = None
+
+
+class AgentSkillsResponse(ResponseModel):
+    """The skills of a deployment's agents."""
+
+    skills: list[AgentSkill] | None = None
+
+
+class AgentsQuery(InputModel):
+    """Which agents."""
+
+    allow_embedding: bool | None = None
+
+
+class AgentSkillsQuery(InputModel):
+    """The skills of which space, on which branch."""
+
+    space: str | None = None
+    branch_name: str | None = None
+
+
+@endpoint(
+    "GET", "/v1/deployments/{deploymentId}/agents", operation_id="getAgents", permission="AgentRead"
+)
+def list_agents(
+    *, deployment_id: DeploymentId = None, query: AgentsQuery | None = None
+) -> Page[Agent]:
+    """The AI agents of a deployment; an agent's id is part of the chat address."""
+
+
+@endpoint(
+    "GET",
+    "/v1/deployments/{deploymentId}/agent-skills",
+    operation_id="getAgentSkills",
+    permission="AgentRead",
+)
+def get_agent_skills(
+    *, deployment_id: DeploymentId = None, query: AgentSkillsQuery | None = None
+) -> AgentSkillsResponse:
+    """What the agents of a deployment know to do."""

@@ -1,0 +1,122 @@
+"""Dashboard exports: a published dashboard rendered as an image or a PDF.
+
+A job and its file are gone five minutes after the start, and only the credential that started it
+can see them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from airflow_provider_platform.client.management.account.user_attributes import UserAttributeInput
+from airflow_provider_platform.client.management.shared.dashboard_filters import (
+    DashboardFilterInput,
+    DashboardMemberSwitcherInput,
+    DashboardTimeGrainInput,
+)
+from airflow_provider_platform.client.operations.models import (
+    InputModel,
+    Number,
+    ResponseModel,
+    Timestamp,
+)
+from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
+
+COMPLETED = "completed"
+FAILED = "failed"
+
+
+class ExportSubjectInput(InputModel):
+    """Whose eyes to render with: a console user (`user_id` or `email`) or an embed user. For
+    administrators."""
+
+    type: Literal["USER", "EMBED_USER"]
+    user_id: int | None = None
+    email: str | None = None
+    embed_tenant_name: str | None = None
+    external_id: str | None = None
+    groups: list[str] | None = None
+    security_context: dict[str, Any] | None = None
+    user_attributes: list[UserAttributeInput] | None = None
+
+
+class StartDashboardExportInput(InputModel):
+    """What to render; `layout` `print` is a paginated PDF."""
+
+    format: Literal["png", "pdf"]
+    dashboard_id: int | None = None
+    dashboard_public_id: str | None = None
+    filters: list[DashboardFilterInput] | None = None
+    time_grains: list[DashboardTimeGrainInput] | None = None
+    member_switchers: list[DashboardMemberSwitcherInput] | None = None
+    render_as: ExportSubjectInput | None = None
+    layout: Literal["screenshot", "print"] | None = None
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        if (self.dashboard_id is None) == (self.dashboard_public_id is None):
+            raise ValueError("give exactly one of dashboard_id and dashboard_public_id")
+        if self.layout == "print" and self.format != "pdf":
+            raise ValueError("layout print needs format pdf")
+        return self
+
+
+class DashboardExportJobResponse(ResponseModel):
+    """An export that was started, and when it is dropped."""
+
+    job_id: str
+    expires_at: Timestamp | None = None
+
+
+class DashboardExportStatusResponse(ResponseModel):
+    """Where an export is; `completed` and `failed` are its ends."""
+
+    status: str
+    content_type: str | None = None
+    error: str | None = None
+    progress: Number | None = None
+
+
+class DownloadQuery(InputModel):
+    """The name of the file to send, without its extension."""
+
+    filename: str | None = Field(default=None, min_length=1)
+
+
+_EXPORTS = "/v1/deployments/{deploymentId}/dashboard-exports"
+_EXPORT = _EXPORTS + "/{jobId}"
+
+
+@endpoint(
+    "POST",
+    _EXPORTS,
+    operation_id="startExport",
+    permission="DownloadData, and WorkbookManage on the dashboard's workbook",
+)
+def start_dashboard_export(
+    *, body: StartDashboardExportInput, deployment_id: DeploymentId = None
+) -> DashboardExportJobResponse:
+    """Start rendering a published dashboard, exactly one of `dashboard_id` and
+    `dashboard_public_id`. Job and file are gone at `expires_at`, five minutes later.
+
+    Not repeated when its outcome is unknown. Raises PlatformPermissionError where downloads
+    are restricted, PlatformNotFoundError, PlatformRateLimitError."""
+
+
+@endpoint("GET", _EXPORT, operation_id="getExportStatus")
+def get_dashboard_export(
+    *, job_id: str, deployment_id: DeploymentId = None
+) -> DashboardExportStatusResponse:
+    """Where an export is: `pending`, `processing`, `completed` or `failed`.
+
+    Raises PlatformNotFoundError for a job that is gone or of another credential."""
+
+
+@endpoint("GET", f"{_EXPORT}/download", operation_id="downloadExport", binary=True)
+def download_dashboard_export(
+    *, job_id: str, deployment_id: DeploymentId = None, query: DownloadQuery | None = None
+) -> bytes:
+    """The file of a completed export. Raises PlatformConflictError while it is rendered,
+    PlatformUnprocessableError where that failed, PlatformNotFoundError where it is gone."""

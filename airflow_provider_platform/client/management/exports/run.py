@@ -1,0 +1,124 @@
+"""A dashboard export from its start to its end: when it is over, and what it came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_platform.client.errors import (
+    DashboardExportFailedError,
+    PlatformApiError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformNotFoundError,
+    quote_service,
+)
+from airflow_provider_platform.client.management.exports.operations import (
+    COMPLETED,
+    FAILED,
+    download_dashboard_export,
+    get_dashboard_export,
+)
+from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep, call
+from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+
+LIFETIME = 300.0
+"""Seconds from its start until the service drops an export and its file."""
+
+
+@dataclass(frozen=True)
+class ExportStage:
+    """The export has reached another status."""
+
+    job_id: str
+    status: str
+
+    def __str__(self) -> str:
+        return f"dashboard export {self.job_id}: {quote_service(self.status)}"
+
+
+@dataclass(frozen=True)
+class ExportOutcome:
+    """A completed export, whose file can be downloaded for a while."""
+
+    content_type: str | None = None
+
+
+def wait(
+    deployment_id: int,
+    job_id: str,
+    *,
+    deadline: float,
+    poll_interval: float,
+    clock: Clock,
+) -> Program[ExportOutcome]:
+    """Wait until the export is complete; `deadline` in Unix time.
+
+    Notifies of ExportStage. Raises DashboardExportFailedError where it failed or is gone,
+    PlatformDeadlineError, or the sixth transient failure in a row.
+    """
+    tolerance = FailureBudget()
+    told: str | None = None
+    while True:
+        failure: PlatformError | None = None
+        try:
+            status, outcome = yield from look(deployment_id, job_id)
+        except PlatformError as error:
+            if not tolerance.tolerates(error, clock()):
+                raise
+            failure = error
+        else:
+            tolerance.clear()
+            if status != told:
+                told = status
+                yield Notify(ExportStage(job_id, status))
+            if outcome is not None:
+                return outcome
+        if clock() >= deadline:
+            raise PlatformDeadlineError(
+                f"{_name(deployment_id, job_id)}: the export did not end before its deadline; last "
+                f"status {told or 'unknown'}."
+            )
+        pause = tolerance.pause(poll_interval, failure)
+        yield Sleep(max(0.0, min(pause, deadline - clock())))
+
+
+def look(deployment_id: int, job_id: str) -> Program[tuple[str, ExportOutcome | None]]:
+    """The status now, and the outcome of an export that is complete. Raises
+    DashboardExportFailedError where it failed or is gone."""
+    operation = get_dashboard_export(deployment_id=deployment_id, job_id=job_id)
+    try:
+        answer = yield from call(operation, once=True)
+    except PlatformNotFoundError as error:
+        raise _gone(deployment_id, job_id) from error
+    if answer.status == FAILED:
+        said = quote_service(answer.error or "no reason given").removesuffix(".")
+        raise DashboardExportFailedError(
+            f"{_name(deployment_id, job_id)}: the export failed: {said}."
+        )
+    done = answer.status == COMPLETED
+    return answer.status, ExportOutcome(answer.content_type) if done else None
+
+
+def download(deployment_id: int, job_id: str) -> Program[bytes]:
+    """The file of a completed export. Raises DashboardExportFailedError where it is gone."""
+    try:
+        return (
+            yield from call(download_dashboard_export(deployment_id=deployment_id, job_id=job_id))
+        )
+    except PlatformApiError as error:
+        if error.status == 404:
+            raise _gone(deployment_id, job_id) from error
+        if error.status in (409, 422):
+            raise DashboardExportFailedError(error.message) from error
+        raise
+
+
+def _gone(deployment_id: int, job_id: str) -> DashboardExportFailedError:
+    return DashboardExportFailedError(
+        f"{_name(deployment_id, job_id)}: the service does not know the export any more. It keeps "
+        f"one for {LIFETIME:g} seconds, for the credential that started it."
+    )
+
+
+def _name(deployment_id: int, job_id: str) -> str:
+    return f"dashboard export {job_id} of deployment {deployment_id}"

@@ -1,0 +1,215 @@
+"""Scheduled notifications: a dashboard sent as an image or a PDF, and who gets it.
+
+For administrators. Creating is not idempotent: two equal requests make two schedules, so look
+first (`notification_lookup`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
+from airflow_provider_platform.client.management.notifications.schedules import (
+    PARTS_OF,
+    RANGES,
+    check_cron,
+    check_parts,
+    check_timezone,
+    cron_times,
+)
+from airflow_provider_platform.client.management.shared.dashboard_filters import (
+    DashboardFilter,
+    DashboardFilterInput,
+    DashboardMemberSwitcher,
+    DashboardMemberSwitcherInput,
+    DashboardTimeGrain,
+    DashboardTimeGrainInput,
+)
+from airflow_provider_platform.client.operations.models import InputModel, ResponseModel
+from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
+from airflow_provider_platform.client.operations.paging import Page, PageQuery
+
+ScheduleType = Literal["HOURLY", "DAILY", "WEEKLY", "MONTHLY", "CUSTOM"]
+NotificationFormat = Literal["png", "pdf"]
+
+DEFAULT_TIMEZONE = "UTC"
+
+_PARTS = (*RANGES, "custom_cron")
+
+
+def _part(name: str) -> Any:
+    low, high = RANGES[name]
+    return Field(default=None, ge=low, le=high)
+
+
+class Notification(ResponseModel):
+    """A schedule on which a dashboard is sent, with the filters and time grains it runs with."""
+
+    id: int
+    dashboard_id: int | None = None
+    deployment_id: int | None = None
+    cron_expression: str | None = None
+    timezone: str | None = None
+    is_enabled: bool | None = None
+    human_readable_schedule: str | None = None
+    notification_enabled: bool | None = None
+    notification_format: str | None = None
+    notification_ai_summary: bool | None = None
+    filters: list[DashboardFilter] | None = None
+    member_switchers: list[DashboardMemberSwitcher] | None = None
+    time_grains: list[DashboardTimeGrain] | None = None
+
+
+class NotificationInput(InputModel):
+    """What creating and updating have in common: when (`hour` 0-23, `day_of_week` 0-6 from
+    Sunday, `day_of_month` 1-31), as what, and with which settings of the dashboard."""
+
+    schedule_type: ScheduleType | None = None
+    minute: int | None = _part("minute")
+    hour: int | None = _part("hour")
+    day_of_week: int | None = _part("day_of_week")
+    day_of_month: int | None = _part("day_of_month")
+    custom_cron: Annotated[str, AfterValidator(check_cron)] | None = None
+    timezone: Annotated[str, AfterValidator(check_timezone)] | None = None
+    notification_format: NotificationFormat | None = None
+    notification_enabled: bool | None = None
+    notification_ai_summary: bool | None = None
+    filters: list[DashboardFilterInput] | None = None
+    time_grains: list[DashboardTimeGrainInput] | None = None
+    member_switchers: list[DashboardMemberSwitcherInput] | None = None
+
+    @model_validator(mode="after")
+    def _schedule_is_whole(self) -> Self:
+        check_parts(self.schedule_type, {part: getattr(self, part) for part in _PARTS})
+        return self
+
+
+class CreateNotificationInput(NotificationInput):
+    """A schedule to create, for exactly one dashboard."""
+
+    schedule_type: ScheduleType
+    dashboard_id: int | None = Field(default=None, ge=1)
+    dashboard_public_id: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _one_dashboard(self) -> Self:
+        if (self.dashboard_id is None) == (self.dashboard_public_id is None):
+            raise ValueError("give exactly one of dashboard_id and dashboard_public_id")
+        return self
+
+    def describes(self, existing: Notification) -> bool:
+        """Whether an existing schedule of the same dashboard has this schedule, time zone and
+        format; what is not given here (the service then chooses) is not compared."""
+        if self.notification_format not in (None, existing.notification_format):
+            return False
+        if (self.timezone or DEFAULT_TIMEZONE) != (existing.timezone or DEFAULT_TIMEZONE):
+            return False
+        return self._runs_at(existing.cron_expression)
+
+    def _runs_at(self, cron: str | None) -> bool:
+        if cron is None:
+            return False
+        if self.custom_cron is not None and cron.split() == self.custom_cron.split():
+            return True
+        try:
+            theirs = cron_times(cron)
+            ours = cron_times(self.custom_cron or self._cron(cron.split()))
+        except ValueError:
+            return False
+        return ours == theirs
+
+    def _cron(self, unsaid: list[str]) -> str:
+        """This schedule as cron; the parts that were not given are taken from `unsaid`."""
+        used = PARTS_OF[self.schedule_type]
+        fields = ("minute", "hour", "day_of_month", "month", "day_of_week")
+        parts = []
+        for name, default in zip(fields, unsaid, strict=True):
+            value = getattr(self, name, None)
+            parts.append(("*" if name not in used else default) if value is None else str(value))
+        return " ".join(parts)
+
+
+class UpdateNotificationInput(NotificationInput):
+    """What to change in a schedule; what is left out stays. Filters, time grains and member
+    switchers replace the stored ones."""
+
+    is_enabled: bool | None = None
+
+
+class NotificationsQuery(PageQuery):
+    """Which schedules: of a dashboard, or with a recipient, who is a console user (id or e-mail
+    address) or an embed user (tenant and external id)."""
+
+    dashboard_id: int | None = Field(default=None, ge=1)
+    dashboard_public_id: str | None = None
+    recipient_user_id: int | None = Field(default=None, ge=1)
+    recipient_email: str | None = None
+    recipient_embed_tenant_name: str | None = None
+    recipient_external_id: str | None = None
+
+    @model_validator(mode="after")
+    def _one_recipient(self) -> Self:
+        if self.dashboard_id is not None and self.dashboard_public_id is not None:
+            raise ValueError("dashboard_id and dashboard_public_id exclude each other")
+        if self.recipient_user_id is not None and self.recipient_email is not None:
+            raise ValueError("recipient_user_id and recipient_email exclude each other")
+        tenant, user = self.recipient_embed_tenant_name, self.recipient_external_id
+        if (tenant is None) != (user is None):
+            raise ValueError("recipient_embed_tenant_name and recipient_external_id go together")
+        if tenant is not None and (self.recipient_user_id, self.recipient_email) != (None, None):
+            raise ValueError("a console user and an embed user as recipient exclude each other")
+        return self
+
+
+_NOTIFICATIONS = "/v1/deployments/{deploymentId}/notifications"
+_NOTIFICATION = _NOTIFICATIONS + "/{id}"
+
+
+@endpoint("GET", _NOTIFICATIONS, operation_id="getNotifications", permission=ADMINISTRATOR)
+def list_notifications(
+    *, deployment_id: DeploymentId = None, query: NotificationsQuery | None = None
+) -> Page[Notification]:
+    """Schedules, newest first: all, those of a dashboard, or those with a recipient.
+
+    Raises PlatformInputError for filters that exclude each other, PlatformPermissionError
+    where the credential is not an administrator's."""
+
+
+@endpoint("POST", _NOTIFICATIONS, operation_id="createNotification", permission=ADMINISTRATOR)
+def create_notification(
+    *, body: CreateNotificationInput, deployment_id: DeploymentId = None
+) -> Notification:
+    """Create a schedule without recipients, for exactly one of `dashboard_id` and
+    `dashboard_public_id`.
+
+    `hour` is 0-23, `day_of_week` 0-6 from Sunday, `day_of_month` 1-31, `custom_cron` goes
+    with CUSTOM, `timezone` is an IANA name (UTC when not given); `filters`, `time_grains` and
+    `member_switchers` are what the dashboard runs with, as objects or their models. Two equal
+    calls make two schedules: it is never repeated when its outcome is unknown. Raises
+    PlatformInputError, PlatformNotFoundError for an unknown dashboard,
+    PlatformPermissionError."""
+
+
+@endpoint("GET", _NOTIFICATION, operation_id="getNotification", permission=ADMINISTRATOR)
+def get_notification(
+    *, notification_id: int | str, deployment_id: DeploymentId = None
+) -> Notification:
+    """One schedule. Raises PlatformNotFoundError for an unknown id."""
+
+
+@endpoint("PUT", _NOTIFICATION, operation_id="updateNotification", permission=ADMINISTRATOR)
+def update_notification(
+    *,
+    notification_id: int | str,
+    deployment_id: DeploymentId = None,
+    body: UpdateNotificationInput | None = None,
+) -> Notification:
+    """Change the given parts of a schedule; filters, time grains and member switchers replace
+    the stored ones, recipients stay. Raises as `create_notification`."""
+
+
+@endpoint("DELETE", _NOTIFICATION, operation_id="deleteNotification", permission=ADMINISTRATOR)
+def delete_notification(*, notification_id: int | str, deployment_id: DeploymentId = None) -> None:
+    """Delete a schedule and its recipients."""

@@ -1,0 +1,211 @@
+"""Who gets a scheduled notification: list, add and remove recipients.
+
+Adding and removing somebody twice changes nothing, so that long lists can be sent in batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from airflow_provider_platform.client.management.account.user_attributes import UserAttributeInput
+from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
+from airflow_provider_platform.client.operations.models import (
+    EmptiableResponse,
+    InputModel,
+    ResponseModel,
+)
+from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
+from airflow_provider_platform.client.operations.paging import Page, PageQuery
+from airflow_provider_platform.client.operations.program import Program, call
+
+BATCH = 1000
+"""Recipients in one request, at most."""
+
+NewRecipientType = Literal["USER", "EMBED_USER"]
+"""Who can be added here; the service lists SLACK channels too, and refuses to add them."""
+
+RecipientType = Literal["USER", "EMBED_USER", "SLACK"]
+
+
+class NotificationRecipient(ResponseModel):
+    """A recipient: a console user, an embed user or a channel, by `type`."""
+
+    type: str | None = None
+    user_id: int | None = None
+    username: str | None = None
+    email: str | None = None
+    embed_user_id: int | None = None
+    embed_tenant_name: str | None = None
+    external_id: str | None = None
+    channel_id: str | None = None
+    channel_name: str | None = None
+
+
+class NotificationRecipientInput(InputModel):
+    """A recipient to add: a USER by `user_id` or `email`, an EMBED_USER by tenant and external id.
+
+    Groups, attributes and security context are those the dashboard is rendered with for an embed
+    user.
+    """
+
+    type: NewRecipientType
+    user_id: int | None = Field(default=None, ge=1)
+    email: str | None = Field(default=None, min_length=1)
+    embed_tenant_name: str | None = Field(default=None, min_length=1)
+    external_id: str | None = Field(default=None, min_length=1)
+    groups: list[str] | None = None
+    security_context: dict[str, Any] | None = None
+    user_attributes: list[UserAttributeInput] | None = None
+
+    @model_validator(mode="after")
+    def _is_told(self) -> Self:
+        if self.type == "USER" and (self.user_id is None) == (self.email is None):
+            raise ValueError("a USER is given by exactly one of user_id and email")
+        if self.type == "EMBED_USER" and None in (self.embed_tenant_name, self.external_id):
+            raise ValueError("an EMBED_USER is given by embed_tenant_name and external_id")
+        return self
+
+
+class RemoveNotificationRecipientInput(InputModel):
+    """A recipient to remove: `id` is the user's, the embed user's (with its tenant) or the
+    channel's."""
+
+    type: RecipientType
+    id: int | str
+    embed_tenant_name: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _has_tenant(self) -> Self:
+        if self.type == "EMBED_USER" and self.embed_tenant_name is None:
+            raise ValueError("embed_tenant_name is needed with type EMBED_USER")
+        return self
+
+
+class AddNotificationRecipientsInput(InputModel):
+    """Recipients to add, in one request."""
+
+    recipients: list[NotificationRecipientInput] = Field(min_length=1, max_length=BATCH)
+
+
+class RemoveNotificationRecipientsInput(InputModel):
+    """Recipients to remove, in one request."""
+
+    recipients: list[RemoveNotificationRecipientInput] = Field(min_length=1, max_length=BATCH)
+
+
+class NotificationRecipientsMutationResponse(EmptiableResponse):
+    """What adding recipients did."""
+
+    created_recipients: list[NotificationRecipient] | None = None
+    updated_recipients: list[NotificationRecipient] | None = None
+    unchanged_recipients: list[NotificationRecipient] | None = None
+
+
+_RECIPIENTS = "/v1/deployments/{deploymentId}/notifications/{id}/recipients"
+
+
+@endpoint("GET", _RECIPIENTS, operation_id="getRecipients", permission=ADMINISTRATOR)
+def list_notification_recipients(
+    *,
+    notification_id: int | str,
+    deployment_id: DeploymentId = None,
+    query: PageQuery | None = None,
+) -> Page[NotificationRecipient]:
+    """Who gets a notification."""
+
+
+@endpoint("POST", _RECIPIENTS, operation_id="addRecipients", permission=ADMINISTRATOR)
+def add_notification_recipients(
+    *,
+    notification_id: int | str,
+    body: AddNotificationRecipientsInput,
+    deployment_id: DeploymentId = None,
+) -> NotificationRecipientsMutationResponse:
+    """Add up to 1000 recipients; adding somebody twice changes nothing. Returns who was created,
+    updated, unchanged. Raises PlatformBadRequestError where somebody has no e-mail address."""
+
+
+@endpoint("DELETE", _RECIPIENTS, operation_id="removeRecipients", permission=ADMINISTRATOR)
+def remove_notification_recipients(
+    *,
+    notification_id: int | str,
+    body: RemoveNotificationRecipientsInput,
+    deployment_id: DeploymentId = None,
+) -> None:
+    """Remove up to 1000 recipients; who is none already is fine."""
+
+
+class _Added(InputModel):
+    recipients: list[NotificationRecipientInput] = Field(min_length=1)
+
+
+class _Removed(InputModel):
+    recipients: list[RemoveNotificationRecipientInput] = Field(min_length=1)
+
+
+def to_add(recipients: Sequence[Any]) -> list[NotificationRecipientInput]:
+    """Recipients to add, given as inputs or as their fields. Raises PlatformInputError naming the
+    recipient and the rule."""
+    return _Added.build(recipients=list(recipients)).recipients
+
+
+def to_remove(recipients: Sequence[Any]) -> list[RemoveNotificationRecipientInput]:
+    """Recipients to remove, given as inputs or as their fields. Raises as `to_add`."""
+    return _Removed.build(recipients=list(recipients)).recipients
+
+
+def add_recipients(
+    deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
+) -> Program[NotificationRecipientsMutationResponse]:
+    """Add recipients, given as inputs or as their fields, in batches; the answers are joined.
+
+    Every recipient is checked before the first request. Raises PlatformInputError naming the
+    recipient and the rule.
+    """
+    checked = to_add(recipients)
+    joined = NotificationRecipientsMutationResponse(
+        created_recipients=[], updated_recipients=[], unchanged_recipients=[]
+    )
+    for start in range(0, len(checked), BATCH):
+        body = AddNotificationRecipientsInput.build(recipients=checked[start : start + BATCH])
+        operation = add_notification_recipients(
+            deployment_id=deployment_id, notification_id=notification_id, body=body
+        )
+        answer = yield from call(operation)
+        for name in NotificationRecipientsMutationResponse.model_fields:
+            getattr(joined, name).extend(getattr(answer, name) or [])
+        _join_unknown(joined, answer)
+    return joined
+
+
+def _join_unknown(joined: ResponseModel, answer: ResponseModel) -> None:
+    """Fields of a later release: lists are joined, numbers added up, of others the last counts."""
+    known = joined.__pydantic_extra__ = dict(joined.model_extra or {})
+    for name, value in (answer.model_extra or {}).items():
+        so_far = known.get(name)
+        both = (so_far, value)
+        if all(isinstance(one, list) for one in both) or all(type(one) is int for one in both):
+            known[name] = so_far + value
+        else:
+            known[name] = value
+
+
+def remove_recipients(
+    deployment_id: int, notification_id: int | str, recipients: Sequence[Any]
+) -> Program[None]:
+    """Remove recipients, given as inputs or as their fields, in batches.
+
+    Every recipient is checked before the first request. Raises PlatformInputError naming the
+    recipient and the rule.
+    """
+    checked = to_remove(recipients)
+    for start in range(0, len(checked), BATCH):
+        body = RemoveNotificationRecipientsInput.build(recipients=checked[start : start + BATCH])
+        yield from call(
+            remove_notification_recipients(
+                deployment_id=deployment_id, notification_id=notification_id, body=body
+            )
+        )

@@ -1,0 +1,29 @@
+"""Who owns a resource, where it lies and who may do what with it: parts that resources share."""
+
+from __future__ import annotations
+
+from airflow_provider_platform.client.operations.models import ResponseModel
+
+
+class ResourceOwner(ResponseModel):
+    """The user that a resource belongs to."""
+
+    id: int | None = None
+    email: str | None = None
+    first_name: str | None = None
+    picture: str | None = None
+
+
+class RoleWithAccess(ResponseModel):
+    """A role and the actions that it allows, as `ReportRead` or `DownloadData`."""
+
+    id: int | None = None
+    name: str | None = None
+    actions: list[str] | None = None
+
+
+class WorkspaceFolderPathEntry(ResponseModel):
+    """A step of the way from the workspace's root to a resource."""
+
+    id: int | None = None
+    name: str | None = None

@@ -1,0 +1,231 @@
+"""Base classes of the models: lenient towards answers, strict towards requests.
+
+Answers age: unknown fields are kept, names follow the service (camelCase in JSON, snake_case in
+Python), numbers may arrive as strings and strings as numbers. Requests are ours: an unknown
+argument is a mistake and is refused before anything is sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel, to_snake
+from pydantic_core import CoreSchema, core_schema
+
+from airflow_provider_platform.client.errors import PlatformInputError
+
+Number = int | float
+"""A number of the service: what came whole stays whole in JSON."""
+
+_CREDENTIAL_NAME = re.compile(
+    r"(secret|password|passphrase|token|jwt|session_?id|api_?key|private_?key|access_?key"
+    r"|credential)s?$",
+    re.IGNORECASE,
+)
+
+
+class Timestamp(datetime):
+    """A time in an answer: an aware datetime that remembers the text it came as.
+
+    The service sends a `date` or a `date-time`: a bare date is its midnight, and what names no
+    zone is UTC. In JSON it is the very text that the service sent.
+    """
+
+    text: str | None = None
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """The time that a text says. Raises ValueError where it says none."""
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, str):
+            raise ValueError("should be a date or a date-time")
+        try:
+            found = cls.fromisoformat(value.strip())
+        except ValueError:
+            raise ValueError("should be a date or a date-time in ISO 8601") from None
+        aware = found if found.tzinfo else found.replace(tzinfo=UTC)
+        aware.text = value
+        return aware
+
+    def __str__(self) -> str:
+        return self.text or self.isoformat()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.text is None:
+            return super().__reduce_ex__(protocol)
+        return type(self).parse, (self.text,)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls.parse, serialization=core_schema.to_string_ser_schema()
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"type": "string", "format": "date-time"}
+
+
+T = TypeVar("T")
+
+Loose = Annotated[T | Any, Field(union_mode="left_to_right")]
+"""A field of an answer that nothing depends on: another type than the described one is kept as it
+comes, rather than that the whole answer is refused for it."""
+
+
+class ResponseModel(BaseModel):
+    """A resource as the service describes it; fields it adds later are kept as they come.
+
+    Required fields are those without which the resource cannot be told or used (its id, a
+    token) and those the service's description requires; any other may be missing.
+    """
+
+    model_config = ConfigDict(
+        extra="allow",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        coerce_numbers_to_str=True,
+        hide_input_in_errors=True,
+    )
+
+    @model_validator(mode="after")
+    def _hide_unknown_credentials(self) -> Self:
+        if self.model_extra:
+            self.model_extra.update(hide_credentials(self.model_extra))
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON with the service's field names: what the service sent, and nothing more.
+
+        Secrets (`SecretStr` fields) stay masked.
+        """
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+class EmptiableResponse(ResponseModel):
+    """An answer that the service may leave empty (no body, `null`): then nothing in it is set."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing(cls, value: Any) -> Any:
+        return {} if value is None else value
+
+
+if TYPE_CHECKING:
+    _CheckedInput = BaseModel
+else:
+
+    class _CheckedCall(type(BaseModel)):
+        def __call__(cls, **given):
+            return cls.build(**given)
+
+    class _CheckedInput(BaseModel, metaclass=_CheckedCall):
+        """Made by its fields like any model, with the errors of `InputModel.build`."""
+
+
+class InputModel(_CheckedInput):
+    """A request body or a set of query parameters, made of its fields in snake_case; None counts
+    as absent. An unknown name or a bad value raises PlatformInputError."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        coerce_numbers_to_str=True,
+        hide_input_in_errors=True,
+    )
+
+    @property
+    def cursor_allowed(self) -> bool:
+        """Whether the list that is asked for with these parameters can be paged by cursor."""
+        return True
+
+    @staticmethod
+    def caller_name(name: str) -> str:
+        """What a caller calls the field of this name: arguments are written in snake_case."""
+        return to_snake(name)
+
+    @classmethod
+    def build(cls, **given: Any) -> Self:
+        """The input made of the given arguments; None counts as absent.
+
+        Raises PlatformInputError naming the field and the rule, never the value.
+        """
+        present = {name: value for name, value in given.items() if value is not None}
+        try:
+            return cls.model_validate(present)
+        except ValidationError as error:
+            raise input_error(error, cls.caller_name) from None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that were given, under the service's names, as plain JSON."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def is_credential_name(name: object) -> bool:
+    """Whether what has such a name, as `clientSecret` or `session_id`, is a credential."""
+    return _CREDENTIAL_NAME.search(str(name)) is not None
+
+
+def hide_credentials(value: Any) -> Any:
+    """JSON of the service with every text under a name like `clientSecret` made a SecretStr.
+
+    For what no model describes: fields of a later release, free-form settings.
+    """
+    return _hide(value, under_credential=False)
+
+
+def _hide(value: Any, *, under_credential: bool) -> Any:
+    if isinstance(value, str):
+        return SecretStr(value) if under_credential else value
+    if isinstance(value, list):
+        return [_hide(item, under_credential=under_credential) for item in value]
+    if isinstance(value, dict):
+        return {
+            name: _hide(item, under_credential=is_credential_name(name))
+            for name, item in value.items()
+        }
+    return value
+
+
+SecretJson = Annotated[dict[str, Any], AfterValidator(hide_credentials)]
+"""A free-form object of an answer that can hold credentials; these become SecretStr."""
+
+InputSecret = Annotated[
+    SecretStr, PlainSerializer(lambda secret: secret.get_secret_value(), return_type=str)
+]
+"""A secret to send: hidden everywhere but in the body of the request."""
+
+
+def input_error(
+    error: ValidationError, name: Callable[[str], str] = to_snake
+) -> PlatformInputError:
+    """What pydantic found wrong with arguments, as one error that names every field as its caller
+    writes it: `name` makes that of the service's name."""
+    found = [
+        (
+            ".".join(name(str(part)) for part in item["loc"]),
+            item["msg"].removeprefix("Value error, "),
+        )
+        for item in error.errors(include_input=False, include_url=False)
+    ]
+    text = "; ".join(f"{field}: {rule}" if field else rule for field, rule in found)
+    return PlatformInputError(f"Nothing was sent: {text}", field=found[0][0] or None)

@@ -1,0 +1,366 @@
+"""Management calls as data: a declared function says what an operation is, `Operation` is one call.
+
+A declaration is a signature without a body: the path parameters, `query` and `body` where the
+operation has them, and the type of its answer. Its docstring is its documentation.
+
+    @endpoint("POST", "/v1/deployments/{deploymentId}/dbt-sync", "dbt sync start")
+    def start_dbt_sync(
+        *, deployment_id: DeploymentId = None, body: StartDbtSyncInput
+    ) -> DbtSyncResponse:
+        \"\"\"Start a dbt sync.\"\"\"
+
+    operation = start_dbt_sync(deployment_id=7, body=StartDbtSyncInput(branch_name="nightly"))
+
+Calling it checks and encodes the parameters and gives an `Operation`, which a client runs,
+synchronously or not; neither does any I/O. Where no deployment is given, the one of the client's
+configuration is meant.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, get_args, get_type_hints
+from urllib.parse import quote
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
+
+from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
+from airflow_provider_platform.client.formats.addresses import has_relative_steps
+from airflow_provider_platform.client.operations.credentials import secrets_in
+from airflow_provider_platform.client.operations.models import InputModel
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+Api = Literal["management", "build"]
+"""Which of the two APIs of the management host: the build API holds the data model."""
+DeploymentId = int | str | None
+"""A deployment; None is the one of the client's configuration."""
+METHODS: tuple[Method, ...] = ("GET", "POST", "PUT", "PATCH", "DELETE")
+REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
+
+PAGING = frozenset({"first", "after", "offset", "page", "limit"})
+
+_BUILD_API = "/build/api"
+_PARAMETER = re.compile(r"\{(\w+)\}")
+_DEPLOYMENT = "deploymentId"
+
+
+def endpoint(
+    method: Method,
+    path: str,
+    *,
+    operation_id: str,
+    permission: str | None = None,
+    repeatable: bool | None = None,
+    binary: bool = False,
+    api: Api = "management",
+) -> Callable[[Callable[P, T]], Endpoint[P, T]]:
+    """Declares an operation of the management API by a signature (see the module).
+
+    `path` is relative to the management address (which ends in `/api`), with the parameters named
+    as the service names them; `operation_id` is the service's own name of the operation.
+    `permission` is named in the error of a 403. `repeatable` says that sending the same request
+    twice does no harm (default: by method). `api` "build" is the API beside the management API,
+    below `/build/api`.
+    """
+
+    def declare(declaration: Callable[P, T]) -> Endpoint[P, T]:
+        return Endpoint(
+            declaration=declaration,
+            operation_id=operation_id,
+            method=method,
+            path=path,
+            permission=permission,
+            repeatable=method in REPEATABLE_METHODS if repeatable is None else repeatable,
+            binary=binary,
+            api=api,
+        )
+
+    return declare
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint(Generic[P, T]):
+    """One declared operation of the management API; calling it gives an `Operation`."""
+
+    declaration: Callable[P, T]
+    operation_id: str
+    method: Method
+    path: str
+    permission: str | None
+    repeatable: bool
+    binary: bool
+    api: Api
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+        """One call of this operation.
+
+        Raises PlatformInputError for a path parameter that is missing, empty or a relative step.
+        """
+        given = dict(self._signature.bind(*args, **kwargs).arguments)
+        query: InputModel | None = given.pop("query", None)
+        body: InputModel | None = given.pop("body", None)
+        subject = {to_camel(name): value for name, value in given.items()}
+        parameters = {self._placeholder(name): value for name, value in subject.items()}
+        left_open = False
+        if _DEPLOYMENT in self.path_parameters:
+            deployment = check_deployment_id(parameters.get(_DEPLOYMENT))
+            left_open = deployment is None
+            parameters[_DEPLOYMENT] = subject[_DEPLOYMENT] = deployment
+        return Operation(
+            operation_id=self.operation_id,
+            description=self.description,
+            method=self.method,
+            path=fill_path(self.path, parameters, leave=_DEPLOYMENT if left_open else None),
+            answer=self.answer,
+            query=query.to_json() if query else {},
+            body=body.to_json() if body else ({} if self.body else None),
+            repeatable=self.repeatable,
+            permission=self.permission,
+            binary=self.binary,
+            api=self.api,
+            subject=_subject(subject),
+            paging=self._paging(query),
+            secrets=(*secrets_in(query), *secrets_in(body)),
+        )
+
+    @property
+    def name(self) -> str:
+        """The name of the declared function."""
+        return self.declaration.__name__
+
+    @property
+    def description(self) -> str:
+        """A few words for logs and errors: the name as it is spoken."""
+        return self.name.replace("_", " ")
+
+    @property
+    def path_parameters(self) -> list[str]:
+        """Names of the path parameters, as the service spells them."""
+        return _PARAMETER.findall(self.path)
+
+    @property
+    def query(self) -> type[InputModel] | None:
+        """The model of the query parameters."""
+        return self._model("query")
+
+    @property
+    def body(self) -> type[InputModel] | None:
+        """The model of the body."""
+        return self._model("body")
+
+    @property
+    def answer(self) -> type[T]:
+        """The type of a successful answer; `type(None)` where the caller has no use for it."""
+        return cast("type[T]", self._types["return"])
+
+    @cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.declaration)
+
+    @cached_property
+    def _types(self) -> dict[str, Any]:
+        return get_type_hints(self.declaration)
+
+    def _placeholder(self, name: str) -> str:
+        """The placeholder of a path parameter: the service calls some ids just `{id}`."""
+        return name if name in self.path_parameters else "id"
+
+    def _paging(self, query: InputModel | None) -> frozenset[str]:
+        model = self.query
+        paging = PAGING.intersection(model.model_fields) if model is not None else frozenset()
+        return paging if query is None or query.cursor_allowed else paging - {"first", "after"}
+
+    def _model(self, name: str) -> type[InputModel] | None:
+        declared = self._types.get(name)
+        models = [one for one in (declared, *get_args(declared)) if isinstance(one, type)]
+        return next((one for one in models if issubclass(one, InputModel)), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation(Generic[T]):
+    """One management call, ready to be sent; `subject` names what it is about in errors, `paging`
+    are the parameters by which its answer can be paged, `described` is False where a caller gave
+    the path, `secrets` are those that are sent with it."""
+
+    operation_id: str
+    description: str
+    method: Method
+    path: str
+    answer: type[T]
+    query: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    body: Any = field(default=None, repr=False)
+    repeatable: bool = True
+    permission: str | None = None
+    binary: bool = False
+    api: Api = "management"
+    subject: str = ""
+    paging: frozenset[str] = frozenset()
+    described: bool = True
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        about = f" ({self.subject})" if self.subject else ""
+        below = _BUILD_API if self.api == "build" and not self.described else ""
+        return f"{self.description}{about}: {self.method} {below}{self.path}"
+
+    def url(self, management_url: str) -> str:
+        """The whole address, for a management address ending in `/api`."""
+        if self.api == "management":
+            return f"{management_url}{self.path}"
+        return f"{management_url.removesuffix('/api')}{_BUILD_API}{self.path}"
+
+    def in_deployment(self, resolve: Callable[[], int]) -> Operation[T]:
+        """This call with the deployment that `resolve` gives, where none was given."""
+        if f"{{{_DEPLOYMENT}}}" not in self.path:
+            return self
+        deployment = resolve()
+        return replace(
+            self,
+            path=fill_path(self.path, {_DEPLOYMENT: deployment}),
+            subject=", ".join(filter(None, [_subject({_DEPLOYMENT: deployment}), self.subject])),
+        )
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[T]:
+        return TypeAdapter(self.answer)
+
+    def done_before(self) -> T:
+        """The answer to a call whose effect is there already, about which the service says no
+        more: a model in which nothing is set, None where the answer is none."""
+        try:
+            return self.read(None)
+        except PlatformProtocolError:
+            answer: Any = self.answer
+            is_model = isinstance(answer, type) and issubclass(answer, BaseModel)
+            return cast("T", answer.model_construct() if is_model else None)
+
+    def read(self, value: object) -> T:
+        """The answer as its type. Raises PlatformProtocolError where the shape is not the agreed
+        one, naming the fields."""
+        if self.answer is type(None):
+            return cast("T", None)  # type: ignore[redundant-cast]
+        try:
+            return self._adapter.validate_python(value)
+        except ValidationError as error:
+            wrong = "; ".join(
+                f"{'.'.join(str(part) for part in item['loc']) or 'answer'}: {item['msg']}"
+                for item in error.errors(include_input=False, include_url=False)[:5]
+            )
+            raise PlatformProtocolError(
+                f"{self}: the answer does not have the described shape ({wrong}). The tenant may "
+                "run a release that this provider does not know."
+            ) from None
+
+
+def check_deployment_id(given: object) -> int | None:
+    """A deployment's id as a number, None where nothing is given. Raises PlatformInputError."""
+    if given is None or given == "":
+        return None
+    text = str(given).strip()
+    if isinstance(given, bool) or not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise PlatformInputError(
+            f"Nothing was sent: deployment_id must be a positive whole number, not {text[:40]!r}.",
+            field="deployment_id",
+        )
+    return int(text)
+
+
+def fill_path(template: str, parameters: Mapping[str, object], *, leave: str | None = None) -> str:
+    """The path with every parameter encoded as one segment; the one named by `leave` stays open.
+
+    Raises PlatformInputError naming a parameter that is missing, unknown, empty or a relative
+    step.
+    """
+    names = _PARAMETER.findall(template)
+    unknown = set(parameters) - set(names)
+    if unknown:
+        raise TypeError(f"{template} has no parameter {', '.join(sorted(unknown))}")
+
+    def segment(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name == leave:
+            return match.group(0)
+        text = str(parameters.get(name) if parameters.get(name) is not None else "").strip()
+        if not text or text in (".", ".."):
+            raise PlatformInputError(
+                f"Nothing was sent: {name} must be given and name one resource.", field=name
+            )
+        try:
+            return quote(text, safe="")
+        except UnicodeEncodeError:
+            raise PlatformInputError(
+                f"Nothing was sent: {name} holds characters that no address can carry.", field=name
+            ) from None
+
+    return _PARAMETER.sub(segment, template)
+
+
+def raw_operation(
+    method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None
+) -> Operation[Any]:
+    """Any operation below the management address, by method and path, as in `/v1/app-config`, or
+    of the API beside it by its whole path, as in `/build/api/v1/...`.
+
+    The answer is plain JSON. Raises PlatformInputError for an unknown method, an absolute URL, a
+    query inside the path, and empty or relative steps.
+    """
+    upper = method.strip().upper()
+    if upper not in METHODS:
+        raise PlatformInputError(
+            f"Nothing was sent: method must be one of {', '.join(METHODS)}.", field="method"
+        )
+    checked = check_path(path)
+    beside = checked.startswith(_BUILD_API + "/")
+    return Operation(
+        operation_id=f"{upper} {path}",
+        description="API call",
+        method=upper,
+        path=checked.removeprefix(_BUILD_API) if beside else checked,
+        api="build" if beside else "management",
+        described=False,
+        answer=cast("type[Any]", Any),
+        query=dict(query or {}),
+        body=body,
+        repeatable=upper in REPEATABLE_METHODS,
+        secrets=(*secrets_in(query), *secrets_in(body)),
+    )
+
+
+def check_path(path: str) -> str:
+    """A path that a caller supplied, below the management address, with a leading `/`.
+
+    A trailing `/` is kept (one described operation has it). Raises PlatformInputError.
+    """
+    text = path.strip()
+    if "://" in text or text.startswith("//"):
+        problem = "is a path below the management address, not a URL"
+    elif any(character in text for character in "?#\\") or not text.isprintable() or " " in text:
+        problem = "must not contain a query, a fragment, a backslash or white space"
+    elif not text.strip("/"):
+        problem = "must not be empty"
+    elif text.removeprefix("/").startswith("api/"):
+        problem = "goes on below /api, which the management address ends in: leave it out"
+    else:
+        if not has_relative_steps(text.removeprefix("/").removesuffix("/")):
+            return "/" + text.removeprefix("/")
+        problem = "must not contain empty or relative segments"
+    raise PlatformInputError(f"Nothing was sent: path {problem}.", field="path")
+
+
+def _subject(parameters: Mapping[str, object]) -> str:
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return ", ".join(f"{_words(name)} {value}" for name, value in given.items())
+
+
+def _words(name: str) -> str:
+    """`deploymentId` as `deployment`, `publicId` as `public`: a name for error messages."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
+    return spaced.removesuffix(" id") or spaced

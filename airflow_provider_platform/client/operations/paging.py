@@ -1,0 +1,249 @@
+"""Lists: one page of a list (`Page`), and the way through the whole of it (`PageWalk`).
+
+The walk is a state machine without I/O: run its `operation`, hand the page to `take`, go on while
+there is a next operation. Lists are walked by cursor (`first`, `after`). Where a tenant sends no
+`pageInfo` but a `count` above what came, or where the order forbids a cursor, the walk goes by
+`offset`/`limit` or `page`/`limit` if the operation has them; the two ways are never mixed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Self, TypeVar, cast
+
+from pydantic import Field, model_validator
+
+from airflow_provider_platform.client.errors import PlatformProtocolError
+from airflow_provider_platform.client.operations.models import InputModel, ResponseModel
+from airflow_provider_platform.client.operations.operation import PAGING, Operation, raw_operation
+from airflow_provider_platform.client.operations.program import Program, call
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class PageInfo(ResponseModel):
+    """Where a page stands in its list."""
+
+    has_next_page: bool = False
+    has_previous_page: bool | None = None
+    start_cursor: str | None = None
+    end_cursor: str | None = None
+
+
+class Pagination(ResponseModel):
+    """Where a page stands in its list, as older releases say it."""
+
+    total: int | None = None
+    offset: int | None = None
+    limit: int | None = None
+
+
+class Page(ResponseModel, Generic[T]):
+    """One page of a list: `items` and `pageInfo`, the older `data` and `count`, or a bare array.
+
+    `rows` is the page's content whichever way the tenant sends it.
+    """
+
+    items: list[T] | None = None
+    page_info: PageInfo | None = None
+    data: list[T] | None = None
+    count: int | None = None
+    total_count: int | None = None
+    pagination: Pagination | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_array(cls, value: Any) -> Any:
+        return {"items": value} if isinstance(value, list) else value
+
+    @model_validator(mode="after")
+    def _is_a_list(self) -> Self:
+        if not self.model_fields_set & {"items", "data"}:
+            raise ValueError("has neither items nor data")
+        return self
+
+    @property
+    def rows(self) -> list[T]:
+        """The items of this page."""
+        return self.items if self.items is not None else self.data or []
+
+    @property
+    def total(self) -> int | None:
+        """How many items the whole list has, where the service says so."""
+        older = self.pagination.total if self.pagination else None
+        said = (self.count, self.total_count, older)
+        return next((number for number in said if number is not None), None)
+
+
+class PageQuery(InputModel):
+    """Parameters of a list that is paged by cursor; `first` is the page size."""
+
+    first: int | None = Field(default=None, ge=1)
+    after: str | None = Field(default=None, min_length=1)
+
+
+class OffsetPageQuery(PageQuery):
+    """Parameters of a list that older releases page by `offset` and `limit`."""
+
+    offset: int | None = Field(default=None, ge=0)
+    limit: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if {"first", "after"} & self.model_fields_set and (
+            {"offset", "limit"} & self.model_fields_set
+        ):
+            raise ValueError("first and after cannot be combined with offset and limit")
+        return self
+
+
+def raw_listing(path: str, *, query: Mapping[str, Any] | None = None) -> Operation[Page[Any]]:
+    """Any list below the management address, by its path; walked by cursor.
+
+    Raises PlatformInputError for a path that is none (see `check_path`).
+    """
+    operation = replace(
+        raw_operation("GET", path, query=query),
+        answer=Page[Any],
+        paging=frozenset({"first", "after"}),
+    )
+    return cast("Operation[Page[Any]]", operation)
+
+
+class PageWalk(Generic[T]):
+    """The way through a list: run `operation`, give its page to `take`; None is the end.
+
+    A list that cannot be read on raises PlatformProtocolError from `operation`, after the rows
+    that did come: a cursor that repeats or is missing, pages that repeat, a rest that the service
+    counts and that no other page brings. Where the operation has no pages at all, what came is the
+    list: it is `truncated` then, and the log says so.
+    """
+
+    truncated = False
+
+    def __init__(self, operation: Operation[Page[T]]) -> None:
+        self._start = operation
+        self._next: Operation[Page[T]] | None = operation
+        self._problem: PlatformProtocolError | None = None
+        self._parameters = operation.paging
+        self._by_cursor = "after" in operation.paging
+        self._cursors = {str(self._start.query["after"])} if "after" in self._start.query else set()
+        self._seen: set[str] = set()
+        self._received = int(self._start.query.get("offset", 0))
+        self._page_number = 0
+        self._page_size = 0
+
+    @property
+    def operation(self) -> Operation[Page[T]] | None:
+        """The next request, None at the end of the list."""
+        if self._problem is not None:
+            raise self._problem
+        return self._next
+
+    def take(self, page: Page[T]) -> list[T]:
+        """The new rows of the page that the current operation got; moves on."""
+        if self._by_cursor and page.page_info is not None:
+            self._next = self._after(page.page_info)
+            return page.rows
+        rows = self._unseen(page.rows)
+        self._received += len(rows)
+        self._next = self._numbered(page) if self._goes_on(page) else None
+        self._page_number += 1
+        return rows
+
+    def _after(self, info: PageInfo) -> Operation[Page[T]] | None:
+        if not info.has_next_page:
+            return None
+        cursor = info.end_cursor
+        if not cursor:
+            return self._stopped("announces a next page without a cursor for it")
+        if cursor in self._cursors:
+            return self._stopped("gave the same cursor twice; the list would never end")
+        self._cursors.add(cursor)
+        return replace(self._start, query={**self._start.query, "after": cursor})
+
+    def _goes_on(self, page: Page[T]) -> bool:
+        if page.total is None:
+            return page.page_info is not None and page.page_info.has_next_page
+        return page.total > self._received and (bool(page.rows) or self._page_number == 0)
+
+    def _numbered(self, page: Page[T]) -> Operation[Page[T]] | None:
+        """The next request by number. Whether pages count from 0 or from 1 is not described: page
+        1 is asked for, and where it is the first one again, its rows are known already."""
+        asked = self._start.query.get("limit") or self._start.query.get("first")
+        self._page_size = self._page_size or int(asked or len(page.rows))
+        query = {k: v for k, v in self._start.query.items() if k not in PAGING}
+        query["limit"] = self._page_size
+        if not page.rows:
+            return self._stopped(f"counts {page.total} items and sent none")
+        if {"offset", "limit"} <= self._parameters:
+            query["offset"] = self._received
+        elif {"page", "limit"} <= self._parameters:
+            query["page"] = self._page_number + 1
+        elif not self._parameters:
+            self.truncated = True
+            log.warning(
+                "%s: the service has more than the %s items it sent and no way to ask for them.",
+                self._start,
+                self._received,
+            )
+            return None
+        else:
+            return self._stopped(
+                f"has more than the {self._received} items it sent and offers no way to ask for "
+                "them"
+            )
+        return replace(self._start, query=query)
+
+    def _unseen(self, rows: list[T]) -> list[T]:
+        keys = [_identity(row) for row in rows]
+        fresh = [
+            row
+            for key, row in zip(keys, rows, strict=True)
+            if self._page_number == 0 or key not in self._seen
+        ]
+        self._seen.update(keys)
+        may_repeat = self._page_number == 0 or (
+            self._page_number == 1 and "offset" not in self._parameters
+        )
+        if rows and not fresh and not may_repeat:
+            self._stopped("sent a page that it had sent before; the list would never end")
+        return fresh
+
+    def _stopped(self, problem: str) -> Operation[Page[T]] | None:
+        self._problem = PlatformProtocolError(f"{self._start}: the service {problem}.")
+        return None
+
+
+def _identity(row: object) -> str:
+    """What tells a row from the others of its list: its id, or the whole of it."""
+    if isinstance(row, dict):
+        return str(row.get("id", row))
+    return str(getattr(row, "id", row))
+
+
+@dataclass(frozen=True)
+class Collected(Generic[T]):
+    """The items of a list; `truncated` says that there are more than were asked for."""
+
+    items: list[T]
+    truncated: bool
+
+
+def collect(
+    operation: Operation[Page[T]], *, max_items: int | None = None
+) -> Program[Collected[T]]:
+    """Read a list to its end, or until `max_items` are there."""
+    walk = PageWalk(operation)
+    items: list[T] = []
+    while walk.operation is not None:
+        page = yield from call(walk.operation)
+        items += walk.take(page)
+        if max_items is not None and len(items) >= max_items:
+            more = len(items) > max_items or walk.operation is not None
+            return Collected(items[:max_items], truncated=more)
+    return Collected(items, truncated=walk.truncated)

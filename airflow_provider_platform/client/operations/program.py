@@ -1,0 +1,123 @@
+"""Programs: what a conversation with the service does, without doing any I/O.
+
+A program is a generator. It yields an effect (a call, a pause, a piece of a stream ...), gets the
+effect's outcome sent back, and returns its result; failures are thrown into it where it stands.
+The transport interprets the same program for synchronous callers and for an event loop, so every
+rule about order, repeats and endings is written once and can be tested with plain values: a test
+plays the service by answering effects, and the clock by deciding what `now` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import SecretStr
+
+from airflow_provider_platform.client.operations.operation import Operation
+
+T = TypeVar("T")
+
+Clock = Callable[[], float]
+"""Unix time in seconds, not moved by a wall clock that jumps while the process runs."""
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """Run a management operation; the outcome is its typed answer or a PlatformError.
+
+    With `once`, one attempt is made and the caller decides about repeats; otherwise the retry
+    policy applies, and never waits beyond `deadline` (Unix time).
+    """
+
+    operation: Operation[T]
+    once: bool = False
+    deadline: float | None = None
+
+
+@dataclass(frozen=True)
+class OpenStream:
+    """Send a chat request and open its answer; one stream is open at a time.
+
+    Raises a PlatformError for an error status, HTML, a redirect or a broken connection.
+    """
+
+    body: dict[str, Any]
+    timeout: float
+
+
+@dataclass(frozen=True)
+class OpenDataStream:
+    """Send a query to the data API at `url` and open its answer, as `OpenStream` does."""
+
+    url: str
+    token: SecretStr
+    body: dict[str, Any]
+    timeout: float
+
+
+@dataclass(frozen=True)
+class ReadStream:
+    """The next bytes of the open stream: b"" at its clean end, None after `timeout` seconds
+    without any (the stream is then closed). Raises PlatformTransportError where it breaks."""
+
+    timeout: float
+
+
+@dataclass(frozen=True)
+class CloseStream:
+    """Close the open stream, if any."""
+
+
+@dataclass(frozen=True)
+class SendChat:
+    """A chat request without a stream (abort); the outcome is None, or a PlatformError.
+
+    `timeout` in seconds, None for the configuration's.
+    """
+
+    path: str
+    body: dict[str, Any]
+    timeout: float | None = None
+
+
+@dataclass(frozen=True)
+class Sleep:
+    """Pause for so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Notify:
+    """Tell the caller, before the program goes on, what has happened (see each program)."""
+
+    event: object
+
+
+@dataclass(frozen=True)
+class ReloadCredentials:
+    """Read the credentials again where they come from; the outcome says whether they changed."""
+
+
+Effect = (
+    Call[Any]
+    | OpenStream
+    | OpenDataStream
+    | ReadStream
+    | CloseStream
+    | SendChat
+    | Sleep
+    | Notify
+    | ReloadCredentials
+)
+Program = Generator[Effect, Any, T]
+
+
+def call(
+    operation: Operation[T], *, once: bool = False, deadline: float | None = None
+) -> Program[T]:
+    """Run an operation inside a program, keeping its type: `answer = yield from call(...)`."""
+    answer: T = yield Call(operation, once=once, deadline=deadline)
+    return answer

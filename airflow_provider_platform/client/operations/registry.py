@@ -1,0 +1,21 @@
+"""Every operation that the client declares: the `Endpoint`s of all its modules."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+from typing import Any
+
+import airflow_provider_platform.client as package
+from airflow_provider_platform.client.operations.operation import Endpoint
+
+
+def declared_endpoints() -> list[Endpoint[..., Any]]:
+    """The declared operations, in the order of their paths; each once."""
+    found: dict[tuple[str, str], Endpoint[..., Any]] = {}
+    for module in pkgutil.iter_modules(package.__path__):
+        names = vars(import_module(f"{package.__name__}.{module.name}"))
+        for value in names.values():
+            if isinstance(value, Endpoint):
+                found[value.path, value.method] = value
+    return [found[key] for key in sorted(found)]

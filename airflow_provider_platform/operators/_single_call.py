@@ -1,0 +1,117 @@
+"""Operators that make one call that must not be repeated: the same record, without a wait.
+
+A call whose answer was lost is looked up where the service allows it; where not, its outcome is
+unknown, and the task says so instead of doing the same thing twice.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.client.errors import PlatformError, PlatformOutcomeUnknownError
+from airflow_provider_platform.operators._base import ForeseenFailures, PlatformOperator
+from airflow_provider_platform.operators._submission import (
+    Step,
+    Submission,
+    SubmissionRecord,
+    read_record,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.hooks.platform import PlatformHook
+
+
+MAX_RESULT_BYTES = 48 * 1024
+
+
+class SingleCallOperator(PlatformOperator):
+    """Base of the operators around a call that is not repeatable."""
+
+    @abstractmethod
+    def key_of(self, config: PlatformConfig) -> str:
+        """The fingerprint of address, identity and input."""
+
+    @abstractmethod
+    def call(self, hook: PlatformHook) -> Any:
+        """Make the call; returns the result as plain JSON. Raises PlatformError."""
+
+    def prepare(self, hook: PlatformHook) -> dict[str, Any]:
+        """What a later look-up will need, read before the call; stored with `intent`."""
+        return {}
+
+    def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
+        """What a lost call has made, None where it made nothing. Raises
+        PlatformOutcomeUnknownError where the service cannot tell."""
+        raise PlatformOutcomeUnknownError(
+            f"{self.task_type}: the answer to the call was lost, and the service has no way to "
+            "tell whether it was carried out. Check at the platform, then clear the task to make "
+            "the call anew."
+        )
+
+    def remember(self, result: Any) -> dict[str, Any]:
+        """What `take` will need, stored with `done`; the store holds 64 KB."""
+        import json
+
+        small = len(json.dumps(result).encode()) <= MAX_RESULT_BYTES
+        return {"result": result} if small else {}
+
+    def take(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
+        """The result of a call that an earlier try has seen succeed."""
+        if "result" in ids:
+            return ids["result"]
+        raise PlatformOutcomeUnknownError(
+            f"{self.task_type}: an earlier try saw the call succeed, and its answer was not kept. "
+            "Look at the platform; clear the task to make the call anew."
+        )
+
+    def execute(self, context: Context) -> Any:
+        """Make the call once, and return its result."""
+        with ForeseenFailures(), self.opened(context) as hook:
+            return self.execute_once(context, hook)
+
+    def execute_once(self, context: Context, hook: PlatformHook) -> Any:
+        """Make the call by the record of the last try."""
+        with closing(Submission(context, self.key_of(hook.config))) as submission:
+            return self._make_once(hook, submission, read_record(context))
+
+    def _make_once(
+        self, hook: PlatformHook, submission: Submission, record: SubmissionRecord | None
+    ) -> Any:
+        step, _ = submission.first_step(record)
+        if record is not None and step is Step.TAKE:
+            self.log.info("An earlier try saw the call succeed; taking its result again.")
+            return self.take(hook, record.ids)
+        try:
+            result = self._result(hook, submission, record.ids if record else {}, step)
+        except PlatformOutcomeUnknownError:
+            submission.note("lost", record.ids if record else {})
+            raise
+        submission.note("done", self.remember(result))
+        return result
+
+    def _result(
+        self, hook: PlatformHook, submission: Submission, lost: dict[str, Any], step: Step
+    ) -> Any:
+        from airflow_provider_platform.client.http.retry import may_have_been_processed
+
+        if step is Step.RECOVER:
+            self.log.warning("An earlier try was lost while it made the call; looking it up.")
+            found = self.find(hook, lost)
+            if found is not None:
+                return found
+        ids = self.prepare(hook)
+        submission.write("intent", ids)
+        try:
+            return self.call(hook)
+        except PlatformError as error:
+            if not may_have_been_processed(error):
+                submission.note("failed", ids)
+                raise
+            found = self.find(hook, ids)
+            if found is None:
+                raise
+            return found

@@ -1,0 +1,284 @@
+"""Asking: what is sent when, whatever happens to the answer, and busy threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_platform.client.chat.events import Accepted, Waiting
+from airflow_provider_platform.client.chat.program import ask
+from airflow_provider_platform.client.chat.request import ChatRequest, new_message_id
+from airflow_provider_platform.client.errors import (
+    ChatBusyError,
+    ChatRpcError,
+    ChatSuspendedError,
+    PlatformDeadlineError,
+    PlatformOutcomeUnknownError,
+    PlatformTransportError,
+)
+from tests.unit.client.fakes.chat_calls import (
+    AFTER_ECHO,
+    AFTER_MARK,
+    EARLIER,
+    accepted_call,
+    new_call,
+)
+from tests.unit.client.fakes.played_service import NOON, Fault, PlayedService, drive
+from tests.unit.client.fakes.streams import (
+    CHAT_ID,
+    EXPECTED,
+    LATE,
+    MESSAGE_ID,
+    PROMPT,
+    Turn,
+    cutoff,
+    encode,
+    serialized,
+    state,
+)
+
+
+def test_a_prompt_in_a_new_thread() -> None:
+    service = PlayedService()
+    call = new_call(service)
+    assert call.ask() is True
+    assert call.result() == EXPECTED
+    assert service.bodies == [{"input": PROMPT, "messageId": MESSAGE_ID}]
+    assert service.sleeps == []
+    assert Accepted(CHAT_ID, MESSAGE_ID) in service.notices
+
+
+def test_a_follow_up_in_a_thread() -> None:
+    service = PlayedService(earlier=(EARLIER,))
+    call = new_call(service, thread=True)
+    assert call.ask() is True
+    assert call.result() == EXPECTED
+    assert service.bodies == [{"input": PROMPT, "messageId": MESSAGE_ID, "chatId": CHAT_ID}]
+
+
+def test_the_worker_leaves_when_the_message_is_accepted_and_the_trigger_follows() -> None:
+    service = PlayedService()
+    call = new_call(service)
+    assert call.ask(until_end=False) is False
+    assert call.run.accepted
+    assert service.now < NOON + 2
+    following = accepted_call(service)
+    service.starts.pop()
+    assert following.follow() is True
+    assert following.result() == EXPECTED
+    assert service.bodies[1:] == [{"chatId": CHAT_ID, "messageId": MESSAGE_ID}]
+
+
+def test_a_run_that_is_over_at_once_needs_no_trigger() -> None:
+    service = PlayedService(pace=0)
+    call = new_call(service)
+    assert call.ask(until_end=False) is True
+    assert call.result() == EXPECTED
+
+
+@pytest.mark.parametrize("kind", ["reset", "close", "silence", "blank"])
+@pytest.mark.parametrize("thread", [True, False])
+def test_one_question_whatever_happens_to_its_answer(kind: Any, thread: bool) -> None:
+    until_end = encode(*Turn().stream())
+    for after in sorted({*range(0, len(until_end), 97), AFTER_MARK, AFTER_ECHO}):
+        service = PlayedService(faults=[Fault(kind, after)])
+        call = new_call(service, thread=thread)
+        if after < AFTER_MARK and not thread:
+            with pytest.raises(PlatformTransportError, match=r"running unseen.*same message id"):
+                call.ask()
+            assert call.run.chat_id is None
+        else:
+            assert call.ask() is True
+            assert call.result() in (EXPECTED, LATE)
+        assert len(service.prompts) == 1
+        assert len(service.starts) == 1
+
+
+def test_a_lost_answer_is_looked_up_in_a_given_thread() -> None:
+    service = PlayedService(earlier=(EARLIER,), faults=[Fault("lose")])
+    call = new_call(service, thread=True, idle_timeout=3.0)
+    assert call.ask() is True
+    assert call.result() == EXPECTED
+    assert ["input" in body for body in service.bodies] == [True, False, False]
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+def test_a_question_that_the_thread_does_not_hold_is_asked_again(status: int) -> None:
+    service = PlayedService(earlier=(EARLIER,), faults=[Fault("refuse", status=status)])
+    call = new_call(service, thread=True)
+    assert call.ask() is True
+    assert ["input" in body for body in service.bodies] == [True, False, True]
+    assert len(service.starts) == 1
+    assert service.sleeps
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+def test_a_question_that_its_thread_never_holds_is_sent_twice_and_then_unknown(
+    repeats: bool,
+) -> None:
+    """The first of the two may have been an earlier try's."""
+    service = PlayedService(
+        earlier=(EARLIER,), faults=[Fault("refuse", status=500), Fault("none")] * 9
+    )
+    call = new_call(service, thread=True, max_attempts=5)
+    program = ask(
+        call.run, call.request, call.limits, service.clock, until_end=True, repeats=repeats
+    )
+    with pytest.raises(PlatformOutcomeUnknownError, match=r"sent twice.*Try later"):
+        drive(program, service)
+    assert len(service.prompts) == (1 if repeats else 2)
+    assert len({body["messageId"] for body in service.prompts}) == 1
+    assert service.starts == []
+
+
+def test_a_question_that_a_busy_thread_did_not_process_does_not_count_as_sent() -> None:
+    refused, lost = Fault("refuse", status=500), Fault("none")
+    service = PlayedService(
+        earlier=(EARLIER,), faults=[refused, lost, Fault("none"), refused], busy_until=NOON + 3
+    )
+    call = new_call(service, thread=True, poll_interval=5.0)
+    assert call.ask() is True
+    assert [("input" in body) for body in service.bodies] == [
+        *(True, False),  # refused, and not in the thread
+        True,  # busy
+        *(True, False),  # refused, and not in the thread
+        True,
+    ]
+    assert len(service.starts) == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Fault("refuse", status=500), Fault("refuse", status=503), Fault("lose")],
+    ids=["500", "503", "lost"],
+)
+def test_a_question_in_a_new_thread_that_may_be_running_is_not_repeated(fault: Fault) -> None:
+    service = PlayedService(faults=[fault])
+    call = new_call(service)
+    with pytest.raises(PlatformTransportError, match="running unseen") as caught:
+        call.ask()
+    assert caught.value.retryable
+    assert len(service.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("unreachable"),
+        Fault("refuse", status=429),
+        Fault("refuse", status=503, retry_after="7"),
+    ],
+    ids=["unreachable", "429", "503 with Retry-After"],
+)
+def test_what_cannot_have_been_processed_is_repeated(fault: Fault) -> None:
+    service = PlayedService(faults=[fault, fault])
+    call = new_call(service)
+    assert call.ask() is True
+    assert len(service.prompts) == 3
+    assert len(service.starts) == 1
+    if fault.retry_after:
+        assert all(7 <= pause <= 14 for pause in service.sleeps)
+
+
+def test_the_number_of_attempts() -> None:
+    service = PlayedService(faults=[Fault("unreachable")] * 9)
+    with pytest.raises(PlatformTransportError, match="no connection"):
+        new_call(service, max_attempts=4).ask()
+    assert len(service.bodies) == 4
+
+
+def test_a_thread_that_was_named_is_asked_in_again() -> None:
+    """The answer broke after the mark and nothing was processed: not a second thread."""
+    service = PlayedService(scripted=[[cutoff()], [cutoff(), state([])]])
+    call = new_call(service)
+    assert call.ask() is True
+    assert call.result() == EXPECTED
+    assert [body.get("chatId") for body in service.bodies] == [None, CHAT_ID, CHAT_ID]
+    assert ["input" in body for body in service.bodies] == [True, False, True]
+
+
+def test_a_service_that_names_no_thread() -> None:
+    unnamed = [cutoff(chat_id=None), *Turn().records()]
+    with pytest.raises(PlatformTransportError, match="running unseen"):
+        new_call(PlayedService(scripted=[unnamed])).ask()
+    call = new_call(PlayedService(scripted=[[*unnamed, *Turn().end()]]))
+    assert call.ask(until_end=False) is True
+    assert call.result() == {**EXPECTED, "chat_id": ""}
+
+
+def test_a_thread_that_tells_nothing_leaves_a_lost_prompt_to_be_looked_up() -> None:
+    """The try that sent it may not take it for dead: the thread may tell a retry more."""
+    service = PlayedService(scripted=[[cutoff()]] * 9)
+    with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
+        new_call(service, thread=True).ask()
+    assert len(service.prompts) == 1
+
+
+@pytest.mark.parametrize("messages", [[serialized("HumanMessage", PROMPT)], None])
+def test_an_outcome_that_the_thread_cannot_tell(messages: Any) -> None:
+    service = PlayedService(scripted=[[], [cutoff(), state(messages)]])
+    with pytest.raises(PlatformOutcomeUnknownError, match="does not tell") as caught:
+        new_call(service, thread=True).ask()
+    assert not caught.value.retryable
+    assert len(service.prompts) == 1
+
+
+def test_a_busy_thread_is_waited_for() -> None:
+    service = PlayedService(earlier=(EARLIER,), busy_until=NOON + 12)
+    call = new_call(service, thread=True, poll_interval=5.0)
+    assert call.ask() is True
+    assert call.result() == EXPECTED
+    assert service.bodies == [service.bodies[0]] * 4
+    assert service.sleeps == [5.0, 5.0, 5.0]
+    assert service.notices[:3] == [Waiting(5.0)] * 3
+    assert len(service.starts) == 1
+
+
+def test_a_busy_thread_fails_the_task_if_told_so() -> None:
+    service = PlayedService(busy_until=NOON + 12)
+    with pytest.raises(ChatBusyError, match="if_thread_busy"):
+        new_call(service, thread=True, if_thread_busy="fail").ask()
+    assert service.starts == []
+
+
+def test_a_busy_thread_told_by_an_error_status() -> None:
+    busy = Fault("refuse", status=409, body=b'{"error": "Streaming for thread is in progress"}')
+    service = PlayedService(faults=[busy, busy])
+    assert new_call(service, thread=True).ask() is True
+    assert service.sleeps == [5.0, 5.0]
+
+
+def test_a_thread_that_stays_busy_ends_at_the_deadline() -> None:
+    service = PlayedService(busy_until=NOON + 10_000)
+    with pytest.raises(PlatformDeadlineError, match="was not accepted before its deadline"):
+        new_call(service, thread=True, deadline=NOON + 60).ask()
+    assert service.now == NOON + 60
+
+
+def test_a_repeated_input_is_read_until_this_connection_shows_its_run() -> None:
+    """That the message was accepted before says nothing of the repetition."""
+    service = PlayedService(suspends_at=6, resume="input", replay="none", by_lines=True)
+    call = new_call(service)
+    with pytest.raises(ChatSuspendedError):
+        call.ask()
+    following = new_call(service, thread=True)
+    following.run.accepted = True
+    assert following.ask(until_end=False) is False
+    assert list(following.run._fold)
+
+
+def test_a_repeated_input_that_is_refused_is_not_left_before_that_is_told() -> None:
+    refused = {"jsonrpc": "2.0", "error": {"code": -32001, "message": "Unauthorized"}}
+    service = PlayedService(scripted=[[cutoff(streaming=True), refused]], by_lines=True)
+    call = new_call(service, thread=True)
+    call.run.accepted = True
+    with pytest.raises(ChatRpcError, match="Unauthorized"):
+        call.ask(until_end=False)
+
+
+def test_messages_of_one_instant_have_ids_of_their_own() -> None:
+    made = {new_message_id(NOON) for _ in range(20_000)}
+    assert len(made) == 20_000
+    assert all(one.startswith(f"{int(NOON * 1000)}") for one in made)
+    assert all(ChatRequest.ask(PROMPT, message_id=one) for one in sorted(made)[:3])

@@ -1,0 +1,139 @@
+"""Refusals and ends of a chat run, met while asking and while following."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_platform.client.errors import (
+    ChatAbortedError,
+    ChatNoAnswerError,
+    ChatRpcError,
+    ChatStreamError,
+    PlatformAddressError,
+    PlatformAuthenticationError,
+    PlatformBadRequestError,
+    PlatformError,
+    PlatformInterruptedError,
+    PlatformNotFoundError,
+    PlatformPermissionError,
+    PlatformProtocolError,
+)
+from tests.unit.client.fakes.chat_calls import EARLIER, accepted_call, new_call
+from tests.unit.client.fakes.played_service import NOON, Fault, PlayedService
+from tests.unit.client.fakes.streams import EXPECTED, Record, Turn, aborted, cutoff
+
+RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unauthorized"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, PlatformBadRequestError),
+        (401, PlatformAuthenticationError),
+        (403, PlatformPermissionError),
+        (404, PlatformNotFoundError),
+    ],
+)
+@pytest.mark.parametrize("asking", [True, False])
+def test_refusals_are_told_at_once(status: int, error: type[PlatformError], asking: bool) -> None:
+    service = PlayedService(faults=[Fault("refuse", status=status)])
+    call = new_call(service) if asking else accepted_call(service)
+    with pytest.raises(error, match="Try later"):
+        call.ask() if asking else call.follow()
+    assert len(service.bodies) == 1
+
+
+ENDS = [
+    ([{"error": "Out of memory"}], ChatStreamError, r"Out of memory\."),
+    ([RPC], ChatRpcError, r"Unauthorized.*chat_api_key.*premium or enterprise"),
+    ([aborted()], ChatAbortedError, "stopped from outside"),
+]
+
+
+@pytest.mark.parametrize(("ends", "error", "words"), ENDS)
+@pytest.mark.parametrize("asking", [True, False])
+def test_ends_that_are_no_answer(
+    ends: list[Record], error: type[PlatformError], words: str, asking: bool
+) -> None:
+    service = PlayedService(records=Turn().records()[:3], ends=ends)
+    call = new_call(service) if asking else accepted_call(service)
+    with pytest.raises(error, match=words):
+        call.ask() if asking else call.follow()
+    assert len(service.bodies) == 1
+
+
+def test_a_run_without_an_answer_is_not_asked_again() -> None:
+    turn = Turn()
+    ends = turn.end([EARLIER], answered=False)
+    service = PlayedService(earlier=(EARLIER,), records=turn.records()[:5], ends=ends)
+    call = new_call(service, thread=True)
+    assert call.ask() is True
+    with pytest.raises(ChatNoAnswerError, match="I look at the model"):
+        call.result()
+    assert len(service.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    ("junk", "error"), [("{]", PlatformProtocolError), ("<html>", PlatformAddressError)]
+)
+@pytest.mark.parametrize("asking", [True, False])
+def test_what_is_no_record_ends_the_try(
+    junk: str, error: type[PlatformError], asking: bool
+) -> None:
+    service = PlayedService(scripted=[[junk.encode() + b"\n"]])
+    call = new_call(service) if asking else accepted_call(service)
+    with pytest.raises(error):
+        call.ask() if asking else call.follow()
+    assert len(service.bodies) == 1
+
+
+def test_credentials_are_read_again_once() -> None:
+    refused = Fault("refuse", status=401)
+    for asking in (True, False):
+        service = PlayedService(faults=[refused], reloads=[True])
+        call = new_call(service) if asking else accepted_call(service)
+        assert (call.ask() if asking else call.follow()) is True
+        twice = PlayedService(faults=[refused, refused], reloads=[True])
+        call = new_call(twice) if asking else accepted_call(twice)
+        with pytest.raises(PlatformAuthenticationError):
+            call.ask() if asking else call.follow()
+        assert len(twice.bodies) == 2
+
+
+@pytest.mark.parametrize("told", [1, 2, 3])
+@pytest.mark.parametrize("thread", [False, True])
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_refusal_after_other_records_has_the_prompt_looked_up_instead_of_sent_again(
+    told: int, thread: bool, until_end: bool
+) -> None:
+    turn = Turn()
+    first = [*turn.stream()[:told], RPC]
+    after = [*turn.records(), cutoff(), *turn.end()]
+    service = PlayedService(scripted=[first, after, after], reloads=[True])
+    call = new_call(service, thread=thread)
+    assert call.ask(until_end=until_end) is until_end
+    assert call.run.accepted
+    assert len(service.prompts) == 1
+    if until_end:
+        assert call.result() == EXPECTED
+
+
+def test_a_caller_that_gave_up_sends_no_prompt() -> None:
+    service = PlayedService(earlier=(EARLIER,), busy_until=NOON + 60)
+    call = new_call(service, thread=True, given_up=lambda: service.now > NOON + 12)
+    with pytest.raises(PlatformInterruptedError):
+        call.ask()
+    assert service.now < NOON + 30
+    assert service.starts == []
+
+
+@pytest.mark.parametrize("asking", [True, False])
+def test_credentials_are_read_again_after_a_json_rpc_error(asking: bool) -> None:
+    service = PlayedService(scripted=[[RPC]], reloads=[True])
+    call = new_call(service) if asking else accepted_call(service)
+    assert (call.ask() if asking else call.follow()) is True
+    service = PlayedService(scripted=[[RPC], [RPC]], reloads=[True])
+    call = new_call(service) if asking else accepted_call(service)
+    with pytest.raises(ChatRpcError):
+        call.ask() if asking else call.follow()
+    assert len(service.bodies) == 2

@@ -1,0 +1,494 @@
+"""What the end of a connection says of the run: over, failed, refused, busy, suspended, broken."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.chat.run import ChatRun, Verdict
+from airflow_provider_platform.client.errors import (
+    ChatNoAnswerError,
+    PlatformAddressError,
+    PlatformError,
+    PlatformProtocolError,
+)
+from tests.unit.client.fakes.streams import (
+    ANSWER,
+    CHAT_ID,
+    EARLIER_ID,
+    MESSAGE_ID,
+    PROMPT,
+    Record,
+    Turn,
+    aborted,
+    cutoff,
+    echo,
+    encode,
+    final,
+    hear,
+    new_run,
+    serialized,
+    state,
+    suspended,
+    tool,
+)
+
+BUSY = {"error": "Streaming for thread is in progress"}
+RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unauthorized"}}
+EARLIER = Turn(prompt="Old?", message_id=EARLIER_ID, answer="Old.", name="old-").records()
+
+
+def given_thread(**options: Any) -> ChatRun:
+    return new_run(**{"thread_given": True, "chat_id": CHAT_ID, **options})
+
+
+SERVERS_ECHO = echo("made-by-the-service")
+
+
+def test_our_words_under_another_id_are_our_message_in_a_thread_of_our_own() -> None:
+    run = new_run()
+    told = [cutoff(), SERVERS_ECHO, final(ANSWER), state()]
+    assert hear(run, *told) is Verdict.OVER
+    assert run.result().answer == ANSWER
+    read_later = new_run(chat_id=CHAT_ID)
+    replayed = [SERVERS_ECHO, final(ANSWER), cutoff(), state()]
+    assert hear(read_later, *replayed, submits=False) is Verdict.OVER
+    assert read_later.result().answer == ANSWER
+
+
+@pytest.mark.parametrize("told_as", [echo(EARLIER_ID), echo("made-by-the-service", "Rewritten")])
+def test_the_first_message_that_answers_our_prompt_is_ours_in_a_thread_of_our_own(
+    told_as: Record,
+) -> None:
+    """Nobody else can have written there; its id tells it again in a replay."""
+    run = new_run()
+    assert hear(run, cutoff(), told_as) is Verdict.BROKEN
+    assert run.accepted
+    replayed = [told_as, final(ANSWER), *EARLIER[1:], cutoff(), state()]
+    assert hear(run, told_as, final(ANSWER), cutoff(), state(), submits=False) is Verdict.OVER
+    assert run.result().answer == ANSWER
+    told_of_another = [*replayed[:2], echo("1732519999999-message", "Else?"), final("No.", sort=99)]
+    assert hear(run, *told_of_another, cutoff(), state(), submits=False) is Verdict.OVER
+    assert run.result().answer == ANSWER
+
+
+def test_our_own_id_goes_before_the_first_message() -> None:
+    run = new_run()
+    other = [echo(EARLIER_ID, "Old?"), final("Old.", record_id="old")]
+    assert hear(run, cutoff(), *other, echo(), final(ANSWER, sort=9), state()) is Verdict.OVER
+    assert run.result().answer == ANSWER
+    told = [echo(), final(ANSWER, sort=9), *other]
+    assert hear(run, *told, cutoff(), state(), submits=False) is Verdict.OVER
+    assert run.result().answer == ANSWER
+
+
+def test_in_a_given_thread_nobody_can_tell() -> None:
+    run = given_thread()
+    told = [cutoff(), SERVERS_ECHO, final(ANSWER), state()]
+    assert hear(run, *told) is Verdict.UNCLEAR
+    assert not run.accepted
+
+
+def test_a_message_of_another_client_is_not_ours_whatever_its_words() -> None:
+    run = given_thread()
+    assert hear(run, cutoff(), echo(EARLIER_ID), final(ANSWER), state()) is Verdict.ABSENT
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize(
+    "records",
+    [
+        [],
+        [cutoff()],
+        [cutoff(), echo()],
+        [cutoff(), echo(), final(ANSWER)],
+        [cutoff(), echo(), final(ANSWER), {"id": "__usage__"}],
+        [b"\n\n \n"],
+    ],
+)
+def test_a_connection_that_ends_without_word_is_broken(records: list[Any], clean: bool) -> None:
+    assert hear(new_run(), *records, clean=clean) is Verdict.BROKEN
+
+
+def test_a_state_without_line_end_is_half_a_line() -> None:
+    data = encode(cutoff(), echo(), final(ANSWER), state())
+    assert hear(new_run(), data[:-1]) is Verdict.BROKEN
+    assert hear(new_run(), data) is Verdict.OVER
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize(
+    ("rest", "verdict"),
+    [
+        (b'{"error": "Out of memory"}', Verdict.FAILED),
+        (json.dumps(RPC).encode(), Verdict.REFUSED),
+        (json.dumps(BUSY).encode(), Verdict.BUSY),
+        (b'{"error": "Out of mem', Verdict.BROKEN),
+        (b'{"id": "a", "role": "assistant", "error": "odd"}', Verdict.BROKEN),
+        (b'{"error": null}', Verdict.BROKEN),
+        (b"7", Verdict.BROKEN),
+    ],
+)
+def test_a_last_line_without_line_end_counts_if_it_is_an_error(
+    rest: bytes, verdict: Verdict, clean: bool
+) -> None:
+    assert hear(new_run(), encode(cutoff()), rest, clean=clean) is verdict
+
+
+@pytest.mark.parametrize(
+    ("record", "verdict", "said"),
+    [
+        ({"error": "Failed: Bad branch"}, Verdict.FAILED, "Failed: Bad branch"),
+        ({"error": {"message": "Bad branch"}}, Verdict.FAILED, {"message": "Bad branch"}),
+        ({"error": ""}, Verdict.FAILED, ""),
+        ({"id": "x", "error": "no role"}, Verdict.FAILED, "no role"),
+        (RPC, Verdict.REFUSED, RPC["error"]),
+        ({**RPC, "id": "a text"}, Verdict.REFUSED, RPC["error"]),
+        ({**RPC, "id": 7, "error": "Unauthorized"}, Verdict.REFUSED, "Unauthorized"),
+        ({"error": RPC["error"]}, Verdict.REFUSED, RPC["error"]),
+        (BUSY, Verdict.BUSY, BUSY["error"]),
+        ({**RPC, "error": {"code": 1, "message": BUSY["error"]}}, Verdict.BUSY, None),
+        ({"error": f"Error: {BUSY['error']}!"}, Verdict.BUSY, None),
+    ],
+)
+def test_error_objects_end_a_run(record: Record, verdict: Verdict, said: Any) -> None:
+    for before in ([], [cutoff()], [cutoff(), echo(), tool("SqlApi")]):
+        run = new_run()
+        run.connect(submits=True)
+        for one in (*before, record):
+            run.feed(encode(one), 0.0)
+        assert run.ended
+        assert run.complete
+        assert run.disconnect(clean=False) is verdict
+        assert said is None or run.failed_with == said
+
+
+@pytest.mark.parametrize("record", [{"error": None}, {"jsonrpc": "2.0", "id": 1, "result": {}}])
+def test_what_is_no_error_is_passed_over(record: Record) -> None:
+    assert hear(new_run(), cutoff(), echo(), record, final(ANSWER), state()) is Verdict.OVER
+
+
+def test_busy_accepts_nothing_although_it_names_the_thread() -> None:
+    run = given_thread()
+    assert hear(run, *EARLIER, cutoff(streaming=True), BUSY) is Verdict.BUSY
+    assert not run.accepted
+    assert run.chat_id == CHAT_ID
+
+
+def test_nothing_counts_after_the_end() -> None:
+    run = new_run()
+    late = final("Too late.", record_id="late")
+    told = [cutoff(), echo(), final(ANSWER), state(), late, {"error": "late"}, aborted()]
+    assert hear(run, *told, b"no JSON\n") is Verdict.OVER
+    assert run.result().answer == ANSWER
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        {"id": "__heartbeat__", "role": "assistant", "graphPath": ["final"], "content": "No."},
+        {"id": "n", "role": "system", "graphPath": ["final"], "content": "No."},
+        {"kind": "telemetry"},
+        {"role": "assistant", "graphPath": ["final"], "content": "No id."},
+        {"id": 7, "role": "assistant", "graphPath": ["final"], "content": "No."},
+        ["a", "list"],
+        "a text",
+        7,
+        None,
+    ],
+)
+def test_unknown_kinds_are_passed_over(unknown: Any) -> None:
+    run = new_run()
+    hear(run, cutoff(), unknown)
+    assert not run.accepted
+    told = [cutoff(), unknown, echo(), unknown, final(ANSWER), unknown, state(), unknown]
+    assert hear(run, *told) is Verdict.OVER
+    assert run.result().answer == ANSWER
+
+
+@pytest.mark.parametrize(
+    ("records", "accepted"),
+    [
+        ([cutoff()], False),
+        ([cutoff(streaming=True)], False),
+        ([*EARLIER, cutoff()], False),
+        ([cutoff(), echo()], True),
+        ([echo()], True),
+        ([cutoff(), final("Hm.", graphPath=["agent"])], True),
+        ([cutoff(), suspended()], True),
+        ([final("Hm.", graphPath=["agent"])], False),
+        ([cutoff(), echo(EARLIER_ID)], False),
+        ([cutoff(), echo(EARLIER_ID), final("Hm.")], False),
+    ],
+)
+def test_acceptance_of_a_prompt(records: list[Record], accepted: bool) -> None:
+    run = given_thread()
+    hear(run, *records)
+    assert run.accepted is accepted
+
+
+def test_acceptance_without_echo_is_only_taken_from_our_own_prompt_or_thread() -> None:
+    told = [cutoff(streaming=True), final("Hm.", graphPath=["agent"])]
+    looking = given_thread()
+    hear(looking, *told, submits=False)
+    assert not looking.accepted
+    own = new_run(chat_id=CHAT_ID)
+    hear(own, *told, submits=False)
+    assert own.accepted
+
+
+@pytest.mark.parametrize(
+    ("records", "verdict"),
+    [
+        ([cutoff(), echo(), aborted()], Verdict.ABORTED),
+        ([cutoff(), aborted()], Verdict.ABORTED),
+        ([echo(), aborted(), cutoff(), state()], Verdict.ABORTED),
+        ([aborted()], Verdict.ABORTED),
+        ([*EARLIER, aborted(), cutoff(), echo(), final(ANSWER), state()], Verdict.OVER),
+        ([aborted(), cutoff(), echo(), final(ANSWER), state()], Verdict.OVER),
+        ([*EARLIER, aborted(), echo(), final(ANSWER), cutoff(), state()], Verdict.OVER),
+        ([echo(), final(ANSWER), echo("1732512999999-message"), aborted(), state()], Verdict.OVER),
+        ([*EARLIER, aborted()], Verdict.BROKEN),
+    ],
+)
+def test_only_our_own_abort_is_one(records: list[Record], verdict: Verdict) -> None:
+    assert hear(given_thread(), *records) is verdict
+
+
+def test_an_abort_before_the_mark_of_a_broken_connection_may_be_anyones() -> None:
+    assert hear(given_thread(), aborted(), clean=False) is Verdict.BROKEN
+
+
+@pytest.mark.parametrize(
+    ("records", "verdict"),
+    [
+        ([cutoff(), echo(), suspended()], Verdict.SUSPENDED),
+        ([cutoff(), echo(), suspended(), state()], Verdict.SUSPENDED),
+        ([echo(), tool("SqlApi"), cutoff(), suspended()], Verdict.SUSPENDED),
+        ([cutoff(), suspended()], Verdict.SUSPENDED),
+        ([suspended()], Verdict.SUSPENDED),
+        ([cutoff(), echo(), suspended(), final(ANSWER), state()], Verdict.OVER),
+        ([echo(), suspended(), cutoff(), final(ANSWER), state()], Verdict.OVER),
+        ([*EARLIER, suspended(), cutoff(), echo(), final(ANSWER), state()], Verdict.OVER),
+        ([*EARLIER, suspended()], Verdict.BROKEN),
+        ([*EARLIER, suspended(), cutoff(), echo()], Verdict.BROKEN),
+        ([cutoff(), echo(), suspended(), BUSY], Verdict.BUSY),
+    ],
+)
+def test_a_suspension_is_a_pause(records: list[Record], verdict: Verdict) -> None:
+    assert hear(given_thread(), *records) is verdict
+
+
+HUMAN = serialized("HumanMessage", PROMPT)
+OTHER = serialized("HumanMessage", "Other?")
+LOOKS = [
+    ("streams", [cutoff(streaming=True), state()], Verdict.GOING_ON),
+    ("state streams", [cutoff(), state([], streaming=True)], Verdict.GOING_ON),
+    ("state is free", [cutoff(streaming=True), state([], streaming=False)], Verdict.ABSENT),
+    ("other turns", [*EARLIER, cutoff(), state()], Verdict.ABSENT),
+    ("other turns, our words", [*EARLIER, cutoff(), state([HUMAN])], Verdict.ABSENT),
+    ("other words", [cutoff(), state([OTHER])], Verdict.ABSENT),
+    ("nothing", [cutoff(), state([])], Verdict.ABSENT),
+    ("our words", [cutoff(), state([HUMAN])], Verdict.UNCLEAR),
+    ("our words, then others", [cutoff(), state([HUMAN, OTHER])], Verdict.UNCLEAR),
+    ("a silent service", [cutoff(), state()], Verdict.UNCLEAR),
+    (
+        "our words of an earlier id",
+        [cutoff(), state([serialized("HumanMessage", PROMPT, EARLIER_ID)])],
+        Verdict.ABSENT,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("records", "verdict"), [look[1:] for look in LOOKS], ids=[look[0] for look in LOOKS]
+)
+def test_looking_for_a_message_in_a_given_thread(records: list[Record], verdict: Verdict) -> None:
+    run = given_thread()
+    assert hear(run, *records, submits=False) is verdict
+    assert not run.accepted
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [*EARLIER, echo(), cutoff(), state()],
+        [cutoff(), state([OTHER, serialized("HumanMessage", "(edited)", MESSAGE_ID)])],
+        [cutoff(), state([serialized("HumanMessage", PROMPT, MESSAGE_ID), OTHER])],
+    ],
+)
+def test_a_message_that_the_thread_holds_is_accepted(records: list[Record]) -> None:
+    run = given_thread()
+    assert hear(run, *records, submits=False) is Verdict.OVER
+    assert run.accepted
+
+
+def test_the_words_are_enough_in_a_thread_of_our_own() -> None:
+    run = new_run(chat_id=CHAT_ID)
+    assert hear(run, cutoff(), state([HUMAN]), submits=False) is Verdict.OVER
+    assert run.accepted
+
+
+def test_a_thread_that_streams_is_asked_again_unless_the_answer_is_whole() -> None:
+    run = given_thread(accepted=True)
+    streams = cutoff(streaming=True)
+    assert hear(run, echo(), streams, state(), submits=False) is Verdict.GOING_ON
+    half = final("Half", isInProcess=True)
+    assert hear(run, echo(), half, streams, state(), submits=False) is Verdict.GOING_ON
+    more = tool("SqlApi", record_id="more")
+    told = [echo(), final(ANSWER), more, streams, state()]
+    assert hear(run, *told, submits=False) is Verdict.GOING_ON
+    assert hear(run, echo(), final(ANSWER), streams, state(), submits=False) is Verdict.OVER
+
+
+def test_a_run_that_a_later_turn_follows_is_not_the_one_that_streams() -> None:
+    run = given_thread(accepted=True)
+    told = [echo(), tool("SqlApi"), echo("1732512999999-message"), cutoff(streaming=True), state()]
+    assert hear(run, *told, submits=False) is Verdict.OVER
+    with pytest.raises(ChatNoAnswerError):
+        run.result()
+
+
+def test_progress_is_what_was_not_known() -> None:
+    run = given_thread(accepted=True)
+    grew = []
+    for records in (
+        [cutoff()],
+        [cutoff(), echo()],
+        [cutoff(), echo(), tool("SqlApi")],
+        [cutoff(), echo(), tool("SqlApi")],
+        [cutoff(), echo(), tool("SqlApi", result={"data": []})],
+        [cutoff(), echo(), tool("SqlApi", result={"data": []}), final("A", isInProcess=True)],
+        [cutoff(), echo(), tool("SqlApi", result={"data": []}), final("A", isInProcess=False)],
+        [cutoff(), echo(), tool("SqlApi")],
+    ):
+        hear(run, *records, submits=False)
+        grew.append(run.grew)
+    assert grew == [False, False, True, False, True, True, True, False]
+
+
+def test_whether_the_thread_streams_is_heard() -> None:
+    run = given_thread(accepted=True)
+    hear(run, cutoff(streaming=True), submits=False)
+    assert run.goes_on
+    hear(run, cutoff(), submits=False)
+    assert not run.goes_on
+
+
+@pytest.mark.parametrize("start", [b"", b"\n \n"])
+@pytest.mark.parametrize("page", [b"<!doctype html>\n<p>", b"<html>", b"<p>\n</p>\n"])
+def test_a_web_page_is_a_wrong_address(start: bytes, page: bytes) -> None:
+    with pytest.raises(PlatformAddressError, match=r"web page.*chat_url"):
+        hear(new_run(), start + page)
+
+
+@pytest.mark.parametrize("junk", [b"{]\n", b"<b>\n", b'{"a": "\xff"}\n', b"[" * 5000 + b"\n"])
+def test_broken_json_names_its_line(junk: bytes) -> None:
+    run = new_run()
+    with pytest.raises(PlatformProtocolError, match="Line 3 of the stream") as caught:
+        hear(run, cutoff(), echo(), junk)
+    assert caught.value.retryable
+
+
+JSON = st.sampled_from(
+    [
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1.5,
+        10**400,
+        float("nan"),
+        float("inf"),
+        "",
+        "text",
+        "�",
+        [],
+        [[]],
+        [None, 1, "a", {}],
+        {},
+        {"a": 1},
+        {"text": [{"text": 1}]},
+        {"message": []},
+    ]
+)
+IDS = st.sampled_from(
+    [
+        MESSAGE_ID,
+        EARLIER_ID,
+        "a",
+        "b",
+        "__cutoff__",
+        "__state__",
+        "__aborted__",
+        "__suspended__",
+        "__usage__",
+        "__other__",
+    ]
+)
+MESSAGES = st.lists(
+    JSON
+    | st.builds(
+        lambda kind, content, more: serialized(kind, content, **more),
+        st.sampled_from(["HumanMessage", "AIMessage", "ToolMessage"]),
+        JSON | st.just(PROMPT),
+        st.dictionaries(st.sampled_from(["tool_calls", "additional_kwargs"]), JSON),
+    ),
+    max_size=4,
+)
+STATES = st.fixed_dictionaries(
+    {}, optional={"chatId": JSON, "isStreaming": JSON, "messages": JSON | MESSAGES}
+)
+RECORDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": IDS | JSON,
+        "role": st.sampled_from(["user", "assistant"]) | JSON,
+        "content": JSON,
+        "thinking": JSON,
+        "graphPath": st.lists(st.just("final"), max_size=3) | JSON,
+        "isDelta": st.booleans() | JSON,
+        "isInProcess": st.booleans() | JSON,
+        "sort": st.integers(0, 9) | JSON,
+        "state": STATES | JSON,
+        "toolCall": st.fixed_dictionaries({}, optional={"name": JSON, "result": JSON}) | JSON,
+        "usage": JSON,
+        "error": JSON,
+        "jsonrpc": JSON,
+    },
+)
+
+
+@settings(max_examples=80)
+@given(
+    connections=st.lists(
+        st.tuples(st.lists(RECORDS | JSON, max_size=8), st.booleans(), st.booleans()), max_size=3
+    ),
+    thread_given=st.booleans(),
+    accepted=st.booleans(),
+)
+def test_wrong_types_everywhere(
+    connections: list[tuple[list[Any], bool, bool]], thread_given: bool, accepted: bool
+) -> None:
+    """Whatever JSON the records hold: a verdict or a PlatformError, and plain JSON as result."""
+    run = given_thread(thread_given=thread_given, accepted=accepted)
+    for records, submits, clean in connections:
+        run.connect(submits=submits)
+        try:
+            run.feed(encode_any(records), 0.0)
+        finally:
+            assert run.disconnect(clean=clean) in Verdict
+    with suppress(PlatformError):
+        plain = run.result().to_json()
+        assert isinstance(plain["answer"], str)
+        assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+
+
+def encode_any(records: list[Any]) -> bytes:
+    return "".join(f"{json.dumps(record)}\n" for record in records).encode()

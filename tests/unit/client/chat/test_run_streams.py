@@ -1,0 +1,283 @@
+"""A run told over one connection or many, in any pieces: always the same result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.chat.run import ChatRun, Verdict
+from airflow_provider_platform.client.errors import ChatNoAnswerError
+from tests.unit.client.fakes.streams import (
+    ANSWER,
+    CHAT_ID,
+    EARLIER_ID,
+    EXPECTED,
+    USAGE,
+    Record,
+    Turn,
+    cut_up,
+    cutoff,
+    encode,
+    folded,
+    hear,
+    new_run,
+    state,
+    usage,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.chat.request import ChatResult
+
+EARLIER = Turn(
+    prompt="How many orders?",
+    message_id=EARLIER_ID,
+    answer="There were 42 orders.",
+    rows=[["2025-12", 42]],
+    name="earlier-",
+)
+TURNS = st.builds(
+    Turn,
+    prefix=st.sampled_from(["service", "cube", ""]),
+    one_sort=st.booleans(),
+    closing=st.booleans(),
+)
+
+
+def finished(run: ChatRun) -> dict[str, Any]:
+    return run.result().to_json()
+
+
+def without_usage(result: ChatResult) -> dict[str, Any]:
+    return {**result.to_json(), "usage": None}
+
+
+@settings(max_examples=60)
+@given(turn=TURNS, places=st.lists(st.integers(min_value=0), max_size=40), history=st.booleans())
+def test_any_pieces_give_the_documented_answer(
+    turn: Turn, places: list[int], history: bool
+) -> None:
+    records = turn.stream(EARLIER) if history else turn.stream()
+    run = new_run(thread_given=history, chat_id=CHAT_ID if history else None)
+    assert hear(run, *cut_up(encode(*records), places)) is Verdict.OVER
+    assert finished(run) == EXPECTED
+
+
+def test_byte_by_byte() -> None:
+    data = encode(*Turn().stream(EARLIER))
+    run = new_run()
+    assert hear(run, *(data[at : at + 1] for at in range(len(data)))) is Verdict.OVER
+    assert finished(run) == EXPECTED
+
+
+def test_cut_anywhere_and_told_again() -> None:
+    """A connection that breaks changes nothing, be it at a record's end, inside a line or inside
+    a character, and the message is accepted at the end of the echo's line."""
+    turn = Turn()
+    data = encode(*turn.stream())
+    again = encode(cutoff(streaming=True), *turn.records(), *turn.end())
+    accepted_from = len(encode(cutoff(), turn.records()[0]))
+    until = len(encode(cutoff(), *turn.records()))
+    ends = {at + 1 for at in range(until) if data[at : at + 1] == b"\n"}
+    inside = {at for at in range(until) if 0x80 <= data[at] < 0xC0}
+    for place in sorted({0, *ends, *(at - 1 for at in ends), *inside, *range(0, until, 29)}):
+        run = new_run()
+        assert hear(run, data[:place], clean=place % 2 == 0) is Verdict.BROKEN
+        assert run.accepted is (place >= accepted_from)
+        run.accepted = True
+        assert hear(run, again, submits=False) is Verdict.OVER
+        assert finished(run) == EXPECTED
+
+
+def replays(turn: Turn, kind: str, sent: int, *, raw: bool, overlap: int) -> list[Record]:
+    """What a request without input is answered with, when `sent` records were sent before."""
+    records = turn.records()
+    own = records[:sent] if raw else folded(records[:sent])
+    live = records[sent:]
+    mark = cutoff(streaming=None)
+    if kind == "before":
+        return [*own, mark, *live]
+    if kind == "after":
+        return [mark, *own, *live]
+    return [mark, *records[max(1, sent - overlap) :]]
+
+
+@settings(max_examples=80)
+@given(data=st.data(), turn=TURNS, history=st.booleans())
+def test_any_cuts_and_replays_give_the_same(data: st.DataObject, turn: Turn, history: bool) -> None:
+    """Connections that break anywhere, inside lines and characters too, and what follows them:
+    a replay before or after the mark, whole or as it was streamed, or the live rest with some
+    records repeated and no echo."""
+    until_end = turn.records()
+    earlier = EARLIER.records() if history else []
+    run = new_run(thread_given=history, chat_id=CHAT_ID if history else None)
+    sent = data.draw(st.integers(1, len(until_end)), label="records of the first connection")
+    first = encode(*earlier, cutoff(), *until_end[:sent])
+    got, lost = first, 0
+    if data.draw(st.booleans(), label="inside a line"):
+        last = encode(until_end[sent - 1])
+        lost = data.draw(st.integers(1, len(last)), label="bytes lost") if sent > 1 else 0
+        got = first[: len(first) - lost]
+    places = st.lists(st.integers(min_value=0), max_size=5)
+    clean = st.booleans()
+    assert hear(run, *cut_up(got, data.draw(places)), clean=data.draw(clean)) is Verdict.BROKEN
+    assert run.accepted
+    for _ in range(data.draw(st.integers(0, 3), label="further cuts")):
+        kind = data.draw(st.sampled_from(["before", "after", "live"]))
+        told = replays(
+            turn, kind, sent, raw=data.draw(st.booleans()), overlap=1 + data.draw(st.integers(0, 4))
+        )
+        sent = data.draw(st.integers(sent, len(until_end)))
+        missing = len(until_end) - sent
+        body = encode(*earlier, *(told[: len(told) - missing] if missing else told))
+        assert hear(run, *cut_up(body, data.draw(places)), submits=False) is Verdict.BROKEN
+    kind = data.draw(st.sampled_from(["before", "after", "live"]), label="at last")
+    told = replays(turn, kind, sent, raw=data.draw(st.booleans()), overlap=4)
+    unsure = not turn.closing and (turn.one_sort or kind == "live")  # which deltas are repeats
+    end = turn.end([EARLIER] if history else []) if unsure else [state(), usage()]
+    body = encode(*earlier, *told, *end)
+    assert hear(run, *cut_up(body, data.draw(places)), submits=False) is Verdict.OVER
+    assert finished(run) == EXPECTED
+
+
+@pytest.mark.parametrize("form", [list, folded])
+@pytest.mark.parametrize("one_sort", [False, True])
+def test_a_thread_read_after_the_end(form: Any, one_sort: bool) -> None:
+    """A new process that knows only the ids reads the thread: no usage comes then."""
+    turn = Turn(one_sort=one_sort)
+    run = new_run(chat_id=CHAT_ID, accepted=True)
+    thread = [*EARLIER.records(), *form(turn.records()), cutoff(), turn.end([EARLIER])[0]]
+    assert hear(run, *thread, submits=False) is Verdict.OVER
+    assert without_usage(run.result()) == {**EXPECTED, "usage": None}
+
+
+def test_the_answer_only_in_the_messages_of_the_state() -> None:
+    turn = Turn()
+    run = new_run()
+    hear(run, cutoff(), *turn.records()[:3])
+    assert hear(run, cutoff(), turn.end()[0], submits=False) is Verdict.OVER
+    assert run.result().answer == ANSWER
+
+
+@pytest.mark.parametrize("closing", [True, False])
+def test_half_an_answer_is_none(closing: bool) -> None:
+    """The connection broke while the answer came; the thread tells its end, but not its records."""
+    turn = Turn(closing=closing)
+    for known in range(len(turn.records()) - 5, len(turn.records())):
+        told_by_state, untold = new_run(), new_run()
+        for run in (told_by_state, untold):
+            hear(run, cutoff(), *turn.records()[:known], clean=False)
+        assert hear(told_by_state, cutoff(), turn.end()[0], submits=False) is Verdict.OVER
+        assert told_by_state.result().answer == ANSWER
+        assert hear(untold, cutoff(), state(), submits=False) is Verdict.OVER
+        with pytest.raises(ChatNoAnswerError):
+            untold.result()
+
+
+def test_deltas_without_a_closing_record() -> None:
+    turn = Turn(closing=False)
+    run = new_run()
+    assert hear(run, *turn.stream()) is Verdict.OVER
+    assert finished(run) == EXPECTED
+
+
+def test_deltas_that_come_twice_within_one_connection_are_kept() -> None:
+    """`sort` may be the same for all deltas of a message, so none is taken for a repeat."""
+    turn = Turn(answer="ha" * 40, one_sort=True, closing=False)
+    run = new_run()
+    hear(run, *turn.stream())
+    assert run.result().answer == "ha" * 40
+
+
+def test_the_rest_without_echo_after_a_full_record() -> None:
+    """Deltas that follow a full record on the same connection belong to it, repeats or not."""
+    turn = Turn(closing=False)
+    records = turn.records()
+    start = next(at for at, record in enumerate(records) if record["id"] == "answer")
+    opening = {**records[start], "isDelta": False}
+    told = [*records[:start], opening, *records[start + 1 :]]
+    for known in range(start + 1, len(told)):
+        run = new_run()
+        hear(run, cutoff(), *told[:known], clean=False)
+        hear(run, cutoff(), *told[start:], state(), submits=False)
+        assert run.result().answer == ANSWER
+
+
+def test_lost_deltas_of_one_sort_are_made_up_from_the_state() -> None:
+    """With one `sort` for a message nobody can tell a repeat from a new delta."""
+    turn = Turn(one_sort=True, closing=False)
+    records = turn.records()
+    run = new_run()
+    hear(run, cutoff(), *records[:-2], clean=False)
+    live = [cutoff(streaming=True), *records[-2:], *turn.end()]
+    assert hear(run, *live, submits=False) is Verdict.GOING_ON
+    assert hear(run, cutoff(), *turn.end(), submits=False) is Verdict.OVER
+    assert run.received_in_part
+    assert run.result().answer == ANSWER
+
+
+def test_a_replay_that_breaks_early_does_not_lose_what_was_known() -> None:
+    turn = Turn()
+    records = turn.records()
+    run = new_run()
+    hear(run, cutoff(), *records, clean=False)
+    assert hear(run, *records[:3], submits=False, clean=False) is Verdict.BROKEN
+    assert not run.grew
+    assert hear(run, cutoff(), state(), submits=False) is Verdict.OVER
+    assert run.result().answer == ANSWER
+    assert run.result().queries[0].rows == EXPECTED["queries"][0]["rows"]
+
+
+def test_an_answer_that_was_told_stays_when_the_thread_is_replayed_without_it() -> None:
+    turn = Turn()
+    run = new_run()
+    hear(run, cutoff(), *turn.records(), clean=False)
+    assert hear(run, *turn.records()[:1], cutoff(), state([]), submits=False) is Verdict.OVER
+    assert run.result().answer == ANSWER
+
+
+def test_the_usage_record_before_the_state_or_after() -> None:
+    turn = Turn()
+    last = turn.end()
+    for end in (last, last[::-1]):
+        run = new_run()
+        run.connect(submits=True)
+        run.feed(encode(cutoff(), *turn.records(), end[0]), 0.0)
+        assert not run.complete
+        run.feed(encode(end[1]), 0.0)
+        assert run.complete
+        assert run.disconnect(clean=False) is Verdict.OVER
+        assert run.result().usage == USAGE
+
+
+def test_the_usage_of_an_earlier_turn_is_not_ours() -> None:
+    run = new_run(chat_id=CHAT_ID, thread_given=True, accepted=True)
+    later = Turn(message_id="1732512345999-message", name="later-")
+    theirs = {**usage(), "usage": {"totalTokens": 1}}
+    told = [*EARLIER.records(), theirs, *Turn().records(), *later.records(), cutoff()]
+    assert hear(run, *told, state(), theirs, submits=False) is Verdict.OVER
+    assert without_usage(run.result()) == finished(run)
+
+
+def test_characters_split_into_surrogates_between_deltas() -> None:
+    halves = [{"content": "\\ud83d"}, {"content": "\\ude00!"}]
+    run = new_run()
+    template = '{"id":"f","role":"assistant","graphPath":["final"],"isDelta":true,"content":"%s"}\n'
+    lines = "".join(template % half["content"] for half in halves)
+    hear(run, encode(cutoff(), Turn().records()[0]), lines.encode(), *Turn().end())
+    assert run.result().answer == "😀!"
+
+
+@pytest.mark.parametrize("overlap", [0, 1, 3])
+@pytest.mark.parametrize("in_process", [True, False])
+def test_repeated_deltas_are_told_by_their_sort(overlap: int, in_process: bool) -> None:
+    """A live stream that goes on without echo and repeats some deltas: each of them counts once."""
+    records = Turn(closing=False).records()
+    records[-1] = {**records[-1], "isInProcess": in_process}
+    for known in range(len(records) - 6 + overlap, len(records)):
+        run = new_run()
+        hear(run, cutoff(), *records[:known], clean=False)
+        hear(run, cutoff(), *records[known - overlap :], state(), submits=False)
+        assert run.result().answer == ANSWER

@@ -1,0 +1,247 @@
+"""Stopping: this run and no other, in a thread of its own or in one that others write to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.client.chat.program import look_at_end
+from airflow_provider_platform.client.chat.request import ChatRequest
+from airflow_provider_platform.client.chat.stop import AFTERTHOUGHT, abort, stop_run
+from airflow_provider_platform.client.errors import (
+    ChatAbortedError,
+    ChatRpcError,
+    PlatformNotFoundError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.operations.program import (
+    OpenStream,
+    ReloadCredentials,
+    SendChat,
+)
+from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
+from tests.unit.client.fakes.chat_calls import EARLIER, accepted_call
+from tests.unit.client.fakes.played_service import NOON, Fault, PlayedService, drive
+from tests.unit.client.fakes.streams import (
+    CHAT_ID,
+    MESSAGE_ID,
+    PROMPT,
+    Record,
+    Turn,
+    cutoff,
+    echo,
+    new_run,
+    serialized,
+    state,
+    tool,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.chat.run import ChatRun
+
+SECONDS = 3.0
+LATER = echo("1732512999999-message", "Something else?")
+RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unauthorized"}}
+
+
+def stop(service: PlayedService, run: ChatRun, settings: SessionSettings | None = None) -> bool:
+    request = ChatRequest.build(message_id=MESSAGE_ID, session_settings=settings)
+    return drive(stop_run(run, request, service.clock, seconds=SECONDS), service)
+
+
+def given_thread() -> ChatRun:
+    return new_run(chat_id=CHAT_ID, thread_given=True, accepted=True)
+
+
+@pytest.mark.parametrize("refusal", ["401", "JSON-RPC"])
+def test_a_rotated_key_is_read_again_to_look_at_a_given_thread(refusal: str) -> None:
+    service = PlayedService(reloads=[True])
+    call = accepted_call(service, thread=True)
+    if refusal == "401":
+        service.faults.append(Fault("refuse", status=401))
+    else:
+        service.scripted.append([RPC])
+    assert stop(service, call.run) is True
+    assert len(service.bodies) == 2
+    assert service.aborts == [{"chatId": CHAT_ID}]
+
+
+def test_a_key_that_stays_refused_stops_nothing() -> None:
+    service = PlayedService(scripted=[[RPC], [RPC]], reloads=[True, True])
+    call = accepted_call(service, thread=True)
+    with pytest.raises(ChatRpcError):
+        stop(service, call.run)
+    assert service.aborts == []
+
+
+def test_a_thread_of_our_own_is_stopped_without_a_look() -> None:
+    service = PlayedService()
+    call = accepted_call(service)
+    assert stop(service, call.run) is True
+    assert service.bodies == []
+    assert service.aborts == [{"chatId": CHAT_ID}]
+    with pytest.raises(ChatAbortedError):
+        drive(look_at_end(call.run, call.request, call.limits, service.clock), service)
+
+
+def test_a_run_without_a_thread_cannot_be_stopped() -> None:
+    service = PlayedService()
+    assert stop(service, new_run()) is False
+    assert service.aborts == service.bodies == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "identity"),
+    [
+        ({"externalId": "nightly", "groups": ["a"]}, {"externalId": "nightly"}),
+        ({"internalId": "ann@example.com"}, {"internalId": "ann@example.com"}),
+    ],
+)
+def test_an_abort_says_who_asks(settings: dict[str, Any], identity: dict[str, str]) -> None:
+    service = PlayedService()
+    checked = session_settings(settings)
+    stop(service, new_run(chat_id=CHAT_ID), checked)
+    drive(abort("other", checked), service)
+    assert service.aborts == [
+        {"chatId": CHAT_ID, "sessionSettings": identity},
+        {"chatId": "other", "sessionSettings": identity},
+    ]
+
+
+@pytest.mark.parametrize("replay", ["before", "after"])
+@pytest.mark.parametrize("follow_up", ["subscribe", "state"])
+def test_our_run_in_a_given_thread_is_stopped(replay: Any, follow_up: Any) -> None:
+    service = PlayedService(earlier=(EARLIER,), replay=replay, follow_up=follow_up)
+    accepted_call(service)
+    service.now += 5
+    assert stop(service, given_thread()) is True
+    assert service.aborts == [{"chatId": CHAT_ID}]
+    assert service.bodies == [{"chatId": CHAT_ID, "messageId": MESSAGE_ID}]
+    assert service.now - NOON - 5 <= AFTERTHOUGHT
+
+
+BUSY = {"error": "Streaming for thread is in progress"}
+OURS = [echo(), tool("SqlApi")]
+THEIRS = [serialized("HumanMessage", PROMPT, MESSAGE_ID), serialized("HumanMessage", "Other?")]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [*OURS, LATER, cutoff(streaming=True), tool("SqlApi", record_id="x")],
+        [*OURS, cutoff(streaming=True), LATER, tool("SqlApi", record_id="x")],
+        [*OURS, cutoff(streaming=True), BUSY],
+        [cutoff(streaming=True), BUSY],
+        [*EARLIER.records(), cutoff(streaming=True), state()],
+        [cutoff(streaming=True), state(THEIRS)],
+        [cutoff(), state([])],
+    ],
+    ids=["later before", "later after", "busy", "only busy", "earlier", "messages", "empty"],
+)
+@pytest.mark.parametrize("by_lines", [True, False])
+def test_another_run_in_a_given_thread_is_left_alone(told: list[Record], by_lines: bool) -> None:
+    service = PlayedService(scripted=[told], by_lines=by_lines)
+    assert stop(service, given_thread()) is False
+    assert service.aborts == []
+
+
+def test_a_busy_thread_told_by_an_error_status_is_left_alone() -> None:
+    body = b'{"error": "Streaming for thread is in progress"}'
+    service = PlayedService(faults=[Fault("refuse", status=409, body=body)])
+    assert stop(service, given_thread()) is False
+    assert service.aborts == []
+
+
+def test_the_messages_of_the_state_tell_it_too() -> None:
+    messages = [serialized("HumanMessage", "Other?"), serialized("HumanMessage", PROMPT)]
+    service = PlayedService(scripted=[[cutoff(streaming=True), state(messages)]])
+    assert stop(service, given_thread()) is True
+
+
+@pytest.mark.parametrize("kind", ["reset", "close"])
+def test_a_read_that_breaks_is_repeated(kind: Any) -> None:
+    """A broken read may end with our message although a later one follows: it proves nothing."""
+    service = PlayedService(scripted=[OURS, [*OURS, LATER, cutoff(), state()]])
+    assert stop(service, given_thread()) is False
+    again = PlayedService(faults=[Fault(kind, 10), Fault("unreachable"), Fault("none")])
+    accepted_call(again)
+    assert stop(again, given_thread()) is True
+    assert len(again.bodies) == 3
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault("silence"), Fault("blank"), Fault("reset"), Fault("refuse", status=502)]
+)
+def test_a_thread_that_cannot_be_read_is_left_alone(fault: Fault) -> None:
+    service = PlayedService(faults=[fault] * 99)
+    accepted_call(service)
+    with pytest.raises(PlatformTransportError, match="Nothing was stopped"):
+        stop(service, given_thread())
+    assert service.aborts == []
+    assert service.now <= NOON + SECONDS + 1
+
+
+def test_refusals_are_passed_on() -> None:
+    missing = PlayedService(faults=[Fault("refuse", status=404)])
+    with pytest.raises(PlatformNotFoundError):
+        stop(missing, given_thread())
+    refused = PlayedService(scripted=[[RPC]])
+    with pytest.raises(ChatRpcError, match="Unauthorized"):
+        stop(refused, given_thread())
+    assert missing.aborts == refused.aborts == []
+
+
+def test_a_refused_abort_is_sent_again_with_other_credentials() -> None:
+    def refuse_once(program: Any) -> list[Any]:
+        effects = [program.send(None), program.throw(ChatRpcError("Unauthorized"))]
+        effects.append(program.send(True))
+        with pytest.raises(StopIteration):
+            program.send(None)
+        return effects
+
+    first, reload, second = refuse_once(abort(CHAT_ID, None))
+    assert reload == ReloadCredentials()
+    assert first == second == SendChat("/abort", {"chatId": CHAT_ID})
+    refused = abort(CHAT_ID, None)
+    refused.send(None)
+    refused.throw(ChatRpcError("Unauthorized"))
+    with pytest.raises(ChatRpcError):
+        refused.send(False)
+
+
+def test_a_run_that_others_follow_is_over_and_not_stopped() -> None:
+    later = Turn(prompt="Later?", message_id="1732512999999-message", name="later-")
+    told = [*Turn().records(), *later.records(), cutoff(), state()]
+    service = PlayedService(scripted=[told])
+    assert stop(service, given_thread()) is False
+
+
+class SlowService(PlayedService):
+    """Takes nearly two seconds for the head of each answer."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.timeouts: list[float | None] = []
+
+    def perform(self, effect: Any) -> Any:
+        if isinstance(effect, OpenStream | SendChat):
+            self.timeouts.append(effect.timeout)
+        if isinstance(effect, OpenStream):
+            self.now += 1.9
+        return super().perform(effect)
+
+
+def test_a_slow_read_leaves_time_for_the_abort() -> None:
+    """One budget covers both."""
+    service = SlowService(earlier=(EARLIER,))
+    accepted_call(service)
+    service.timeouts.clear()
+    began = service.now
+    assert stop(service, given_thread()) is True
+    read, abort_timeout = service.timeouts
+    assert read is not None
+    assert abort_timeout is not None
+    assert read <= SECONDS * 2 / 3
+    assert service.now - began + abort_timeout <= SECONDS
+    assert abort_timeout >= SECONDS / 3

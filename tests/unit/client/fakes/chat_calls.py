@@ -1,0 +1,73 @@
+"""A prompt sent to a played service: the pieces that every test of the chat programs needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.client.chat.program import ChatLimits, ask, follow
+from airflow_provider_platform.client.chat.request import ChatRequest
+from tests.unit.client.fakes.played_service import NOON, PlayedService, drive
+from tests.unit.client.fakes.streams import (
+    CHAT_ID,
+    EARLIER_ID,
+    MESSAGE_ID,
+    PROMPT,
+    Turn,
+    cutoff,
+    encode,
+    new_run,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.chat.run import ChatRun
+
+DEADLINE = NOON + 1800
+EARLIER = Turn(
+    prompt="How many orders?", message_id=EARLIER_ID, answer="42 orders.", rows=[[42]], name="old-"
+)
+AFTER_MARK = len(encode(cutoff()))
+AFTER_ECHO = len(encode(cutoff(), Turn().records()[0]))
+"""Bytes of an answer up to its mark, and up to the echo of the prompt."""
+
+
+@dataclass
+class Call:
+    """A prompt on its way: the run, the request, the patience and the service."""
+
+    service: PlayedService
+    run: ChatRun
+    request: ChatRequest
+    limits: ChatLimits
+
+    def ask(self, *, until_end: bool = True) -> bool:
+        program = ask(self.run, self.request, self.limits, self.service.clock, until_end=until_end)
+        return drive(program, self.service)
+
+    def follow(self) -> bool:
+        return drive(follow(self.run, self.request, self.limits, self.service.clock), self.service)
+
+    def result(self) -> dict[str, Any]:
+        return self.run.result().to_json()
+
+
+def new_call(service: PlayedService, *, thread: bool = False, **limits: Any) -> Call:
+    """A prompt for a new thread, or for the service's own."""
+    chat_id = CHAT_ID if thread else None
+    return Call(
+        service,
+        new_run(chat_id=chat_id, thread_given=thread),
+        ChatRequest.ask(PROMPT, message_id=MESSAGE_ID, chat_id=chat_id),
+        ChatLimits(**{"deadline": DEADLINE, **limits}),
+    )
+
+
+def accepted_call(service: PlayedService, *, thread: bool = False, **limits: Any) -> Call:
+    """A message that another process has sent, and that is to be followed by its ids."""
+    service.starts.append(service.now)
+    return Call(
+        service,
+        new_run(chat_id=CHAT_ID, thread_given=thread, accepted=True),
+        ChatRequest.build(message_id=MESSAGE_ID),
+        ChatLimits(**{"deadline": DEADLINE, **limits}),
+    )

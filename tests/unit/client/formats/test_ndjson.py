@@ -1,0 +1,150 @@
+"""Bytes to lines: whatever the pieces, the same lines; what is not JSON is named with its place."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.errors import PlatformProtocolError
+from airflow_provider_platform.client.formats.json_text import MAX_DEPTH, read_json
+from airflow_provider_platform.client.formats.ndjson import MAX_LINE_BYTES, LineReader, parse_line
+from tests.unit.client.fakes.streams import cut_up
+
+SEPARATORS = "a\u2028b\u2029c\u0085d\x0b\x0c\x1ce"
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)  # beyond that they become floats
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def read_all(pieces: list[bytes]) -> list[tuple[Any, int]]:
+    reader = LineReader()
+    lines = [line for piece in pieces for line in reader.feed(piece)]
+    rest = reader.rest()
+    if rest:
+        lines.append((rest, reader.lines_seen + 1))
+    return [(parse_line(line, number), number) for line, number in lines]
+
+
+@settings(max_examples=80)
+@given(
+    values=st.lists(VALUES, max_size=6),
+    ends=st.lists(st.sampled_from(["\n", "\r\n", "\n\n", " \n \t\r\n"]), min_size=6, max_size=6),
+    places=st.lists(st.integers(min_value=0), max_size=20),
+    closed=st.booleans(),
+)
+@example(values=[SEPARATORS, {"é": "📈"}], ends=["\n"] * 6, places=list(range(60)), closed=True)
+def test_pieces_do_not_matter(
+    values: list[Any], ends: list[str], places: list[int], closed: bool
+) -> None:
+    texts = [
+        json.dumps(value, ensure_ascii=False) + end
+        for value, end in zip(values, ends, strict=False)
+    ]
+    until_end = "".join(texts)
+    data = (until_end if closed else until_end.rstrip()).encode()
+    numbers = [1 + "".join(texts[:at]).count("\n") for at in range(len(texts))]
+    assert read_all(cut_up(data, places)) == list(zip(values, numbers, strict=True))
+
+
+def test_only_line_feeds_end_lines() -> None:
+    line = json.dumps({"content": SEPARATORS.replace("\x0b\x0c\x1c", "")}, ensure_ascii=False)
+    assert read_all([line.encode() + b"\n"]) == [(json.loads(line), 1)]
+
+
+def test_a_line_is_given_out_when_it_is_whole() -> None:
+    reader = LineReader()
+    assert reader.feed('{"a": "é'.encode()[:-1]) == []
+    assert reader.feed(b'\xa9"}') == []
+    assert reader.feed(b"\n[1") == [('{"a": "é"}'.encode(), 1)]
+    assert reader.rest() == b"[1"
+    assert reader.rest() == b""
+
+
+@pytest.mark.parametrize(
+    ("piece", "active"), [(b"", False), (b"\n", False), (b" \r\n\n", False), (b"{", True)]
+)
+def test_blank_lines_are_silence(piece: bytes, active: bool) -> None:
+    reader = LineReader()
+    assert reader.feed(piece) == []
+    assert reader.active is active
+
+
+def test_the_longest_line() -> None:
+    reader = LineReader()
+    half = b'"' + b"x" * (MAX_LINE_BYTES // 2 - 1)
+    assert reader.feed(half) == []
+    [(line, number)] = reader.feed(half[:-1] + b'"\n')
+    assert (len(line), number) == (MAX_LINE_BYTES, 1)
+    with pytest.raises(PlatformProtocolError, match="Line 2 of the stream exceeds 33554432 bytes"):
+        reader.feed(b"x" * (MAX_LINE_BYTES + 1))
+
+
+def test_the_limit_counts_a_line_and_not_the_stream() -> None:
+    reader = LineReader(max_line_bytes=5)
+    assert [line for line, _ in reader.feed(b"12345\n12345\n1234")] == [b"12345", b"12345"]
+    with pytest.raises(PlatformProtocolError, match="Line 3"):
+        reader.feed(b"56")
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b'{"a": }', "Line 7 of the stream is not JSON at character 6"),
+        (b'{"a": 1}{', "is not JSON at character 8"),
+        (b"\xff{}", "is not UTF-8 at byte 0"),
+        (b'{"a": "\xc3"}', "is not UTF-8 at byte 7"),
+        (b"[" * 100_000, "is nested too deeply"),
+        (b"[" * (MAX_DEPTH + 2) + b"]" * (MAX_DEPTH + 2), "is nested too deeply"),
+        (b"1" * 5000, "holds a number with too many digits"),
+        (b"\x00", "is not JSON"),
+        (b"plain words", "it begins with 'plain words'"),
+    ],
+)
+def test_what_is_not_json_is_named_with_its_place(line: bytes, problem: str) -> None:
+    with pytest.raises(PlatformProtocolError, match=problem.replace("(", r"\(")) as caught:
+        parse_line(line, 7)
+    assert "\n" not in caught.value.message
+    assert len(caught.value.message) < 300
+
+
+def test_numbers_that_json_does_not_have_are_none() -> None:
+    assert read_json("[NaN, Infinity, -Infinity, 1e999, 1.5, 12345678901234567890]") == [
+        None,
+        None,
+        None,
+        None,
+        1.5,
+        12345678901234567890,
+    ]
+
+
+def test_nesting_that_is_deep_but_bearable_is_read() -> None:
+    value: Any = 1
+    for _ in range(MAX_DEPTH):
+        value = [value]
+    assert read_json(json.dumps(value)) == value
+    assert len(read_json(json.dumps([[1]] * 1000))) == 1000
+
+
+def test_a_byte_order_mark_is_no_data() -> None:
+    assert read_json(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_value_or_a_protocol_error(data: bytes) -> None:
+    try:
+        value = parse_line(data, 1)
+    except PlatformProtocolError:
+        return
+    assert value is None or not (isinstance(value, float) and math.isnan(value))

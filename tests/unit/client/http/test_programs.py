@@ -1,0 +1,201 @@
+"""Programs on both clients: notices, failing listeners, signals, cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.client.errors import (
+    PlatformError,
+    PlatformInterruptedError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.operations.program import Notify, Sleep
+from tests.unit.client.http.calls import GET, POST, config_for, reading, run_sync
+from tests.unit.client.http.http_server import (
+    STREAM_HEAD,
+    Exchange,
+    Server,
+    answer,
+    chunk,
+    serving,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.operations.program import Program
+
+
+def test_notices_come_before_the_program_goes_on() -> None:
+    told: list[Any] = []
+
+    def program() -> Program[str]:
+        yield Notify("one")
+        told.append("between")
+        yield Sleep(-1.0)
+        yield Notify("two")
+        return "done"
+
+    config = config_for("http://127.0.0.1:9")
+    with PlatformClient(config) as client:
+        assert client.run(program(), told.append) == "done"
+    assert told == ["one", "between", "two"]
+
+    async def run() -> str:
+        async with AsyncPlatformClient(config) as aclient:
+            return await aclient.run(program(), told.append)
+
+    assert asyncio.run(run()) == "done"
+    assert told == ["one", "between", "two"] * 2
+
+
+@pytest.mark.parametrize("failure", [ZeroDivisionError("no"), PlatformTransportError("no")])
+def test_a_listener_that_fails_ends_the_program(failure: Exception) -> None:
+    """Even one that bears failures: those of its listener are not its own."""
+    heard: list[Any] = []
+    closed: list[str] = []
+
+    def program() -> Program[None]:
+        try:
+            with suppress(PlatformError):
+                yield Notify("one")
+            yield Notify("two")
+        finally:
+            closed.append("closed")
+
+    def listener(event: Any) -> None:
+        heard.append(event)
+        raise failure
+
+    def again() -> Program[str]:
+        yield Sleep(0)
+        return "usable"
+
+    config = config_for("http://127.0.0.1:9")
+    with PlatformClient(config) as client:
+        with pytest.raises(type(failure)):
+            client.run(program(), listener)
+        assert closed == ["closed"]
+        assert client.run(again()) == "usable"
+
+    async def run() -> str:
+        async with AsyncPlatformClient(config) as aclient:
+            with pytest.raises(type(failure)):
+                await aclient.run(program(), listener)
+            assert closed == ["closed"] * 2
+            return await aclient.run(again())
+
+    assert asyncio.run(run()) == "usable"
+    assert heard == ["one"] * 2
+
+
+def test_an_effect_that_is_none() -> None:
+    def program() -> Program[None]:
+        yield "no effect"  # type: ignore[misc]
+
+    with pytest.raises(TypeError, match="not an effect"):
+        run_sync(config_for("http://127.0.0.1:9"), program())
+
+
+class Stopped(BaseException):
+    """What a signal handler raises."""
+
+
+@pytest.mark.parametrize("work", [POST, None], ids=["a call", "a stream"])
+def test_a_signal_cancels_what_is_under_way(work: Any) -> None:
+    """As when Airflow stops a task: the handler raises in the middle of `run`."""
+    left = threading.Event()
+
+    def told(exchange: Exchange) -> None:
+        if work is None:
+            exchange.send(STREAM_HEAD % b"" + chunk(b"one\n"))
+        os.kill(os.getpid(), signal.SIGUSR1)
+        if exchange.wait_for_the_client_to_leave():
+            left.set()
+
+    def stop(number: int, frame: Any) -> None:
+        raise Stopped
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    try:
+        answers = [told, answer(body=b"[1]")]
+        with serving(*answers) as server, PlatformClient(config_for(server)) as client:
+            with pytest.raises(Stopped):
+                client.run(work or reading({}))
+            assert left.wait(20)
+            assert client.run(GET) == [1]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_cancelling_a_task_closes_its_connection() -> None:
+    left = threading.Event()
+
+    async def run(server: Server) -> None:
+        arrived = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def told(exchange: Exchange) -> None:
+            exchange.send(STREAM_HEAD % b"" + chunk(b"one\n"))
+            loop.call_soon_threadsafe(arrived.set)
+            if exchange.wait_for_the_client_to_leave():
+                left.set()
+
+        server.answers.append(told)
+        async with AsyncPlatformClient(config_for(server)) as client:
+            task = asyncio.create_task(client.run(reading({})))
+            await arrived.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await asyncio.to_thread(left.wait, 20)
+
+    with serving() as server:
+        asyncio.run(run(server))
+
+
+def test_closing_twice_is_closing() -> None:
+    client = PlatformClient(config_for("http://127.0.0.1:9"))
+    client.close()
+    with serving(answer(body=b"[1]"), answer(body=b"[2]")) as server:
+        client = PlatformClient(config_for(server))
+        assert client.run(GET) == [1]
+        client.close()
+        client.close()
+
+
+def test_an_interrupt_from_a_signal_handler_ends_what_is_under_way() -> None:
+    """And lets nothing begin after it, whatever the program makes of it."""
+    seen: list[str] = []
+
+    def program() -> Program[None]:
+        timer.start()
+        with suppress(PlatformInterruptedError):
+            yield Sleep(60)
+        seen.append("interrupted")
+        yield Sleep(60)
+
+    client = PlatformClient(config_for("http://127.0.0.1:9"))
+    before = signal.signal(signal.SIGUSR1, lambda *_: client.interrupt())
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1))
+    try:
+        with client, pytest.raises(PlatformInterruptedError):
+            client.run(program())
+        assert seen == ["interrupted"]
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_an_interrupted_client_sends_nothing_more() -> None:
+    with serving(answer(body=b"[1]")) as server, PlatformClient(config_for(server)) as client:
+        client.interrupt()
+        with pytest.raises(PlatformInterruptedError):
+            client.run(GET)
+        assert server.requests == []

@@ -1,0 +1,310 @@
+"""What an HTTP answer means: values, typed errors in the service's words, wrong addresses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.errors import (
+    ChatRpcError,
+    PlatformAddressError,
+    PlatformApiError,
+    PlatformError,
+    PlatformProtocolError,
+    PlatformTransportError,
+    error_for_status,
+)
+from airflow_provider_platform.client.http.responses import (
+    check_stream_start,
+    read_abort,
+    read_response,
+    service_message,
+)
+from airflow_provider_platform.client.operations.models import ResponseModel
+from airflow_provider_platform.client.operations.operation import endpoint, raw_operation
+
+NOON = 1_800_000_000.0
+HTML = {"content-type": "text/html; charset=utf-8"}
+JSON = {"content-type": "application/json"}
+
+
+class Report(ResponseModel):
+    id: int
+    name: str | None = None
+
+
+@endpoint(
+    "GET",
+    "/v1/deployments/{deploymentId}/reports/{reportId}",
+    operation_id="getReport",
+    permission="ReportRead on the deployment",
+)
+def get_report(*, deployment_id: int, report_id: int) -> Report:
+    """One report."""
+
+
+@endpoint("DELETE", "/v1/reports/{reportId}", operation_id="deleteReport")
+def delete_report(*, report_id: int) -> None:
+    """Delete a report."""
+
+
+@endpoint("GET", "/v1/x", operation_id="download", binary=True)
+def download() -> bytes:
+    """A file."""
+
+
+OPERATION = get_report(deployment_id=7, report_id=42)
+ANY = raw_operation("GET", "/v1/x")
+
+
+def read(
+    status: int, body: bytes, headers: dict[str, str] | None = None, operation: Any = None
+) -> Any:
+    return read_response(operation or OPERATION, status, headers or JSON, body, now=NOON)
+
+
+def failure(status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> PlatformError:
+    with pytest.raises(PlatformError) as caught:
+        read(status, body, headers)
+    return caught.value
+
+
+def test_a_typed_answer() -> None:
+    report = read(200, b'{"id": "42", "name": 7, "later": {"a": 1}}')
+    assert (report.id, report.name) == (42, "7")
+    assert report.to_json() == {"id": 42, "name": "7", "later": {"a": 1}}
+    assert read(201, b'{"id": 1}').id == 1
+
+
+@pytest.mark.parametrize("status", [200, 202, 204])
+def test_an_empty_answer(status: int) -> None:
+    assert read(status, b"", operation=delete_report(report_id=1)) is None
+    assert read(status, b"", operation=ANY) is None
+
+
+def test_plain_json_keeps_only_what_json_has() -> None:
+    assert read(200, b'{"a": [NaN, 1e999]}', operation=ANY) == {"a": [None, None]}
+
+
+def test_an_answer_that_is_empty_and_should_not_be() -> None:
+    assert isinstance(failure(200, b" "), PlatformTransportError)
+    assert isinstance(failure(204, b""), PlatformProtocolError)
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b'{"id": "many"}'])
+def test_an_answer_of_another_shape(body: bytes) -> None:
+    error = failure(200, body)
+    assert isinstance(error, PlatformProtocolError)
+    assert "get report (deployment 7, report 42): GET /v1/deployments/7/reports/42" in error.message
+    assert "many" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (b"<!DOCTYPE html><html>login</html>", HTML),
+        (b"<!doctype html>", JSON),
+        (b"  \n<html lang=en>", JSON),
+        (b"anything", HTML),
+        (b"Not found", {"content-type": "text/plain"}),
+        (b"{broken", JSON),
+        (b'{"a": 1}{', JSON),
+        (b"\xff\xfe", JSON),
+    ],
+)
+def test_other_than_json_is_a_wrong_address(body: bytes, headers: dict[str, str]) -> None:
+    for operation in (OPERATION, delete_report(report_id=1)):
+        with pytest.raises(
+            PlatformAddressError, match=r"instead of JSON.*check the address"
+        ) as caught:
+            read(200, body, headers, operation)
+        assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("content", ["text/html", "application/json"])
+def test_json_under_a_wrong_content_type_is_json(content: str) -> None:
+    assert read(200, b' {"id": 1}', {"content-type": content}).id == 1
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 304, 307, 308])
+def test_redirects_are_wrong_addresses(status: int) -> None:
+    headers = {"location": "https://login.example.com/path?token=canary"}
+    for check in (
+        lambda: read(status, b"", headers),
+        lambda: read_abort(status, headers, b"", now=NOON),
+        lambda: check_stream_start("chat stream", status, headers, b"", now=NOON),
+    ):
+        with pytest.raises(
+            PlatformAddressError, match=r"https://login\.example\.com/path"
+        ) as caught:
+            check()
+        assert "canary" not in str(caught.value.to_payload())
+    for location in ("", "/login", "https://[::1", "\n::group::"):
+        assert "\n" not in str(failure(status, b"", {"location": location}))
+
+
+STATUSES = [400, 401, 403, 404, 405, 408, 409, 410, 418, 422, 429, 500, 502, 503, 504]
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_error_statuses(status: int) -> None:
+    error = failure(status, b'{"message": "The service\'s words"}', {"retry-after": "7"})
+    assert type(error) is error_for_status(status)
+    assert isinstance(error, PlatformApiError)
+    assert error.details == {
+        "status": status,
+        "operation": "getReport",
+        "service_message": "The service's words",
+        "retry_after": 7.0,
+    }
+    start = "get report (deployment 7, report 42): GET /v1/deployments/7/reports/42: the service "
+    assert error.message.startswith(f"{start}answered {status}: The service's words.")
+
+
+def test_hints() -> None:
+    assert "ReportRead on the deployment" in failure(403).message
+    assert "password" in failure(401).message
+    assert "later try may succeed" in failure(502).message
+    assert "without a message." in failure(404).message
+
+
+def test_retry_after_as_a_date() -> None:
+    error = failure(503, b"", {"retry-after": "Fri, 15 Jan 2027 08:00:30 GMT"})
+    assert isinstance(error, PlatformApiError)
+    assert error.retry_after == 30.0
+
+
+VALIDATION = {
+    "message": "Validation failed",
+    "statusCode": 400,
+    "errors": [
+        {"property": "name", "constraints": {"isString": "name must be a string"}},
+        {"path": ["widgets", 0, "id"], "message": "required"},
+        {"field": "", "message": "odd"},
+        "plain words",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"", None),
+        (b"  \n", None),
+        (b"plain words\nline two", "plain words\\nline two"),
+        (b'"a text"', "a text"),
+        (b'{"error": "No"}', "No"),
+        (b'{"message": "No", "error": "Bad Request"}', "No"),
+        (b'{"message": " ", "error": "Bad Request"}', "Bad Request"),
+        (b'{"message": ["a must be x", "b must be y"]}', "a must be x; b must be y"),
+        (b'{"error": {"code": 1, "message": "No"}}', "No"),
+        (b'{"detail": "No"}', "No"),
+        (b'{"message": null, "code": 7}', "code: 7"),
+        (b'{"errors": {"name": ["too long", "taken"]}}', "name: too long; taken"),
+        (
+            json.dumps(VALIDATION).encode(),
+            "Validation failed; name: isString: name must be a string; widgets.0.id: required; "
+            "odd; plain words",
+        ),
+        (b"{}", "{}"),
+        (b"[]", "[]"),
+        (b"\xff", "\ufffd"),
+    ],
+)
+def test_the_services_words(body: bytes, said: str | None) -> None:
+    assert service_message(body) == said
+
+
+def test_a_web_page_is_not_quoted() -> None:
+    assert service_message(b"<html>canary</html>") == "an HTML page"
+    assert service_message(b"canary", HTML) == "an HTML page"
+
+
+def test_deep_bodies_are_told_quickly() -> None:
+    deep: Any = "bottom"
+    for _ in range(90):
+        deep = {"a": deep, "b": [deep]} if isinstance(deep, str) else {"a": deep}
+    assert str(service_message(json.dumps(deep).encode())).endswith("…")
+
+
+WORDS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["message", "error", "errors", "path", "x"]), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@given(value=WORDS, status=st.sampled_from(STATUSES))
+def test_any_error_body_gives_one_line(value: Any, status: int) -> None:
+    error = failure(status, json.dumps(value).encode())
+    assert error.message.isprintable()
+    assert len(error.message) < 1000
+    json.dumps(error.to_payload(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "fails"),
+    [
+        (b'{"error": "Continue wait"}', True),
+        (b'{"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "No"}}', True),
+        (b'{"id": 1, "error": null}', False),
+        (b'{"id": 1, "error": "failed", "status": "failed"}', False),
+    ],
+)
+def test_errors_under_200(body: bytes, fails: bool) -> None:
+    if fails:
+        assert isinstance(failure(200, body), PlatformProtocolError)
+    else:
+        assert read(200, body).id == 1
+
+
+def test_binary_answers() -> None:
+    export = download()
+    assert read(200, b"\x89PNG", {"content-type": "image/png"}, export) == b"\x89PNG"
+    with pytest.raises(PlatformAddressError):
+        read(200, b"<!doctype html>", HTML, export)
+
+
+@pytest.mark.parametrize("status", [200, 201])
+def test_a_stream_starts(status: int) -> None:
+    check_stream_start("chat stream", status, JSON, b"", now=NOON)
+
+
+def test_a_stream_that_is_a_web_page() -> None:
+    with pytest.raises(PlatformAddressError, match="chat_url in /chat"):
+        check_stream_start("chat stream", 200, HTML, b"<html>", now=NOON)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_refused_chats_name_the_plan(status: int) -> None:
+    with pytest.raises(PlatformApiError, match="premium or enterprise plan") as caught:
+        check_stream_start("chat stream", status, JSON, b'{"error": "No"}', now=NOON)
+    assert type(caught.value) is error_for_status(status)
+    assert caught.value.service_message == "No"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (200, b'{"jsonrpc": "2.0", "error": {"code": 1, "message": "Unauthorized"}}', ChatRpcError),
+        (200, b'{"error": "Unauthorized"}', ChatRpcError),
+        (200, b"{}", PlatformProtocolError),
+        (200, b"", PlatformProtocolError),
+        (202, b"", PlatformProtocolError),
+        (200, b"<html>", PlatformAddressError),
+        (403, b"", error_for_status(403)),
+        (404, b"", error_for_status(404)),
+        (500, b"", error_for_status(500)),
+    ],
+)
+def test_only_204_confirms_an_abort(status: int, body: bytes, error: type[PlatformError]) -> None:
+    with pytest.raises(error):
+        read_abort(status, JSON, body, now=NOON)
+    read_abort(204, {}, b"", now=NOON)

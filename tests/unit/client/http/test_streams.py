@@ -1,0 +1,148 @@
+"""Streams over real HTTP, and the request that aborts one."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.client.chat.stop import abort
+from airflow_provider_platform.client.errors import (
+    ChatRpcError,
+    PlatformAddressError,
+    PlatformNotFoundError,
+    PlatformRateLimitError,
+    PlatformServerError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.operations.program import OpenStream, ReadStream
+from tests.unit.client.http.calls import KEY, Run, config_for, reading
+from tests.unit.client.http.http_server import (
+    STREAM_HEAD,
+    Answer,
+    Exchange,
+    answer,
+    chunk,
+    serving,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.operations.program import Program
+
+
+def streaming(*pieces: bytes, end: bytes = b"", encoding: bytes = b"") -> Answer:
+    def told(exchange: Exchange) -> None:
+        exchange.send(STREAM_HEAD % encoding)
+        for piece in pieces:
+            exchange.send(chunk(piece))
+        exchange.send(end)
+
+    return told
+
+
+def joined(pieces: list[bytes | None]) -> bytes:
+    return b"".join(piece or b"" for piece in pieces)
+
+
+def test_a_stream(run: Run) -> None:
+    with serving(streaming(b'{"a":1}\n', b'{"b', b'":2}\n', end=chunk(b""))) as server:
+        pieces = run(config_for(server), reading({"input": "Ü?"}))
+    assert joined(pieces) == b'{"a":1}\n{"b":2}\n'
+    assert pieces[-1] == b""
+    [request] = server.requests
+    assert (request.method, request.target) == ("POST", "/agents/7/chat/stream-chat-state")
+    assert json.loads(request.body) == {"input": "Ü?"}
+    assert request.headers["authorization"] == f"Api-Key {KEY}"
+    assert request.headers["content-type"] == "application/json"
+
+
+def test_a_compressed_stream_comes_as_it_is_sent(run: Run) -> None:
+    """Each piece can be read before the next one is written."""
+    packer = zlib.compressobj(wbits=31)
+    packed = [packer.compress(n) + packer.flush(zlib.Z_SYNC_FLUSH) for n in (b"one\n", b"two\n")]
+    heard = threading.Event()
+
+    def told(exchange: Exchange) -> None:
+        exchange.send(STREAM_HEAD % b"Content-Encoding: gzip\r\n" + chunk(packed[0]))
+        heard.wait(20)
+        exchange.send(chunk(packed[1] + packer.flush()) + chunk(b""))
+
+    def listening() -> Program[list[bytes]]:
+        yield OpenStream({}, timeout=20.0)
+        first = yield ReadStream(20.0)
+        heard.set()
+        return [first, (yield ReadStream(20.0)), (yield ReadStream(20.0))]
+
+    with serving(told) as server:
+        assert run(config_for(server), listening()) == [b"one\n", b"two\n", b""]
+
+
+@pytest.mark.parametrize("encoding", [b"", b"Content-Encoding: gzip\r\n"])
+def test_a_stream_that_breaks(run: Run, encoding: bytes) -> None:
+    piece = gzip.compress(b"one\n")[:-12] if encoding else b"one\n"
+    broken = pytest.raises(PlatformTransportError, match="the connection broke")
+    with serving(streaming(piece, end=b"9\r\ncut", encoding=encoding)) as server, broken as caught:
+        run(config_for(server), reading({}))
+    assert caught.value.processed is None
+
+
+def test_a_stream_that_falls_silent(run: Run) -> None:
+    left = threading.Event()
+
+    def told(exchange: Exchange) -> None:
+        exchange.send(STREAM_HEAD % b"" + chunk(b"one\n"))
+        if exchange.wait_for_the_client_to_leave():
+            left.set()
+
+    with serving(told) as server:
+        assert run(config_for(server), reading({}, timeout=0.3))[-1] is None
+    assert left.is_set()
+
+
+def test_a_stream_that_never_starts(run: Run) -> None:
+    def told(exchange: Exchange) -> None:
+        exchange.wait_for_the_client_to_leave()
+
+    timed_out = pytest.raises(PlatformTransportError, match=r"within 0\.3 seconds")
+    with serving(told) as server, timed_out as caught:
+        run(config_for(server), reading({}, timeout=0.3))
+    assert caught.value.processed is None
+
+
+@pytest.mark.parametrize(
+    ("told", "error", "words"),
+    [
+        (answer(500, b'{"error": "Out of order"}'), PlatformServerError, "Out of order"),
+        (answer(404, b""), PlatformNotFoundError, "premium or enterprise"),
+        (answer(200, b"<html>", {"Content-Type": "text/html"}), PlatformAddressError, "HTML"),
+        (answer(429, b"", {"Retry-After": "9"}), PlatformRateLimitError, "429"),
+    ],
+)
+def test_a_stream_that_is_refused(run: Run, told: Answer, error: Any, words: str) -> None:
+    with serving(told) as server, pytest.raises(error, match=words):
+        run(config_for(server), reading({}))
+    assert len(server.requests) == 1
+
+
+def test_a_stream_under_another_success_is_read(run: Run) -> None:
+    with serving(answer(201, b"one\n"), answer(204, b"")) as server:
+        assert joined(run(config_for(server), reading({}))) == b"one\n"
+        assert run(config_for(server), reading({})) == [b""]
+
+
+def test_an_abort_that_is_not_confirmed(run: Run) -> None:
+    refusal = b'{"jsonrpc": "2.0", "error": {"code": -32001, "message": "Unauthorized"}}'
+    with serving(answer(200, refusal)) as server, pytest.raises(ChatRpcError, match="Unauthorized"):
+        run(config_for(server), abort("c1", None))
+
+
+def test_an_abort_has_its_own_time_out(run: Run) -> None:
+    def told(exchange: Exchange) -> None:
+        exchange.wait_for_the_client_to_leave()
+
+    with serving(told) as server, pytest.raises(PlatformTransportError, match=r"0\.3 seconds"):
+        run(config_for(server), abort("c1", None, timeout=0.3))

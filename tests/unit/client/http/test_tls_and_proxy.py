@@ -1,0 +1,86 @@
+"""Proxies, of the connection and of the system, and certificates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_platform.client.errors import PlatformConfigError, PlatformTransportError
+from tests.unit.client.http.calls import GET, POST, Run, config_for
+from tests.unit.client.http.http_server import answer, closed_port, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+PROXY_VARIABLES = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"]
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    for name in PROXY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return monkeypatch
+
+
+def test_system_proxies_do_not_hold_for_this_machine(
+    run: Run, environment: pytest.MonkeyPatch
+) -> None:
+    for name in PROXY_VARIABLES[:3]:
+        environment.setenv(name, f"http://127.0.0.1:{closed_port()}")
+    with serving(answer(body=b"[1]")) as server:
+        assert run(config_for(server), GET) == [1]
+
+
+@pytest.mark.parametrize("scheme", ["http://", ""])
+def test_system_proxies_hold_for_others(
+    run: Run, environment: pytest.MonkeyPatch, scheme: str
+) -> None:
+    config = config_for("http://platform.test", allow_http=True, max_attempts=1)
+    with serving(answer(body=b"[1]")) as proxy:
+        environment.setenv("http_proxy", f"{scheme}127.0.0.1:{proxy.port}")
+        assert run(config, GET) == [1]
+        environment.setenv("no_proxy", "platform.test")
+        with pytest.raises(PlatformTransportError):
+            run(config, GET)
+    assert [request.target for request in proxy.requests] == ["http://platform.test/api/v1/x"]
+
+
+def test_the_connections_proxy(run: Run) -> None:
+    with serving(answer(body=b"[1]")) as proxy:
+        config = config_for(
+            "http://platform.test",
+            allow_http=True,
+            proxy=f"http://me:canary@127.0.0.1:{proxy.port}",
+        )
+        assert run(config, GET) == [1]
+    assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
+
+
+def test_a_proxy_that_refuses(run: Run) -> None:
+    with serving(answer(407)) as proxy:
+        config = config_for(
+            "https://platform.test",
+            max_attempts=1,
+            proxy=f"http://me:canary@127.0.0.1:{proxy.port}",
+        )
+        with pytest.raises(PlatformTransportError, match="407") as caught:
+            run(config, POST)
+    assert caught.value.processed is False
+
+
+def test_a_proxy_that_cannot_be_used(run: Run, environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("https_proxy", "gopher://canary@proxy.test")
+    with pytest.raises(PlatformConfigError, match="proxy") as caught:
+        run(config_for("https://platform.test"), GET)
+    assert caught.value.field == "proxy"
+
+
+def test_a_ca_bundle_without_certificates(run: Run, tmp_path: Path) -> None:
+    bundle = tmp_path / "ca.pem"
+    bundle.write_text("no certificate")
+    with pytest.raises(PlatformConfigError, match="ca_bundle"):
+        run(config_for("https://127.0.0.1:9", ca_bundle=str(bundle)), GET)

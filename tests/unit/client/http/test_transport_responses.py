@@ -1,0 +1,246 @@
+"""What the transport makes of what comes back, and when it asks again."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.client.chat.stop import abort
+from airflow_provider_platform.client.errors import (
+    PlatformAddressError,
+    PlatformConflictError,
+    PlatformNotFoundError,
+    PlatformProtocolError,
+    PlatformRateLimitError,
+    PlatformServerError,
+    PlatformTransientConflictError,
+    PlatformTransportError,
+    from_payload,
+)
+from airflow_provider_platform.client.http import transport
+from airflow_provider_platform.client.management.reports.operations import (
+    CreateReportInput,
+    Report,
+    disconnect_report,
+    upsert_report,
+)
+from airflow_provider_platform.client.management.reports.placements import (
+    DisconnectReportFromWorkbookInput,
+)
+from airflow_provider_platform.client.management.workbooks.operations import (
+    CreateWorkbookInput,
+    upsert_workbook,
+)
+from airflow_provider_platform.client.operations.program import Call
+from tests.unit.client.http.calls import DELETE, GET, POST, Run, config_for, reading
+from tests.unit.client.http.http_server import (
+    STREAM_HEAD,
+    Answer,
+    Exchange,
+    answer,
+    chunk,
+    closed_port,
+    serving,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.operations.program import Program
+
+
+def test_compressed_and_chunked_answers(run: Run) -> None:
+    packed = gzip.compress(b'{"a": 1}')
+    head = STREAM_HEAD % b"Content-Encoding: gzip\r\n"
+
+    def chunked(exchange: Exchange) -> None:
+        for at in range(0, len(packed), 7):
+            exchange.send((head if at == 0 else b"") + chunk(packed[at : at + 7]))
+        exchange.send(chunk(b""))
+
+    with serving(answer(body=packed, headers={"Content-Encoding": "gzip"}), chunked) as server:
+        assert run(config_for(server), GET) == {"a": 1}
+        assert run(config_for(server), GET) == {"a": 1}
+
+
+def cut_off(exchange: Exchange) -> None:
+    answer(body=b'{"a": ', length=500)(exchange)
+
+
+def reset(exchange: Exchange) -> None:
+    exchange.reset()
+
+
+def silent_end(exchange: Exchange) -> None:
+    """The connection ends without a word."""
+
+
+BROKEN = [cut_off, reset, silent_end, answer(body=b"junk", headers={"Content-Encoding": "gzip"})]
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=["cut off", "reset", "silent end", "no gzip"])
+def test_a_broken_answer(run: Run, broken: Answer) -> None:
+    """What may be repeated is; what must not be processed twice is sent once."""
+    with serving(broken, broken, answer(body=b"[1]")) as server:
+        assert run(config_for(server), GET) == [1]
+    with serving(broken) as server:
+        with pytest.raises(PlatformTransportError, match="API call: POST /v1/x") as caught:
+            run(config_for(server), POST)
+        assert caught.value.processed is None
+    assert len(server.requests) == 1
+
+
+def test_no_connection(run: Run) -> None:
+    with pytest.raises(PlatformTransportError, match="no connection could be made") as caught:
+        run(config_for(f"http://127.0.0.1:{closed_port()}", max_attempts=2), POST)
+    assert caught.value.processed is False
+
+
+def test_a_server_that_does_not_speak_tls(run: Run) -> None:
+    with serving() as server:
+        url = server.url.replace("http:", "https:")
+        with pytest.raises(PlatformTransportError, match="ca_bundle") as caught:
+            run(config_for(url, max_attempts=1), POST)
+    assert caught.value.processed is False
+
+
+def test_a_time_out_is_for_the_whole_answer(run: Run) -> None:
+    """Bytes that come one by one do not prolong it."""
+
+    def dribble(exchange: Exchange) -> None:
+        answer(body=b"", length=10**6)(exchange)
+        for _ in range(500):
+            if gone.wait(0.02):
+                return
+            exchange.send(b" ")
+
+    gone = threading.Event()
+    with serving(dribble) as server:
+        with pytest.raises(PlatformTransportError, match=r"no complete answer within 0\.3 seconds"):
+            run(config_for(server, request_timeout=0.3), POST)
+        gone.set()
+
+
+def test_a_time_out_ends_with_the_deadline(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "LEAST_SECONDS", 0.2)
+
+    def silence(exchange: Exchange) -> None:
+        exchange.wait_for_the_client_to_leave()
+
+    def late() -> Program[Any]:
+        return (yield Call(GET, deadline=1000.0))
+
+    timed_out = pytest.raises(PlatformTransportError, match=r"within 0\.2 seconds")
+    with serving(silence) as server, timed_out:
+        run(config_for(server), late(), clock=lambda: 1000.0)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_redirects_are_not_followed(run: Run, status: int) -> None:
+    with serving(answer()) as other, serving() as server:
+        server.answers += [answer(status, b"", {"Location": other.url})] * 3
+        config = config_for(server)
+        for work in (GET, abort("c1", None), reading({})):
+            with pytest.raises(PlatformAddressError, match=f"answered {status}, a redirect to"):
+                run(config, work)
+    assert len(server.requests) == 3
+    assert other.requests == []
+
+
+def test_an_error_whose_body_breaks_is_still_that_error(run: Run) -> None:
+    broken = answer(429, b'{"mess', {"Retry-After": "0"}, length=500)
+    with serving(broken, answer(body=b"[1]")) as server:
+        assert run(config_for(server), POST) == [1]
+    with serving(broken) as server, pytest.raises(PlatformRateLimitError) as caught:
+        run(config_for(server, max_attempts=1), POST)
+    assert caught.value.retry_after == 0
+
+
+def test_attempts(run: Run) -> None:
+    with serving(*[answer(502)] * 9) as server:
+        with pytest.raises(PlatformServerError):
+            run(config_for(server, max_attempts=3), GET)
+        assert len(server.requests) == 3
+
+        def once() -> Program[Any]:
+            return (yield Call(GET, once=True))
+
+        with pytest.raises(PlatformServerError):
+            run(config_for(server, max_attempts=3), once())
+        assert len(server.requests) == 4
+
+
+def test_a_repeated_delete_that_finds_nothing_is_done(run: Run) -> None:
+    with serving(answer(502), answer(404), answer(404)) as server:
+        assert run(config_for(server), DELETE) is None
+        with pytest.raises(PlatformNotFoundError):
+            run(config_for(server), DELETE)
+    with serving(answer(502), answer(404)) as server, pytest.raises(PlatformNotFoundError):
+        run(config_for(server), GET)
+
+
+def test_an_answer_that_is_too_long(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "MAX_ANSWER_BYTES", 1000)
+    too_long = pytest.raises(PlatformProtocolError, match="GET /v1/x: the answer exceeds 1000 by")
+    with serving(answer(body=b'"%s"' % (b"x" * 2000))) as server, too_long:
+        run(config_for(server), GET)
+
+
+def test_a_delete_with_an_answer_whose_first_answer_was_lost(run: Run) -> None:
+    """The second is told that there is nothing left; what there was, nobody says any more."""
+    operation = disconnect_report(
+        deployment_id=7,
+        report_id=9,
+        body=DisconnectReportFromWorkbookInput.build(external_workbook_id="w"),
+    )
+    gone = answer(status=404, body=b'{"message": "gone"}')
+    with serving(silent_end, gone) as server:
+        report = run(config_for(server), operation)
+    assert isinstance(report, Report)
+    assert report.to_json() == {}
+    with serving(silent_end, gone) as server:
+        assert run(config_for(server), DELETE) is None
+    with serving(gone) as server, pytest.raises(PlatformNotFoundError):
+        run(config_for(server), operation)
+
+
+CHANGED = answer(status=409, body=b'{"message": "busy", "code": "upsert_branch_changed"}')
+
+
+def test_an_upsert_that_another_writer_overtook_is_made_again(run: Run) -> None:
+    operation = upsert_report(
+        deployment_id=7, public_id="p", body=CreateReportInput.build(name="n")
+    )
+    with serving(CHANGED, answer(body=b'{"id": 1}')) as server:
+        assert run(config_for(server), operation).id == 1
+    with (
+        serving(CHANGED) as server,
+        pytest.raises(PlatformTransientConflictError, match="busy") as caught,
+    ):
+        run(config_for(server, max_attempts=1), operation)
+    assert caught.value.retryable
+    assert caught.value.code == "upsert_branch_changed"
+    again = from_payload(caught.value.to_payload())
+    assert isinstance(again, PlatformTransientConflictError)
+    assert again.code == "upsert_branch_changed"
+
+
+def test_any_other_conflict_is_an_answer_and_tells_its_code(run: Run) -> None:
+    said = b'{"message": "two of them", "code": "ambiguous_legacy_id"}'
+    operation = upsert_workbook(deployment_id=7, slug="s", body=CreateWorkbookInput.build(name="n"))
+    with (
+        serving(answer(status=409, body=said)) as server,
+        pytest.raises(PlatformConflictError, match=r"two of them \(code ambiguous_leg") as caught,
+    ):
+        run(config_for(server), operation)
+    assert not caught.value.retryable
+    assert caught.value.code == "ambiguous_legacy_id"
+    assert len(server.requests) == 1
+    with (
+        serving(answer(status=409, body=b"")) as server,
+        pytest.raises(PlatformConflictError) as bare,
+    ):
+        run(config_for(server), operation)
+    assert bare.value.code is None

@@ -1,0 +1,189 @@
+"""dbt syncs: what is sent, and what the service's answers become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
+from airflow_provider_platform.client.management.dbt_sync import operations as dbt_sync
+from airflow_provider_platform.client.management.dbt_sync.operations import (
+    DbtSyncQuery,
+    DbtSyncRun,
+    StartDbtSyncInput,
+    cancel_dbt_sync,
+    get_dbt_sync_result,
+    get_dbt_sync_status,
+    list_dbt_syncs,
+    start_dbt_sync,
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "body"),
+    [
+        ({}, {}),
+        ({"branch_name": "nightly"}, {"branchName": "nightly"}),
+        ({"branch_name": "b", "ref": "main"}, {"branchName": "b", "ref": "main"}),
+        (
+            {"source": "manifest", "manifest": {"nodes": {}}, "output": "files"},
+            {"source": "manifest", "manifest": {"nodes": {}}, "output": "files"},
+        ),
+    ],
+)
+def test_only_what_was_given_is_in_the_body(given: dict[str, Any], body: dict[str, Any]) -> None:
+    operation = start_dbt_sync(deployment_id=7, body=StartDbtSyncInput.build(**given))
+
+    assert (operation.method, operation.path) == ("POST", "/v1/deployments/7/dbt-sync")
+    assert operation.body == body
+    assert not operation.repeatable
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"branch_name": ""},
+        {"ref": ""},
+        {"source": "zip"},
+        {"output": "email"},
+        {"source": "manifest"},
+        {"manifest": {}},
+        {"source": "git", "manifest": {}},
+        {"branch": "x"},
+    ],
+)
+def test_bad_starts_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(PlatformInputError, match="Nothing was sent"):
+        StartDbtSyncInput.build(**given)
+
+
+def test_a_manifest_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dbt_sync, "MAX_START_BYTES", 100)
+
+    with pytest.raises(PlatformInputError, match="exceeds the 100 bytes"):
+        StartDbtSyncInput.build(source="manifest", manifest={"nodes": "x" * 100})
+
+
+def test_the_described_answer_of_a_start() -> None:
+    answer = {"branchName": "nightly", "syncJobId": "job-1", "workflowId": "flow-1"}
+
+    started = start_dbt_sync(deployment_id=7).read(answer)
+
+    assert (started.sync_job_id, started.workflow_id, started.branch_name) == (
+        "job-1",
+        "flow-1",
+        "nightly",
+    )
+    assert started.to_json() == answer
+
+
+def test_a_start_without_an_id_breaks_the_contract() -> None:
+    with pytest.raises(PlatformProtocolError, match="syncJobId"):
+        start_dbt_sync(deployment_id=7).read({"branchName": "x"})
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"status": None},
+        {"status": 5},
+        {"status": {}},
+        {"progress": "half"},
+        {"progress": {"percentComplete": 33.3}},
+        {"error": {"message": "x"}},
+        {"updatedAt": 5},
+    ],
+    ids=str,
+)
+def test_a_status_with_odd_fields_passes(odd: dict[str, Any]) -> None:
+    answer = get_dbt_sync_status(deployment_id=1, sync_job_id="s").read({"status": "A", **odd})
+    assert not isinstance(answer.status, dict)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"userId": "u-1"}, {"durationMs": 1.5}, {"phases": {}}, {"stats": {"models": "x"}}],
+    ids=str,
+)
+def test_a_run_of_the_history_with_odd_fields_passes(odd: dict[str, Any]) -> None:
+    row = {"syncJobId": "s", "status": "RUNNING", **odd}
+    (run,) = list_dbt_syncs(deployment_id=1).read({"items": [row]}).rows
+    assert run.to_json() == row
+
+
+def test_a_status_that_nobody_knows_passes() -> None:
+    status = get_dbt_sync_status(deployment_id=7, sync_job_id="j").read(
+        {
+            "syncJobId": "j",
+            "status": "POLISHING",
+            "progress": {"stage": "POLISHING", "percentComplete": "40", "message": None},
+            "updatedAt": "2026-09-01T10:00:00Z",
+            "mood": "good",
+        }
+    )
+
+    assert status.status == "POLISHING"
+    assert status.progress is not None
+    assert status.progress.percent_complete == 40
+    assert status.to_json()["mood"] == "good"
+
+
+@pytest.mark.parametrize("answer", [None, {}])
+def test_an_empty_result_is_not_ready(answer: Any) -> None:
+    assert not get_dbt_sync_result(deployment_id=7, sync_job_id="j").read(answer).is_ready
+
+
+def test_a_result() -> None:
+    result = get_dbt_sync_result(deployment_id=7, sync_job_id="j").read(
+        {
+            "syncJobId": "j",
+            "generatedFiles": [{"path": "model/a.yml"}],
+            "manifestStats": {"models": 3, "sources": 1, "macros": 0},
+            "cubeCount": 3,
+            "completedAt": "2026-09-01T10:00:00Z",
+            "durationMs": 1200,
+        }
+    )
+
+    assert result.is_ready
+    assert [file.path for file in result.generated_files or []] == ["model/a.yml"]
+    assert result.manifest_stats is not None
+    assert result.manifest_stats.models == 3
+
+
+def test_a_repeated_cancellation_without_an_answer_is_fine() -> None:
+    operation = cancel_dbt_sync(deployment_id=7, sync_job_id="dbt/1")
+
+    assert operation.path == "/v1/deployments/7/dbt-sync/dbt%2F1"
+    assert operation.read(None).message is None
+
+
+def test_a_run_of_the_history() -> None:
+    run = DbtSyncRun.model_validate(
+        {
+            "syncJobId": "j",
+            "status": "UNKNOWN",
+            "trigger": "moonlight",
+            "phases": [{"phase": "dbt-deps", "durationMs": 5, "outcome": "ok"}],
+            "stats": {"dbtVersion": "1.9.0", "manifestGeneratedAt": "2026-09-01"},
+            "triggerContext": {"headSha": "abc"},
+            "errorMessage": None,
+        }
+    )
+
+    assert run.status not in dbt_sync.TERMINAL_STATUSES
+    assert run.phases is not None
+    assert run.phases[0].outcome == "ok"
+
+
+def test_the_history_can_be_filtered() -> None:
+    query = DbtSyncQuery.build(status="CANCELLED", trigger="api", first=20)
+
+    assert list_dbt_syncs(deployment_id=7, query=query).query == {
+        "status": "CANCELLED",
+        "trigger": "api",
+        "first": 20,
+    }
+    with pytest.raises(PlatformInputError):
+        DbtSyncQuery.build(status="COMPILING_DBT")

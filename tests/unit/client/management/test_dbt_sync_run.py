@@ -1,0 +1,309 @@
+"""A dbt sync is started once and waited for to its end, whatever happens in between."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.errors import (
+    DbtSyncCancelledError,
+    DbtSyncFailedError,
+    PlatformAddressError,
+    PlatformApiError,
+    PlatformAuthenticationError,
+    PlatformBadRequestError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformNotFoundError,
+    PlatformOutcomeUnknownError,
+    PlatformPermissionError,
+    PlatformProtocolError,
+    PlatformRateLimitError,
+    PlatformServerError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.management.dbt_sync.operations import (
+    TERMINAL_STATUSES,
+    StartDbtSyncInput,
+)
+from airflow_provider_platform.client.management.dbt_sync.run import (
+    SyncPatience,
+    find_started,
+    read_history,
+    start,
+    wait,
+)
+from airflow_provider_platform.client.polling.failure_budget import (
+    NOT_FOUND_GRACE,
+    TOLERATED_FAILURES,
+)
+from tests.unit.client.fakes.played_tenant import NO_ANSWER, NOON, NOT_FOUND, SYNC, PlayedTenant
+
+DOWN = PlatformServerError("down", status=503)
+SLOW_DOWN = PlatformRateLimitError("slow down", status=429, retry_after=20.0)
+EVERY_TRANSIENT = [DOWN, SLOW_DOWN, NO_ANSWER, PlatformServerError("timeout", status=408)]
+BODY = StartDbtSyncInput.build(branch_name="b")
+AN_HOUR = 3600.0
+ROUNDING = 1e-3
+
+
+def waiting(tenant: PlayedTenant, *, seconds: float = AN_HOUR, interval: float = 5.0) -> Any:
+    limits = SyncPatience(deadline=NOON + seconds, poll_interval=interval)
+    return tenant.run(wait(1, SYNC, limits, tenant.clock))
+
+
+def under_way(*stages: tuple[float, str], **options: Any) -> PlayedTenant:
+    """A tenant whose sync began at noon."""
+    return PlayedTenant(stages=stages, started_at=[NOON], **options)
+
+
+class TestWait:
+    def test_the_outcome_of_a_sync_that_completes(self) -> None:
+        tenant = under_way((12.0, "QUEUED"), (30.0, "GENERATING"), (0.0, "COMPLETED"))
+        outcome = waiting(tenant)
+        assert (outcome.sync_job_id, outcome.result["cubeCount"]) == (SYNC, 3)
+        assert [event.status for event in tenant.told] == ["QUEUED", "GENERATING", "COMPLETED"]
+
+    def test_what_the_service_said_of_one_that_failed(self) -> None:
+        tenant = under_way((12.0, "PARSING"), (0.0, "FAILED"), error="No manifest\nfound.")
+        with pytest.raises(DbtSyncFailedError, match=r"No manifest\\nfound\. Its log"):
+            waiting(tenant)
+
+    @given(st.lists(st.text(max_size=20).filter(lambda s: s not in TERMINAL_STATUSES), max_size=8))
+    def test_any_other_status_means_that_it_runs(self, statuses: list[str]) -> None:
+        stages = [(7.0, status) for status in statuses]
+        assert waiting(under_way(*stages, (0.0, "COMPLETED"))) is not None
+
+    def test_an_end_during_the_last_pause_is_seen(self) -> None:
+        tenant = under_way((29.0, "RUNNING"), (0.0, "COMPLETED"))
+        assert waiting(tenant, seconds=30.0, interval=60.0).result is not None
+
+    @pytest.mark.parametrize("stuck", ["PARSING", "RUNNING", "NOBODY_KNOWS"])
+    def test_a_cancellation_shows_in_the_history(self, stuck: str) -> None:
+        tenant = under_way((0.0, stuck), cancelled_after=100.0)
+        with pytest.raises(DbtSyncCancelledError):
+            waiting(tenant)
+        assert tenant.now - NOON < 100.0 + 30.0 + 10.0
+
+    def test_the_history_is_read_every_half_minute_while_nothing_moves(self) -> None:
+        tenant = under_way((0.0, "RUNNING"))
+        with pytest.raises(PlatformDeadlineError):
+            waiting(tenant, seconds=600.0)
+        times = [0.0, *tenant.times("listDbtSyncs"), 600.0]
+        gaps = [later - sooner for sooner, later in pairwise(times)]
+        assert max(gaps) < 30.0 + 10.0
+
+    def test_the_history_is_left_alone_while_the_status_moves(self) -> None:
+        stages = [(20.0, f"STAGE_{number}") for number in range(10)]
+        tenant = under_way(*stages, (0.0, "COMPLETED"))
+        waiting(tenant)
+        assert tenant.times("listDbtSyncs") == []
+
+    def test_a_history_that_fails_is_no_news(self) -> None:
+        tenant = under_way((200.0, "RUNNING"), (0.0, "COMPLETED"))
+        tenant.faults["listDbtSyncs"] = [DOWN, NO_ANSWER, PlatformProtocolError("odd")]
+        assert waiting(tenant).result is not None
+
+    def test_a_status_that_is_unknown_right_after_the_start(self) -> None:
+        tenant = under_way((0.0, "COMPLETED"))
+        tenant.faults["getDbtSyncStatus"] = [NOT_FOUND] * 10
+        assert waiting(tenant) is not None
+
+    def test_a_status_that_stays_unknown(self) -> None:
+        tenant = under_way((0.0, "RUNNING"))
+        tenant.faults["getDbtSyncStatus"] = [NOT_FOUND] * 100
+        with pytest.raises(PlatformNotFoundError):
+            waiting(tenant)
+        assert NOT_FOUND_GRACE - ROUNDING <= tenant.now - NOON < NOT_FOUND_GRACE + 10.0
+
+    @pytest.mark.parametrize("error", EVERY_TRANSIENT, ids=lambda error: type(error).__name__)
+    def test_five_failures_in_a_row_are_borne_and_no_more(self, error: PlatformError) -> None:
+        tenant = under_way((0.0, "COMPLETED"))
+        tenant.faults["getDbtSyncStatus"] = [error] * TOLERATED_FAILURES
+        assert waiting(tenant) is not None
+        tenant = under_way((0.0, "RUNNING"))
+        tenant.faults["getDbtSyncStatus"] = [error] * (TOLERATED_FAILURES + 1)
+        with pytest.raises(type(error)):
+            waiting(tenant)
+
+    def test_a_good_look_ends_the_row(self) -> None:
+        tenant = under_way((AN_HOUR / 2, "RUNNING"), (0.0, "COMPLETED"))
+        tenant.faults["getDbtSyncStatus"] = [*[DOWN] * TOLERATED_FAILURES, None] * 3
+        assert waiting(tenant) is not None
+
+    def test_the_service_is_left_alone_for_as_long_as_it_asks(self) -> None:
+        tenant = under_way((0.0, "COMPLETED"))
+        tenant.faults["getDbtSyncStatus"] = [SLOW_DOWN]
+        waiting(tenant)
+        first, second = tenant.times("getDbtSyncStatus")
+        assert second - first >= 20.0 - ROUNDING
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            PlatformBadRequestError("bad", status=400),
+            PlatformPermissionError("no", status=403),
+            PlatformAuthenticationError("no", status=401),
+            PlatformAddressError("HTML"),
+        ],
+        ids=lambda error: type(error).__name__,
+    )
+    def test_what_a_repeat_cannot_mend_ends_the_wait(self, error: PlatformError) -> None:
+        tenant = under_way((0.0, "COMPLETED"))
+        tenant.faults["getDbtSyncStatus"] = [error]
+        with pytest.raises(type(error)):
+            waiting(tenant)
+
+    @pytest.mark.parametrize("after", [0.0, 5.0, 20.0])
+    def test_a_result_may_lag_behind_the_end(self, after: float) -> None:
+        assert waiting(under_way((0.0, "COMPLETED"), result_after=after)).result is not None
+
+    @pytest.mark.parametrize(
+        "faults", [[NOT_FOUND] * 99, [DOWN] * 99, [PlatformAddressError("HTML")]]
+    )
+    def test_a_sync_without_a_result_has_succeeded_all_the_same(self, faults: Any) -> None:
+        tenant = under_way((0.0, "COMPLETED"), faults={"getDbtSyncResult": faults})
+        assert waiting(tenant).result is None
+
+    @given(
+        st.lists(st.tuples(st.floats(0.0, 90.0), st.sampled_from(["A", "B", "C"])), max_size=6),
+        st.sampled_from(["COMPLETED", "FAILED"]),
+        st.none() | st.floats(0.0, 300.0),
+        st.lists(st.none() | st.sampled_from([*EVERY_TRANSIENT, NOT_FOUND]), max_size=40),
+        st.lists(st.none() | st.sampled_from(EVERY_TRANSIENT), max_size=10),
+        st.floats(1.0, 400.0),
+    )
+    def test_whatever_comes_the_wait_tells_the_truth_in_time(
+        self,
+        stages: list[tuple[float, str]],
+        end: str,
+        cancelled_after: float | None,
+        faults: list[PlatformError | None],
+        history_faults: list[PlatformError | None],
+        seconds: float,
+    ) -> None:
+        tenant = under_way(*stages, (0.0, end), cancelled_after=cancelled_after)
+        tenant.faults = {"getDbtSyncStatus": list(faults), "listDbtSyncs": history_faults}
+        lasts = sum(stage for stage, _ in stages)
+        try:
+            outcome = waiting(tenant, seconds=seconds)
+        except PlatformDeadlineError:
+            assert tenant.now - NOON >= seconds - ROUNDING
+        except DbtSyncCancelledError:
+            assert cancelled_after is not None
+            assert cancelled_after <= lasts
+        except DbtSyncFailedError:
+            assert end == "FAILED"
+        except (PlatformApiError, PlatformTransportError):
+            assert any(faults)
+        else:
+            assert (end, outcome.sync_job_id) == ("COMPLETED", SYNC)
+            assert outcome.result is not None
+        assert tenant.now - NOON <= seconds + 2.0
+        assert tenant.times("startDbtSync") == []
+
+
+class TestStart:
+    def started(self, tenant: PlayedTenant, known: list[str] | None) -> Any:
+        return tenant.run(start(1, BODY, known=known))
+
+    def test_one_call_starts_one_sync(self) -> None:
+        tenant = PlayedTenant()
+        assert self.started(tenant, []).sync_job_id == SYNC
+        assert len(tenant.started_at) == 1
+
+    @pytest.mark.parametrize("error", [NO_ANSWER, PlatformServerError("bad gateway", status=502)])
+    @pytest.mark.parametrize("visible_after", [0.0, 1.5])
+    def test_a_lost_answer_is_found_in_the_history(
+        self, error: PlatformError, visible_after: float
+    ) -> None:
+        tenant = PlayedTenant(lost=True, visible_after=visible_after)
+        tenant.faults["startDbtSync"] = [error]
+        assert self.started(tenant, ["older"]).sync_job_id == SYNC
+        assert len(tenant.started_at) == 1
+
+    def test_a_start_that_was_not_carried_out_is_left_to_a_retry(self) -> None:
+        tenant = PlayedTenant(faults={"startDbtSync": [NO_ANSWER]})
+        with pytest.raises(PlatformTransportError, match="a retry starts one"):
+            self.started(tenant, [])
+        assert len(tenant.times("startDbtSync")) == 1
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            PlatformTransportError("no connection", processed=False),
+            SLOW_DOWN,
+            PlatformApiError("maintenance", status=503, retry_after=5.0),
+            PlatformBadRequestError("bad", status=400),
+        ],
+        ids=str,
+    )
+    def test_what_was_refused_needs_no_look(self, error: PlatformError) -> None:
+        tenant = PlayedTenant(faults={"startDbtSync": [error]})
+        with pytest.raises(type(error)):
+            self.started(tenant, [])
+        assert len(tenant.calls) == 1
+
+    @pytest.mark.parametrize("known", [None, []])
+    def test_without_a_history_the_outcome_is_unknown(self, known: list[str] | None) -> None:
+        tenant = PlayedTenant(history=False, lost=True, faults={"startDbtSync": [NO_ANSWER]})
+        with pytest.raises(PlatformOutcomeUnknownError, match="A sync may be running"):
+            self.started(tenant, known)
+        assert len(tenant.started_at) == 1
+
+    def test_neither_the_start_nor_the_look_up_goes_on_beyond_the_deadline(self) -> None:
+        tenant = PlayedTenant(lost=True, faults={"startDbtSync": [NO_ANSWER]})
+        tenant.run(start(1, BODY, known=[], deadline=NOON + 2))
+        assert tenant.deadlines == [NOON + 2, NOON + 2]
+
+    @pytest.mark.parametrize("branch", [{}, [], True, 7], ids=repr)
+    def test_odd_fields_of_the_one_that_is_found_pass(self, branch: Any) -> None:
+        odd = {"syncJobId": "new", "branchName": branch, "workflowId": branch}
+        nameless = {"syncJobId": "", "status": "RUNNING"}
+        tenant = PlayedTenant(others=[nameless, odd])
+        found = tenant.run(find_started(1, StartDbtSyncInput.build(), known=[]))
+        assert found is not None
+        assert found.sync_job_id == "new"
+
+    def test_several_that_could_be_it_are_named(self) -> None:
+        other = {"syncJobId": "other", "status": "RUNNING", "branchName": "b"}
+        tenant = PlayedTenant(lost=True, others=[other], faults={"startDbtSync": [NO_ANSWER]})
+        with pytest.raises(PlatformOutcomeUnknownError, match=r"sync-1, other"):
+            self.started(tenant, [])
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"syncJobId": "older", "branchName": "b"},
+            {"syncJobId": "new", "branchName": "another"},
+            {"syncJobId": "new", "branchName": "b", "trigger": "webhook"},
+        ],
+        ids=["known", "another branch", "a push"],
+    )
+    def test_syncs_of_others_are_not_taken_for_ours(self, other: dict[str, Any]) -> None:
+        tenant = PlayedTenant(others=[{**other, "status": "RUNNING"}])
+        assert tenant.run(find_started(1, BODY, known=["older"])) is None
+
+
+class TestHistory:
+    @pytest.mark.parametrize(
+        "error",
+        [
+            NOT_FOUND,
+            PlatformPermissionError("no", status=403),
+            PlatformBadRequestError("method", status=405),
+            PlatformAddressError("HTML"),
+        ],
+        ids=["404", "403", "405", "HTML"],
+    )
+    def test_a_tenant_without_one(self, error: PlatformError) -> None:
+        assert PlayedTenant(faults={"listDbtSyncs": [error]}).run(read_history(1)) is None
+
+    @pytest.mark.parametrize("error", [*EVERY_TRANSIENT, PlatformProtocolError("odd")], ids=str)
+    def test_a_failure_says_nothing_about_that(self, error: PlatformError) -> None:
+        with pytest.raises(type(error)):
+            PlayedTenant(faults={"listDbtSyncs": [error]}).run(read_history(1))

@@ -1,0 +1,373 @@
+"""Scheduled notifications and their recipients: what is sent, and what the answers become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_platform.client.errors import PlatformApiError, PlatformInputError
+from airflow_provider_platform.client.management.notifications.operations import (
+    CreateNotificationInput,
+    Notification,
+    NotificationsQuery,
+    UpdateNotificationInput,
+    create_notification,
+    list_notifications,
+    update_notification,
+)
+from airflow_provider_platform.client.management.notifications.recipients import (
+    NotificationRecipient,
+    NotificationRecipientInput,
+    RemoveNotificationRecipientInput,
+    add_notification_recipients,
+    add_recipients,
+    remove_recipients,
+)
+from airflow_provider_platform.client.management.shared.dashboard_filters import (
+    DashboardFilterInput,
+    DashboardTimeGrainInput,
+)
+from airflow_provider_platform.client.operations.program import Call
+
+DAILY: dict[str, Any] = {"schedule_type": "DAILY", "hour": 9, "minute": 5, "dashboard_id": 3}
+
+
+def test_the_described_body_of_a_creation() -> None:
+    body = CreateNotificationInput.build(
+        schedule_type="WEEKLY",
+        minute="30",
+        hour="7",
+        day_of_week=1,
+        timezone="Europe/Berlin",
+        dashboard_public_id="pub-1",
+        notification_format="pdf",
+        filters=[
+            {"member": "orders.status", "operator": "equals", "value": ["paid"]},
+            DashboardFilterInput.build(member="orders.city", operator="is_null"),
+        ],
+        time_grains=[DashboardTimeGrainInput.build(member="orders.day", grain="week")],
+        member_switchers=[{"member": "orders.switch", "selected": "total"}],
+    )
+
+    operation = create_notification(deployment_id=7, body=body)
+
+    assert (operation.method, operation.path) == ("POST", "/v1/deployments/7/notifications")
+    assert operation.body == {
+        "scheduleType": "WEEKLY",
+        "minute": 30,
+        "hour": 7,
+        "dayOfWeek": 1,
+        "timezone": "Europe/Berlin",
+        "dashboardPublicId": "pub-1",
+        "notificationFormat": "pdf",
+        "filters": [
+            {"member": "orders.status", "operator": "equals", "value": ["paid"]},
+            {"member": "orders.city", "operator": "is_null"},
+        ],
+        "timeGrains": [{"member": "orders.day", "grain": "week"}],
+        "memberSwitchers": [{"member": "orders.switch", "selected": "total"}],
+    }
+    assert not operation.repeatable
+    assert operation.permission == "administrator of the account"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dashboard_public_id": "p"},
+        {"dashboard_id": None},
+        {"dashboard_id": 0},
+        {"schedule_type": None},
+        {"schedule_type": "YEARLY"},
+        {"hour": 24},
+        {"hour": -1},
+        {"minute": 60},
+        {"day_of_week": 1},
+        {"day_of_month": 1},
+        {"custom_cron": "0 9 * * *"},
+        {"timezone": "Mars/Olympus"},
+        {"notification_format": "gif"},
+        {"schedule_type": "CUSTOM", "hour": None, "minute": None},
+        {"schedule_type": "CUSTOM", "custom_cron": "0 9 * * *"},
+        {"schedule_type": "CUSTOM", "hour": None, "minute": None, "custom_cron": "0 99 * * *"},
+        {"schedule_type": "WEEKLY", "day_of_week": 7},
+        {"schedule_type": "MONTHLY", "day_of_month": 32},
+        {"schedule_type": "HOURLY"},
+        {"filters": [{"member": "status"}]},
+        {"filters": [{"member": "o.s", "operator": "resembles", "value": 1}]},
+        {"filters": [{"member": "o.s", "operator": "is_empty", "value": 1}]},
+        {"filters": [{"member": "o.s", "operator": "between", "value": [1]}]},
+        {"filters": {"member": "o.s"}},
+        {"time_grains": [{"member": "o.s"}]},
+        {"recipients": []},
+    ],
+)
+def test_creations_that_the_service_would_refuse_are_refused(change: dict[str, Any]) -> None:
+    CreateNotificationInput.build(**DAILY)
+
+    with pytest.raises(PlatformInputError, match="Nothing was sent"):
+        CreateNotificationInput.build(**{**DAILY, **change})
+
+
+def test_an_update_sends_only_what_changes() -> None:
+    body = UpdateNotificationInput.build(is_enabled=False, filters=[])
+
+    operation = update_notification(deployment_id=7, notification_id=4, body=body)
+
+    assert (operation.method, operation.path) == ("PUT", "/v1/deployments/7/notifications/4")
+    assert operation.body == {"isEnabled": False, "filters": []}
+    assert UpdateNotificationInput.build(hour=3).to_json() == {"hour": 3}
+
+
+def test_a_notification_has_the_described_fields() -> None:
+    sent = {
+        "id": 4,
+        "dashboardId": 3,
+        "cronExpression": "5 9 * * *",
+        "timezone": "UTC",
+        "notificationFormat": "hologram",
+        "filters": [{"member": "o.s", "operator": "resembles", "value": {"any": 1}}],
+        "timeGrains": [{"member": "o.d", "grain": "fortnight"}],
+        "memberSwitchers": None,
+    }
+
+    notification = Notification.model_validate(sent)
+
+    assert notification.filters is not None
+    assert notification.filters[0].operator == "resembles"
+    assert notification.time_grains is not None
+    assert notification.time_grains[0].grain == "fortnight"
+    assert notification.to_json() == sent
+
+
+@pytest.mark.parametrize(
+    ("filters", "query"),
+    [
+        ({"dashboard_public_id": "p"}, {"dashboardPublicId": "p"}),
+        ({"recipient_user_id": 5}, {"recipientUserId": 5}),
+        ({"recipient_email": "a@example.com"}, {"recipientEmail": "a@example.com"}),
+        (
+            {"recipient_embed_tenant_name": "acme", "recipient_external_id": "u1"},
+            {"recipientEmbedTenantName": "acme", "recipientExternalId": "u1"},
+        ),
+        ({"dashboard_id": 3, "first": 50}, {"dashboardId": 3, "first": 50}),
+    ],
+)
+def test_the_described_list_filters(filters: dict[str, Any], query: dict[str, Any]) -> None:
+    built = NotificationsQuery.build(**filters)
+
+    assert list_notifications(deployment_id=7, query=built).query == query
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"dashboard_id": 3, "dashboard_public_id": "p"},
+        {"recipient_user_id": 5, "recipient_email": "a@example.com"},
+        {"recipient_embed_tenant_name": "acme"},
+        {"recipient_external_id": "u1"},
+        {
+            "recipient_user_id": 5,
+            "recipient_embed_tenant_name": "acme",
+            "recipient_external_id": "u1",
+        },
+    ],
+)
+def test_filters_that_exclude_each_other_are_refused(filters: dict[str, Any]) -> None:
+    with pytest.raises(PlatformInputError):
+        NotificationsQuery.build(**filters)
+
+
+def existing(**fields: Any) -> Notification:
+    given = {"cronExpression": "5 9 * * *", "timezone": "UTC", "notificationFormat": "png"}
+    return Notification.model_validate({"id": 1, **given, **fields})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fields"),
+    [
+        ({}, {}),
+        ({}, {"cronExpression": "05 9 * 1-12 0-6"}),
+        ({"timezone": "UTC"}, {"timezone": None}),
+        ({"notification_format": "png"}, {}),
+        ({"hour": None, "minute": None}, {"cronExpression": "0 8 * * *"}),
+        (
+            {"schedule_type": "CUSTOM", "hour": None, "minute": None, "custom_cron": "5 9 * * *"},
+            {},
+        ),
+        (
+            {"schedule_type": "CUSTOM", "hour": None, "minute": None, "custom_cron": "@hourly"},
+            {"cronExpression": "0 * * * *"},
+        ),
+        (
+            {
+                "schedule_type": "CUSTOM",
+                "hour": None,
+                "minute": None,
+                "custom_cron": "5 9 ? * fri#2",
+            },
+            {"cronExpression": "5 9 * * 5#2"},
+        ),
+        (
+            {"schedule_type": "WEEKLY", "day_of_week": 0},
+            {"cronExpression": "5 9 * * 7"},
+        ),
+    ],
+)
+def test_the_same_schedule_is_recognised(wanted: dict[str, Any], fields: dict[str, Any]) -> None:
+    assert CreateNotificationInput.build(**{**DAILY, **wanted}).describes(existing(**fields))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fields"),
+    [
+        ({}, {"cronExpression": "6 9 * * *"}),
+        ({}, {"cronExpression": "5 9 * * 1"}),
+        ({}, {"cronExpression": "5 9 1 * *"}),
+        ({}, {"cronExpression": None}),
+        ({}, {"cronExpression": "@daily"}),
+        ({"timezone": "Europe/Berlin"}, {}),
+        ({}, {"timezone": "Europe/Berlin"}),
+        ({"notification_format": "pdf"}, {}),
+    ],
+)
+def test_another_schedule_is_told_apart(wanted: dict[str, Any], fields: dict[str, Any]) -> None:
+    assert not CreateNotificationInput.build(**{**DAILY, **wanted}).describes(existing(**fields))
+
+
+def test_a_recipient_may_have_a_username_or_not() -> None:
+    for extra in ({"username": "ann"}, {}):
+        recipient = NotificationRecipient.model_validate({"type": "PIGEON", "userId": 5, **extra})
+        assert recipient.username == extra.get("username")
+
+
+@pytest.mark.parametrize(
+    ("given", "body"),
+    [
+        ({"type": "USER", "email": "a@example.com"}, {"type": "USER", "email": "a@example.com"}),
+        ({"type": "USER", "user_id": "5"}, {"type": "USER", "userId": 5}),
+        (
+            {
+                "type": "EMBED_USER",
+                "embedTenantName": "acme",
+                "externalId": "u1",
+                "userAttributes": [{"name": "vip", "value": True}],
+            },
+            {
+                "type": "EMBED_USER",
+                "embedTenantName": "acme",
+                "externalId": "u1",
+                "userAttributes": [{"name": "vip", "value": True}],
+            },
+        ),
+    ],
+)
+def test_recipients(given: dict[str, Any], body: dict[str, Any]) -> None:
+    assert NotificationRecipientInput.build(**given).to_json() == body
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"type": "USER"},
+        {"type": "USER", "user_id": 1, "email": "a@example.com"},
+        {"type": "EMBED_USER", "external_id": "u1"},
+        {"type": "EMBED_USER", "embed_tenant_name": "acme"},
+        {"type": "SLACK", "channel_id": "C1"},
+        {"email": "a@example.com"},
+    ],
+)
+def test_recipients_that_the_service_would_refuse_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(PlatformInputError):
+        NotificationRecipientInput.build(**given)
+
+
+def test_removing_names_the_recipient_by_its_id() -> None:
+    body = RemoveNotificationRecipientInput.build(type="EMBED_USER", id=5, embed_tenant_name="acme")
+
+    assert body.to_json() == {"type": "EMBED_USER", "id": 5, "embedTenantName": "acme"}
+    with pytest.raises(PlatformInputError):
+        RemoveNotificationRecipientInput.build(type="EMBED_USER", id=5)
+
+
+def people(count: int) -> list[dict[str, Any]]:
+    return [{"type": "USER", "userId": number} for number in range(1, count + 1)]
+
+
+def test_many_recipients_are_added_in_batches_and_the_answers_joined() -> None:
+    program = add_recipients(7, 4, people(2001))
+    sizes = []
+    effect = next(program)
+    joined: Any = None
+    while joined is None:
+        try:
+            assert isinstance(effect, Call)
+            assert effect.operation.operation_id == add_notification_recipients.operation_id
+            sizes.append(len(effect.operation.body["recipients"]))
+            first = effect.operation.body["recipients"][0]
+            answer = {"createdRecipients": [first], "updatedRecipients": None}
+            effect = program.send(effect.operation.read(answer))
+        except StopIteration as ended:
+            joined = ended.value
+
+    assert sizes == [1000, 1000, 1]
+    assert joined.to_json() == {
+        "createdRecipients": [
+            {"type": "USER", "userId": 1},
+            {"type": "USER", "userId": 1001},
+            {"type": "USER", "userId": 2001},
+        ],
+        "updatedRecipients": [],
+        "unchangedRecipients": [],
+    }
+
+
+def test_removing_stops_at_the_first_error() -> None:
+    program = remove_recipients(7, 4, [{"type": "USER", "id": n} for n in range(1500)])
+    effect = next(program)
+    assert isinstance(effect, Call)
+    assert effect.operation.method == "DELETE"
+    assert len(effect.operation.body["recipients"]) == 1000
+
+    with pytest.raises(PlatformApiError):
+        program.throw(PlatformApiError("refused", status=403))
+
+
+@pytest.mark.parametrize(
+    ("program", "good"),
+    [
+        (add_recipients, {"type": "USER", "userId": 1}),
+        (remove_recipients, {"type": "USER", "id": 1}),
+    ],
+)
+def test_a_bad_recipient_is_found_before_anything_is_sent(program: Any, good: Any) -> None:
+    with pytest.raises(PlatformInputError) as raised:
+        next(program(7, 4, [*([good] * 1000), {"type": "USER"}]))
+    assert str(raised.value.field).startswith("recipients.1000")
+
+    with pytest.raises(PlatformInputError):
+        next(program(7, 4, []))
+
+
+def test_fields_of_a_later_release_are_joined_too() -> None:
+    program = add_recipients(7, 4, people(1001))
+    effect = next(program)
+    answers = [
+        {"createdRecipients": [], "skipped": ["a"], "count": 1000, "note": "first"},
+        {"createdRecipients": [], "skipped": ["b"], "count": 1, "note": "last", "new": True},
+    ]
+    assert isinstance(effect, Call)
+    effect = program.send(effect.operation.read(answers[0]))
+    assert isinstance(effect, Call)
+    with pytest.raises(StopIteration) as ended:
+        program.send(effect.operation.read(answers[1]))
+    assert ended.value.value.to_json() == {
+        "createdRecipients": [],
+        "updatedRecipients": [],
+        "unchangedRecipients": [],
+        "skipped": ["a", "b"],
+        "count": 1001,
+        "note": "last",
+        "new": True,
+    }

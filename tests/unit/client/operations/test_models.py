@@ -1,0 +1,182 @@
+"""The base models: lenient towards answers, strict towards requests."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.operations.models import (
+    EmptiableResponse,
+    InputModel,
+    InputSecret,
+    Number,
+    ResponseModel,
+    SecretJson,
+    Timestamp,
+)
+
+CANARY = "canary-secret"
+
+
+class Thing(ResponseModel):
+    id: int
+    public_name: str | None = None
+    size: Number | None = None
+    created_at: Timestamp | None = None
+    settings: SecretJson | None = None
+
+
+class Ask(InputModel):
+    dashboard_id: int | None = Field(default=None, ge=1)
+    public_id: str | None = None
+    secret_key: InputSecret | None = None
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-07-20", datetime(2026, 7, 20, tzinfo=UTC)),
+        ("2026-07-20T10:30:00.250Z", datetime(2026, 7, 20, 10, 30, 0, 250_000, tzinfo=UTC)),
+        ("2026-07-20T10:30:00+02:00", datetime(2026, 7, 20, 8, 30, tzinfo=UTC)),
+        ("2026-07-20T10:30:00", datetime(2026, 7, 20, 10, 30, tzinfo=UTC)),
+    ],
+)
+def test_date_and_date_time_parse_and_come_out_as_sent(text: str, moment: datetime) -> None:
+    thing = Thing.model_validate({"id": 1, "createdAt": text})
+
+    assert thing.created_at == moment
+    assert thing.to_json() == {"id": 1, "createdAt": text}
+
+
+def test_times_of_all_forms_can_be_compared_and_subtracted() -> None:
+    day = Timestamp.parse("2026-07-20")
+    later = Timestamp.parse("2026-07-20T01:00:00Z")
+
+    assert later > day
+    assert later - day == timedelta(hours=1)
+    assert str(day + timedelta(days=1)) == "2026-07-21T00:00:00+00:00"
+
+
+@pytest.mark.parametrize("value", ["", "soon", 1_752_000_000, {"at": "2026"}])
+def test_what_is_no_time_is_told(value: Any) -> None:
+    with pytest.raises(ValueError, match="date or a date-time"):
+        Thing.model_validate({"id": 1, "createdAt": value})
+
+
+def test_copies_keep_the_text_of_a_time() -> None:
+    thing = Thing.model_validate({"id": 1, "createdAt": "2026-07-20"})
+
+    for copied in (copy.deepcopy(thing), pickle.loads(pickle.dumps(thing))):
+        assert copied.to_json() == thing.to_json()
+
+
+@given(st.datetimes(timezones=st.just(UTC)), st.sampled_from(["seconds", "milliseconds"]))
+def test_any_date_time_survives_the_round_trip(moment: datetime, precision: str) -> None:
+    text = moment.isoformat(timespec=precision).replace("+00:00", "Z")
+
+    assert Thing.model_validate({"id": 1, "createdAt": text}).to_json()["createdAt"] == text
+
+
+def test_numbers_may_be_strings_and_strings_numbers() -> None:
+    thing = Thing.model_validate({"id": "7", "publicName": 12, "size": "2.5"})
+
+    assert (thing.id, thing.public_name, thing.size) == (7, "12", 2.5)
+
+
+def test_a_whole_number_stays_whole() -> None:
+    assert Thing.model_validate({"id": 1, "size": 3}).to_json() == {"id": 1, "size": 3}
+    assert isinstance(Thing.model_validate({"id": 1, "size": 3}).to_json()["size"], int)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    st.lists,
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.from_regex(r"new[A-Z][a-z]{1,8}", fullmatch=True), json_values))
+def test_unknown_fields_are_kept_as_they_came(extra: dict[str, Any]) -> None:
+    sent = {"id": 1, **extra}
+    hidden = {name for name in extra if name.lower().endswith(("token", "secret", "jwt"))}
+
+    shown = Thing.model_validate(sent).to_json()
+
+    assert {k: v for k, v in shown.items() if k not in hidden} == {
+        k: v for k, v in sent.items() if k not in hidden
+    }
+
+
+def test_missing_optional_fields_are_none_and_are_not_invented_in_json() -> None:
+    thing = Thing.model_validate({"id": 1})
+
+    assert thing.public_name is None
+    assert thing.to_json() == {"id": 1}
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"accessToken": CANARY},
+        {"apiKey": CANARY},
+        {"nested": {"clientSecret": CANARY}},
+        {"list": [{"password": CANARY}]},
+        {"settings": {"auth": {"privateKey": CANARY}}},
+    ],
+)
+def test_credentials_that_no_model_describes_are_hidden(extra: dict[str, Any]) -> None:
+    thing = Thing.model_validate({"id": 1, **extra})
+
+    assert CANARY not in repr(thing)
+    assert CANARY not in str(thing.to_json())
+
+
+def test_an_empty_answer_has_nothing_set() -> None:
+    class Maybe(EmptiableResponse):
+        message: str | None = None
+
+    assert Maybe.model_validate(None).to_json() == {}
+    assert Maybe.model_validate({}).message is None
+
+
+def test_an_input_sends_what_was_given_under_the_services_names() -> None:
+    assert Ask.build(dashboard_id="3", public_id=None).to_json() == {"dashboardId": 3}
+    assert Ask.build(public_id=123).to_json() == {"publicId": "123"}
+
+
+def test_a_secret_of_an_input_is_in_the_body_and_nowhere_else() -> None:
+    ask = Ask.build(secret_key=CANARY)
+
+    assert ask.to_json() == {"secretKey": CANARY}
+    assert CANARY not in repr(ask)
+
+
+@pytest.mark.parametrize(
+    ("given_", "field"),
+    [
+        ({"dashboard_id": 0}, "dashboard_id"),
+        ({"dashboard_id": "many"}, "dashboard_id"),
+        ({"dashbord_id": 1}, "dashbord_id"),
+        ({"public_id": ["a"]}, "public_id"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(given_: dict[str, Any], field: str) -> None:
+    with pytest.raises(PlatformInputError, match="Nothing was sent") as raised:
+        Ask.build(**given_)
+
+    assert raised.value.field == field
+
+
+def test_a_refusal_does_not_show_the_value() -> None:
+    with pytest.raises(PlatformInputError) as raised:
+        Ask.build(secret_key=[CANARY], dashboard_id=CANARY)
+
+    assert CANARY not in str(raised.value)

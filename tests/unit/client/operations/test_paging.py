@@ -1,0 +1,334 @@
+"""Walking lists with a played service: cursors, counts, arrays, and services that lose track."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
+from airflow_provider_platform.client.management.account.oauth import list_user_oauth_tokens
+from airflow_provider_platform.client.management.dbt_sync.operations import list_dbt_sync_logs
+from airflow_provider_platform.client.management.deployments.operations import (
+    DeploymentsQuery,
+    list_deployments,
+)
+from airflow_provider_platform.client.management.reports.operations import (
+    ReportsQuery,
+    list_reports,
+)
+from airflow_provider_platform.client.management.workspace.folders import list_folders
+from airflow_provider_platform.client.operations.paging import Page, PageWalk, collect, raw_listing
+from airflow_provider_platform.client.operations.program import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_platform.client.operations.operation import Operation
+    from airflow_provider_platform.client.operations.paging import Collected
+    from airflow_provider_platform.client.operations.program import Program
+
+    Service = Callable[[dict[str, Any]], Any]
+
+MANY_REQUESTS = 200
+
+
+def play(program: Program[Collected[Any]], service: Service) -> tuple[Any, list[dict[str, Any]]]:
+    """The program's result, and the queries that the service got."""
+    queries: list[dict[str, Any]] = []
+    effect = next(program)
+    try:
+        while True:
+            assert isinstance(effect, Call)
+            operation: Operation[Any] = effect.operation
+            queries.append(dict(operation.query))
+            assert len(queries) < MANY_REQUESTS, "the walk does not end"
+            effect = program.send(operation.read(service(dict(operation.query))))
+    except StopIteration as end:
+        return end.value, queries
+
+
+def reports(ids: range | list[int]) -> list[dict[str, Any]]:
+    return [{"id": number} for number in ids]
+
+
+def cursor_service(total: int, default: int = 2, **extra: Any) -> Service:
+    def answer(query: dict[str, Any]) -> Any:
+        size = query.get("first", default)
+        start = int(query.get("after", "0"))
+        end = min(start + size, total)
+        info = {"hasNextPage": end < total, "hasPreviousPage": start > 0, "endCursor": str(end)}
+        return {"items": reports(range(start, end)), "pageInfo": info, **extra}
+
+    return answer
+
+
+def report_listing(**query: Any) -> Operation[Page[Any]]:
+    return list_reports(deployment_id=7, query=ReportsQuery.build(**query))
+
+
+def ids(collected: Any) -> list[int]:
+    return [item.id for item in collected.items]
+
+
+@given(total=st.integers(0, 30), size=st.integers(1, 9))
+def test_every_item_comes_once_whatever_the_page_size(total: int, size: int) -> None:
+    found, queries = play(collect(report_listing(first=size)), cursor_service(total))
+
+    assert ids(found) == list(range(total))
+    assert not found.truncated
+    assert len(queries) == max(1, -(-total // size))
+
+
+def test_filters_and_page_size_are_sent_with_every_page() -> None:
+    _, queries = play(collect(report_listing(search="x", first=2)), cursor_service(5))
+
+    assert queries == [
+        {"search": "x", "first": 2},
+        {"search": "x", "first": 2, "after": "2"},
+        {"search": "x", "first": 2, "after": "4"},
+    ]
+
+
+def test_the_deprecated_fields_beside_a_cursor_are_ignored() -> None:
+    service = cursor_service(5, data=reports(range(5)), count=5)
+
+    found, _ = play(collect(report_listing()), service)
+
+    assert ids(found) == [0, 1, 2, 3, 4]
+
+
+@given(total=st.integers(0, 12), wanted=st.integers(1, 12))
+def test_max_items_reads_no_further_than_needed(total: int, wanted: int) -> None:
+    found, queries = play(collect(report_listing(), max_items=wanted), cursor_service(total))
+
+    assert ids(found) == list(range(min(total, wanted)))
+    assert found.truncated == (total > wanted)
+    assert len(queries) <= -(-wanted // 2)
+
+
+def test_a_walk_asks_for_a_page_only_when_it_is_wanted() -> None:
+    walk = PageWalk(report_listing())
+    first = walk.operation
+    assert first is not None
+
+    rows = walk.take(first.read(cursor_service(3)(dict(first.query))))
+
+    assert [row.id for row in rows] == [0, 1]
+    assert walk.operation is not None
+    assert walk.operation.query == {"after": "2"}
+
+
+@pytest.mark.parametrize("info", [None, {"hasNextPage": False}])
+def test_a_list_without_a_next_page_ends(info: Any) -> None:
+    found, queries = play(
+        collect(report_listing()), lambda _: {"items": reports([1, 2]), "pageInfo": info}
+    )
+
+    assert ids(found) == [1, 2]
+    assert len(queries) == 1
+
+
+def test_a_bare_array_is_a_list() -> None:
+    token = {
+        "id": 1,
+        "userId": 2,
+        "integrationId": 3,
+        "status": "active",
+        "createdAt": "2026-07-20",
+        "updatedAt": "2026-07-20T10:00:00Z",
+    }
+
+    found, queries = play(collect(list_user_oauth_tokens()), lambda _: [token, token])
+
+    assert [item.status for item in found.items] == ["active", "active"]
+    assert queries == [{}]
+
+
+def test_what_is_no_list_is_told() -> None:
+    with pytest.raises(PlatformProtocolError, match="neither items nor data"):
+        play(collect(report_listing()), lambda _: {"reports": []})
+
+
+@pytest.mark.parametrize("cycle", [["a", "a"], ["a", "b", "a"]])
+def test_a_cursor_that_repeats_is_an_error(cycle: list[str]) -> None:
+    cursors = iter(cycle)
+
+    def service(_: dict[str, Any]) -> Any:
+        return {
+            "items": reports([1]),
+            "pageInfo": {"hasNextPage": True, "endCursor": next(cursors)},
+        }
+
+    with pytest.raises(PlatformProtocolError, match="same cursor twice"):
+        play(collect(report_listing()), service)
+
+
+def test_the_cursor_that_the_caller_began_with_counts_too() -> None:
+    def service(_: dict[str, Any]) -> Any:
+        return {"items": [], "pageInfo": {"hasNextPage": True, "endCursor": "a"}}
+
+    with pytest.raises(PlatformProtocolError, match="same cursor twice"):
+        play(collect(report_listing(after="a")), service)
+
+
+@pytest.mark.parametrize("cursor", [None, ""])
+def test_a_next_page_without_a_cursor_is_an_error_after_the_rows_that_came(cursor: Any) -> None:
+    walk = PageWalk(report_listing())
+    operation = walk.operation
+    assert operation is not None
+    page = {"items": reports([1]), "pageInfo": {"hasNextPage": True, "endCursor": cursor}}
+
+    assert [row.id for row in walk.take(operation.read(page))] == [1]
+    with pytest.raises(PlatformProtocolError, match="without a cursor"):
+        walk.operation  # noqa: B018
+
+
+def test_a_log_with_more_lines_than_the_service_gives_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """No other request could bring them, so that those that came are not lost for them."""
+    listing = list_dbt_sync_logs(deployment_id=7, sync_job_id="j")
+
+    def service(_: dict[str, Any]) -> Any:
+        line = {"message": "same", "timestamp": "2026-07-20T10:00:00Z"}
+        return {"items": [line, line], "pageInfo": {"hasNextPage": True, "endCursor": "c"}}
+
+    found, queries = play(collect(listing), service)
+    assert len(found.items) == 2
+    assert found.truncated
+    assert queries == [{}]
+    assert "more than the 2 items it sent and no way to ask for them" in caplog.text
+
+
+def legacy_service(total: int, default: int, base: int = 0, numbered: bool = False) -> Service:
+    """A tenant that answers `data` and `count` only; pages count from `base`."""
+
+    def answer(query: dict[str, Any]) -> Any:
+        assert "limit" not in query or not {"first", "after"} & set(query), "ways are mixed"
+        size = query.get("limit", default)
+        start = (query.get("page", base) - base) * size if numbered else query.get("offset", 0)
+        return {"data": reports(range(start, min(start + size, total))), "count": total}
+
+    return answer
+
+
+@given(total=st.integers(0, 25), default=st.integers(1, 8))
+def test_data_and_count_are_walked_by_offset(total: int, default: int) -> None:
+    listing = list_deployments(query=DeploymentsQuery.build())
+
+    found, queries = play(collect(listing), legacy_service(total, default))
+
+    assert ids(found) == list(range(total))
+    assert queries[0] == {}
+    assert all(set(query) == {"offset", "limit"} for query in queries[1:])
+
+
+@given(total=st.integers(0, 25), default=st.integers(1, 8), base=st.integers(0, 1))
+def test_numbered_pages_work_whether_they_count_from_0_or_1(
+    total: int, default: int, base: int
+) -> None:
+    found, _ = play(
+        collect(report_listing(sort_by="lastViewedAt")),
+        legacy_service(total, default, base, numbered=True),
+    )
+
+    assert ids(found) == list(range(total))
+
+
+def test_a_page_size_that_the_tenant_ignored_becomes_the_limit() -> None:
+    listing = list_deployments(query=DeploymentsQuery.build(first=3))
+
+    found, queries = play(collect(listing), legacy_service(5, 2))
+
+    assert ids(found) == [0, 1, 2, 3, 4]
+    assert queries[1:] == [{"limit": 3, "offset": 2}]
+
+
+def test_older_totals_count_too() -> None:
+    def service(query: dict[str, Any]) -> Any:
+        start = query.get("offset", 0)
+        page = reports(range(start, min(start + 2, 3)))
+        return {"data": page, "pagination": {"total": 3, "offset": start, "limit": 2}}
+
+    found, _ = play(collect(list_deployments()), service)
+
+    assert ids(found) == [0, 1, 2]
+
+
+def test_a_tenant_that_repeats_its_pages_is_an_error() -> None:
+    def service(_: dict[str, Any]) -> Any:
+        return {"data": reports([1, 2]), "count": 9}
+
+    for listing in (list_deployments(), report_listing()):
+        with pytest.raises(PlatformProtocolError, match="had sent before"):
+            play(collect(listing), service)
+
+
+def test_a_rest_that_cannot_be_asked_for_is_an_error() -> None:
+    with pytest.raises(PlatformProtocolError, match="offers no way"):
+        play(
+            collect(list_folders(deployment_id=7)),
+            lambda _: {"data": reports([1]), "count": 2},
+        )
+
+
+def test_a_count_without_items_is_an_error() -> None:
+    with pytest.raises(PlatformProtocolError, match="counts 2 items and sent none"):
+        play(collect(list_deployments()), lambda _: {"data": [], "count": 2})
+
+
+def test_a_list_that_shrinks_while_it_is_read_ends() -> None:
+    pages = iter([{"data": reports([1, 2]), "count": 3}, {"data": [], "count": 3}])
+
+    found, _ = play(collect(list_deployments()), lambda _: next(pages))
+
+    assert ids(found) == [1, 2]
+
+
+def test_no_cursor_is_used_with_last_viewed_at() -> None:
+    def service(query: dict[str, Any]) -> Any:
+        assert "after" not in query
+        assert "first" not in query
+        return {
+            "items": reports([1, 2]),
+            "pageInfo": {"hasNextPage": True, "endCursor": "c"},
+            "count": 2,
+        }
+
+    found, queries = play(collect(report_listing(sort_by="lastViewedAt")), service)
+
+    assert ids(found) == [1, 2]
+    assert queries == [{"sortBy": "lastViewedAt"}]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"sort_by": "lastViewedAt", "first": 5},
+        {"sort_by": "lastViewedAt", "after": "c"},
+        {"first": 5, "page": 1},
+        {"first": 0},
+        {"sort_by": "popularity"},
+    ],
+)
+def test_queries_that_the_service_cannot_answer_are_refused(query: dict[str, Any]) -> None:
+    with pytest.raises(PlatformInputError, match="Nothing was sent"):
+        ReportsQuery.build(**query)
+
+
+def test_cursor_and_offset_are_never_mixed() -> None:
+    with pytest.raises(PlatformInputError, match="cannot be combined"):
+        DeploymentsQuery.build(first=1, offset=2)
+
+
+def test_any_list_can_be_walked_by_its_path() -> None:
+    found, queries = play(
+        collect(raw_listing("/v1/deployments/7/scheduled-tasks", query={"first": 2})),
+        cursor_service(3),
+    )
+
+    assert found.items == [{"id": 0}, {"id": 1}, {"id": 2}]
+    assert queries == [{"first": 2}, {"first": 2, "after": "2"}]

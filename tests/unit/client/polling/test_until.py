@@ -1,0 +1,133 @@
+"""Waits without a service: what is borne, when to look, and when to give up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.errors import (
+    PlatformBadRequestError,
+    PlatformError,
+    PlatformNotFoundError,
+    PlatformServerError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.operations.program import Notify, Program, Sleep
+from airflow_provider_platform.client.polling.failure_budget import NOT_FOUND_GRACE, FailureBudget
+from airflow_provider_platform.client.polling.until import PollFailed, PollInterval, poll_until
+
+NOON = 1_800_000_000.0
+LATE = PlatformNotFoundError("unknown", status=404)
+DOWN = PlatformServerError("down", status=503)
+LOST = PlatformTransportError("lost")
+WRONG = PlatformBadRequestError("wrong", status=400)
+
+
+class World:
+    """Plays the looks, one after the other, and the time that a wait sleeps."""
+
+    def __init__(self, *looks: Any) -> None:
+        self.now = NOON
+        self.looks = list(looks)
+        self.slept: list[float] = []
+        self.told: list[object] = []
+
+    def look(self) -> Program[Any]:
+        found = self.looks.pop(0) if self.looks else None
+        if isinstance(found, PlatformError):
+            raise found
+        return found
+        yield
+
+    def run(self, program: Program[Any]) -> Any:
+        try:
+            effect = next(program)
+            while True:
+                if isinstance(effect, Sleep):
+                    self.slept.append(effect.seconds)
+                    self.now += effect.seconds
+                elif isinstance(effect, Notify):
+                    self.told.append(effect.event)
+                effect = program.send(None)
+        except StopIteration as end:
+            return end.value
+
+    def poll_until(
+        self, pace: PollInterval, *, seconds: float = 3600.0, grace: bool = False
+    ) -> Any:
+        return self.run(
+            poll_until(
+                self.look,
+                pace,
+                FailureBudget(),
+                deadline=NOON + seconds,
+                clock=lambda: self.now,
+                grace=grace,
+            )
+        )
+
+
+def test_looks_at_the_pace_until_there_is_something() -> None:
+    world = World(None, None, {"id": 1})
+    assert world.poll_until(PollInterval(30.0)) == {"id": 1}
+    assert world.slept == [30.0, 30.0, 30.0]
+
+
+def test_looks_a_last_time_at_the_deadline() -> None:
+    world = World(None, None, {"id": 1})
+    assert world.poll_until(PollInterval(30.0), seconds=70) == {"id": 1}
+    assert world.slept == [30.0, 30.0, 10.0]
+    assert World().poll_until(PollInterval(30.0), seconds=70) is None
+
+
+def test_five_failures_in_a_row_are_borne_and_told() -> None:
+    world = World(DOWN, LOST, DOWN, LOST, DOWN, {"id": 1})
+    assert world.poll_until(PollInterval(1.0)) == {"id": 1}
+    assert [type(event) for event in world.told] == [PollFailed] * 5
+
+
+def test_a_sixth_is_not() -> None:
+    with pytest.raises(PlatformServerError):
+        World(*[DOWN] * 6).poll_until(PollInterval(1.0))
+
+
+def test_a_good_look_ends_the_row() -> None:
+    assert World(*[DOWN] * 5, None, *[DOWN] * 5, {"id": 1}).poll_until(PollInterval(1.0)) == {
+        "id": 1
+    }
+
+
+def test_pauses_grow_while_looks_fail() -> None:
+    world = World(DOWN, DOWN, DOWN, None, {"id": 1})
+    world.poll_until(PollInterval(10.0))
+    assert world.slept == [10.0, 10.0, 20.0, 40.0, 10.0]
+
+
+def test_what_a_repeat_cannot_mend_ends_the_wait() -> None:
+    with pytest.raises(PlatformBadRequestError):
+        World(None, WRONG).poll_until(PollInterval(1.0))
+    with pytest.raises(PlatformNotFoundError):
+        World(LATE).poll_until(PollInterval(1.0))
+
+
+def test_what_was_just_begun_may_be_unknown_for_a_minute() -> None:
+    looks = [LATE] * int(NOT_FOUND_GRACE / 10)
+    assert World(*looks, {"id": 1}).poll_until(PollInterval(10.0), grace=True) == {"id": 1}
+    with pytest.raises(PlatformNotFoundError):
+        World(*looks, LATE).poll_until(PollInterval(10.0), grace=True)
+
+
+@given(looks=st.integers(min_value=1, max_value=1000), interval=st.floats(0, 600))
+def test_pauses_that_grow_stay_below_the_longest(looks: int, interval: float) -> None:
+    pace = PollInterval(interval, exponential_backoff=True, max_wait=900.0)
+    assert 1.0 <= pace.pause(looks) <= 900.0
+    assert PollInterval(interval).pause(looks) == interval
+
+
+def test_pauses_double() -> None:
+    pace = PollInterval(60.0, exponential_backoff=True)
+    for looks, least in ((2, 60.0), (3, 120.0), (4, 240.0)):
+        assert least <= pace.pause(looks) <= 2 * least
