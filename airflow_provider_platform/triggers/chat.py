@@ -29,7 +29,7 @@ class PlatformChatTrigger(RemoteRunTrigger):
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
         call = self._call(client, self.limits.get("session_settings"))
-        program = follow(call.run, call.request, call.patience, client.clock)
+        program = follow(call.run, call.request, call.limits, client.clock)
         try:
             await client.run(program, log_events(self.log, client.secrets))
         except ChatSuspendedError:
@@ -50,20 +50,20 @@ class PlatformChatTrigger(RemoteRunTrigger):
         return await client.run(self._call(client, settings).stop(client.clock))
 
     def _call(self, client: AsyncPlatformClient, settings: dict[str, Any] | None) -> ChatCall:
-        limits = self.limits
-        patience = ChatLimits(
-            deadline=float(limits["deadline"]),
-            poll_interval=float(limits["poll_interval"]),
+        arguments = self.limits
+        limits = ChatLimits(
+            deadline=float(arguments["deadline"]),
+            poll_interval=float(arguments["poll_interval"]),
             idle_timeout=client.config.stream_idle_timeout,
             max_attempts=client.config.max_attempts,
         )
         return ChatCall.known(
             client.config,
-            patience,
+            limits,
             message_id=self.ids["message_id"],
             chat_id=self.ids["chat_id"],
-            digest=limits["input_sha256"],
+            digest=arguments["input_sha256"],
             thread_given=bool(self.ids.get("thread_given")),
             session_settings=settings,
-            max_rows=int(limits["max_rows"]),
+            max_rows=int(arguments["max_rows"]),
         )

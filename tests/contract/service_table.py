@@ -142,43 +142,58 @@ USER_OAUTH_TOKEN_OPTIONAL = frozenset(
 )
 
 RESOURCES: dict[str, tuple[str, frozenset[str]]] = {
-    "DbtSyncResponse": ("dbt_sync", frozenset({"branchName", "syncJobId", "workflowId"})),
-    "Report": ("reports", frozenset({"canEdit", "canManage", "externalWorkbookPlacements"})),
+    "DbtSyncResponse": (
+        "management.dbt_sync.operations",
+        frozenset({"branchName", "syncJobId", "workflowId"}),
+    ),
+    "Report": (
+        "management.reports.operations",
+        frozenset({"canEdit", "canManage", "externalWorkbookPlacements"}),
+    ),
     "ReportPlacement": (
-        "report_placements",
+        "management.reports.placements",
         frozenset({"workbookId", "resultLocation", "endResultCell"}),
     ),
-    "ReportSnapshot": ("report_snapshots", frozenset({"fillMissingRows"})),
-    "FillMissingRows": ("report_snapshots", frozenset({"member", "excludedDimensions"})),
+    "ReportSnapshot": ("management.reports.snapshots", frozenset({"fillMissingRows"})),
+    "FillMissingRows": (
+        "management.reports.snapshots",
+        frozenset({"member", "excludedDimensions"}),
+    ),
     "CreatorMode": (
-        "app_config",
+        "management.account.app_config",
         frozenset({"showGeneratedSql", "showSemanticSql", "localizedTitles"}),
     ),
-    "LocalizedValue": ("app_config", frozenset({"locale", "value"})),
+    "LocalizedValue": ("management.account.app_config", frozenset({"locale", "value"})),
     "Dashboard": (
-        "dashboards",
+        "management.workbooks.dashboards",
         frozenset({"restrictDataDownload", "useBoardDashboards", "fromSharedWorkspace"}),
     ),
-    "Workbook": ("workbooks", frozenset({"slug", "user"})),
+    "Workbook": ("management.workbooks.operations", frozenset({"slug", "user"})),
     "AppConfigResponse": (
-        "app_config",
+        "management.account.app_config",
         frozenset({"appTheme", "applyThemeGlobally", "creatorMode", "embedding"}),
     ),
-    "AppTheme": ("app_theme", frozenset()),
-    "EmbedSettings": ("app_config", frozenset({"locale"})),
-    "EmbedTenantProfile": ("embed", frozenset({"displayName"})),
-    "AIEngineerSettings": ("policies", frozenset({"chatThreadPolicies"})),
+    "AppTheme": ("management.account.app_theme", frozenset()),
+    "EmbedSettings": ("management.account.app_config", frozenset({"locale"})),
+    "EmbedTenantProfile": ("management.embed.sessions", frozenset({"displayName"})),
+    "AIEngineerSettings": ("management.account.users", frozenset({"chatThreadPolicies"})),
     "ChatThreadPolicyDTO": (
-        "policies",
+        "management.account.users",
         frozenset({"actions", "effect", "resourceType", "resources"}),
     ),
-    "Notification": ("notifications", frozenset({"filters", "timeGrains"})),
-    "NotificationRecipient": ("notification_recipients", frozenset({"username"})),
-    "InheritedUserPolicyDto": ("policies", frozenset({"email", "firstName", "picture"})),
-    "ResourceUserPolicyDto": ("policies", frozenset({"email", "firstName", "picture"})),
-    "UserAttributeDefinitionDTO": ("user_attributes", frozenset({"type"})),
-    "DashboardFilter": ("dashboard_filters", frozenset()),
-    "DashboardTimeGrain": ("dashboard_filters", frozenset()),
+    "Notification": ("management.notifications.operations", frozenset({"filters", "timeGrains"})),
+    "NotificationRecipient": ("management.notifications.recipients", frozenset({"username"})),
+    "InheritedUserPolicyDto": (
+        "management.account.users",
+        frozenset({"email", "firstName", "picture"}),
+    ),
+    "ResourceUserPolicyDto": (
+        "management.account.users",
+        frozenset({"email", "firstName", "picture"}),
+    ),
+    "UserAttributeDefinitionDTO": ("management.account.user_attributes", frozenset({"type"})),
+    "DashboardFilter": ("management.shared.dashboard_filters", frozenset()),
+    "DashboardTimeGrain": ("management.shared.dashboard_filters", frozenset()),
 }
 """Resources that the change history names: the client's module, and the fields named."""
 

@@ -76,8 +76,8 @@ def ask(
     until_end: bool,
     repeats: bool = False,
 ) -> Program[bool]:
-    """Send the prompt. Returns True when the run is over. With `until_end` False it returns False as
-    soon as the service has accepted the message; `follow` then goes on from there.
+    """Send the prompt. Returns True when the run is over. With `until_end` False it returns False
+    as soon as the service has accepted the message; `follow` then goes on from there.
 
     A message that its thread turns out not to hold is sent once more; `repeats` says that this
     has been found before. Notifies of Waiting and of the run's events. Raises PlatformError;

@@ -1,0 +1,1 @@
+"""SQL over the data API, its rows as a stream."""

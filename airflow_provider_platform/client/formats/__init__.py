@@ -1,0 +1,1 @@
+"""Text and bytes of the service as values: addresses, booleans, JSON, lines, durations."""

@@ -1,0 +1,1 @@
+"""Calls as data: declarations, models, paging, and programs of effects."""

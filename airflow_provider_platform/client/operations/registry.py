@@ -6,15 +6,15 @@ import pkgutil
 from importlib import import_module
 from typing import Any
 
-import airflow_provider_platform.client as package
+import airflow_provider_platform.client.management as package
 from airflow_provider_platform.client.operations.operation import Endpoint
 
 
 def declared_endpoints() -> list[Endpoint[..., Any]]:
     """The declared operations, in the order of their paths; each once."""
     found: dict[tuple[str, str], Endpoint[..., Any]] = {}
-    for module in pkgutil.iter_modules(package.__path__):
-        names = vars(import_module(f"{package.__name__}.{module.name}"))
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        names = vars(import_module(module.name))
         for value in names.values():
             if isinstance(value, Endpoint):
                 found[value.path, value.method] = value

@@ -1,0 +1,1 @@
+"""Deployments, their environments and agents."""

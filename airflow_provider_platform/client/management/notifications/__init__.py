@@ -1,0 +1,1 @@
+"""Scheduled notifications and their recipients."""

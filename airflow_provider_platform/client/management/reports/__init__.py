@@ -1,0 +1,1 @@
+"""Reports, their placements and snapshots."""
