@@ -58,8 +58,8 @@ class ChatConnection:
     so with an error. `streaming` is what the mark said of the thread, `state_streaming` what the
     end said. `in_part` says that records of the run came without its beginning. `may_hold_ours`
     says that a message of a given thread has our words and not our id, `received_ours` that a
-    record of the run came. `complete` means that nothing more is worth reading, `closed_clean` that the
-    service closed the stream in order.
+    record of the run came. `complete` means that nothing more is worth reading, `closed_clean` that
+    the service closed the stream in order.
     """
 
     run: ChatRun

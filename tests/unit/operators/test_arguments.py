@@ -33,7 +33,9 @@ def test_what_is_not_a_positive_whole_number_is_refused(value: Any) -> None:
         arguments.whole_number("deployment_id", value, minimum=1)
 
 
-@pytest.mark.parametrize(("value", "meant"), [("True", True), ("false", False), (" 1 ", True)])
+@pytest.mark.parametrize(
+    ("value", "effective_value"), [("True", True), ("false", False), (" 1 ", True)]
+)
 def test_a_rendered_boolean_is_the_boolean(value: str, effective_value: bool) -> None:
     assert arguments.boolean("x", value) is effective_value
 

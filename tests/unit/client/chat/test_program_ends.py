@@ -102,7 +102,7 @@ def test_credentials_are_read_again_once() -> None:
 
 @pytest.mark.parametrize("told", [1, 2, 3])
 @pytest.mark.parametrize("thread", [False, True])
-@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("until_end", [False, True])
 def test_a_refusal_after_other_records_has_the_prompt_looked_up_instead_of_sent_again(
     told: int, thread: bool, until_end: bool
 ) -> None:

@@ -49,7 +49,7 @@ def test_one_beyond_every_range_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "whole"),
+    ("text", "until_end"),
     [
         (HALF_FIRST + HALF_LAST, "\U0001f600"),
         ("a" + HALF_FIRST + "b", "a\ufffdb"),
