@@ -62,8 +62,9 @@ test-cluster: .venv-cluster ## the tests on a cluster: Celery, Redis, PostgreSQL
 	@$(IN_PROJECT) exec $(PYTHON_CLUSTER) -m pytest -n 0 -m cluster $(ARGS) tests/cluster
 
 .PHONY: lint
-lint: $(ENVIRONMENT) ## ruff: rules and format; whether docs/operations.md is current
+lint: $(ENVIRONMENT) ## ruff: rules and format; directions of imports; whether docs/operations.md is current
 	@$(VENV_PYTHON) -m ruff check . && $(VENV_PYTHON) -m ruff format --check .
+	@"$(ROOT)/$(ENVIRONMENT)/bin/lint-imports" --no-logo
 	@$(VENV_PYTHON) .ci/operations_page.py --check
 
 .PHONY: types

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.operations.registry import declared_endpoints
+from airflow_provider_platform.client.management.registry import declared_endpoints
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.operation import Endpoint

@@ -6,7 +6,6 @@ checked before any request; every error names its field and the rule, never the 
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections.abc import Mapping
@@ -27,6 +26,7 @@ from airflow_provider_platform.client.formats.addresses import (
 from airflow_provider_platform.client.formats.booleans import read_boolean
 from airflow_provider_platform.client.formats.durations import in_seconds
 from airflow_provider_platform.client.operations.operation import check_deployment_id
+from airflow_provider_platform.client.service_token import unverified_claims
 from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
 
 SERVICE_TOKEN_HEADERS = ("X-Service-Auth-Token", "X-Cube-Auth-Token")
@@ -221,18 +221,6 @@ class PlatformConfig(BaseModel):
         """Whether the other configuration differs in credentials only."""
         credentials = {"management_token", "chat_api_key", "chat_service_token"}
         return self.model_dump(exclude=credentials) == other.model_dump(exclude=credentials)
-
-
-def unverified_claims(token: str) -> dict[str, Any] | None:
-    """The claims of a JWT, its signature unchecked; None where it is not a JWT."""
-    parts = token.split(".")
-    if len(parts) != 3:
-        return None
-    try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except ValueError:
-        return None
-    return claims if isinstance(claims, dict) else None
 
 
 def fingerprint(*parts: object) -> str:

@@ -8,7 +8,7 @@ import os
 import sys
 
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.client.operations.registry import declared_endpoints
+from airflow_provider_platform.client.management.registry import declared_endpoints
 from airflow_provider_platform.contract.compare import Severity, compare
 from airflow_provider_platform.contract.document import NotADocumentError, read_document
 from airflow_provider_platform.contract.explanations import known_explanations, sort_out

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from typing import Unpack
 
-    from airflow_provider_platform.client.chat.request import ChatResult, ToolErrorRule
+    from airflow_provider_platform.client.chat.result import ChatResult, ToolErrorRule
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.formats.durations import Seconds
     from airflow_provider_platform.client.operations.operation import Operation

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import BaseTrigger
     from airflow_provider_platform.client.chat.call import ChatCall
     from airflow_provider_platform.client.chat.program import ChatLimits
-    from airflow_provider_platform.client.chat.request import ChatResult, Query
+    from airflow_provider_platform.client.chat.result import ChatResult, Query
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.http.client import PlatformClient
     from airflow_provider_platform.client.operations.program import Clock, Program
@@ -272,7 +272,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
 
     def read_event(self, attempt: Attempt, ids: Ids, event: dict[str, Any]) -> ChatResult | None:
         from airflow_provider_platform.client.chat.program import ask
-        from airflow_provider_platform.client.chat.request import ChatResult
+        from airflow_provider_platform.client.chat.result import ChatResult
         from airflow_provider_platform.client.errors import ChatSuspendedError
 
         if event["status"] == "suspended":
@@ -300,7 +300,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         return result
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: ChatResult) -> dict[str, Any]:
-        from airflow_provider_platform.client.chat.run import check_tools
+        from airflow_provider_platform.client.chat.result import check_tools
 
         check_tools(outcome, self.fail_on_tool_error)
         secrets = attempt.client.secrets

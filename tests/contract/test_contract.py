@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.management.account.oauth import UserOAuthToken
 from airflow_provider_platform.client.management.embed.sessions import GenerateSession
-from airflow_provider_platform.client.operations.registry import declared_endpoints
+from airflow_provider_platform.client.management.registry import declared_endpoints
 from airflow_provider_platform.contract.compare import compare
 from airflow_provider_platform.contract.document import read_document
 from airflow_provider_platform.contract.explanations import known_explanations, sort_out

@@ -21,7 +21,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.chat.request import ChatResult
+    from airflow_provider_platform.client.chat.result import ChatResult
     from airflow_provider_platform.sandbox.server import Sandbox
 
 QUESTION = "revenue by country"

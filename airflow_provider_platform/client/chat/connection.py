@@ -37,7 +37,7 @@ from airflow_provider_platform.client.chat.records import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.chat.run import ChatRun
+    from airflow_provider_platform.client.chat.run_state import RunState
 
 
 class End(Enum):
@@ -62,7 +62,7 @@ class ChatConnection:
     the service closed the stream in order.
     """
 
-    run: ChatRun
+    run: RunState
     submits: bool
     first: bool
     known_up_to: float | None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
-from airflow_provider_platform.client.chat.request import Query
+from airflow_provider_platform.client.chat.result import Query
 from airflow_provider_platform.client.chat.tool_calls import ToolCall, read_tool_call
 from airflow_provider_platform.client.formats.json_text import whole_characters
 

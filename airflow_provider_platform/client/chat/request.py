@@ -1,7 +1,4 @@
-"""The chat API's vocabulary: what is asked (`ChatRequest`) and what comes of it (`ChatResult`).
-
-How records become a result is told in `chat_records`, how a run is followed in `chat_run`.
-"""
+"""What is asked of the chat API: `ChatRequest`, its ids, and the answer that a thread is busy."""
 
 from __future__ import annotations
 
@@ -9,13 +6,11 @@ import hashlib
 import re
 import secrets
 import time
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import Field, field_validator
 
 from airflow_provider_platform.client.errors import PlatformApiError, PlatformError
-from airflow_provider_platform.client.formats.json_text import whole_characters
 from airflow_provider_platform.client.operations.models import InputModel
 from airflow_provider_platform.client.session_settings import SessionSettings
 
@@ -104,70 +99,6 @@ class ChatRequest(InputModel):
 
     def follow(self, chat_id: str) -> dict[str, Any]:
         """The body that follows this message's run: no `input`, so it can never start one."""
-        until_end = self.to_json()
+        body = self.to_json()
         kept = ("messageId", "sessionSettings")
-        return {"chatId": chat_id} | {name: until_end[name] for name in kept if name in until_end}
-
-
-@dataclass
-class Query:
-    """One query of the agent and what it gave.
-
-    `rows` holds at most `max_rows` rows as the chat API sends them (100 by default), `total_rows`
-    how many there are, `truncated` whether some are missing here; all of them come from running
-    `sql` on the data API. `chart` is a Vega-Lite specification without data.
-    """
-
-    title: str = ""
-    description: str = ""
-    sql: str = ""
-    columns: list[dict[str, str]] = field(default_factory=list)
-    rows: list[list[Any]] = field(default_factory=list)
-    total_rows: int = 0
-    truncated: bool = False
-    uuid: str | None = None
-    chart: dict[str, Any] | None = None
-    error: str | None = None
-
-
-@dataclass
-class ChatResult:
-    """What a chat run gave: the final answer, the queries behind it and the ids.
-
-    `tool_errors` are the errors of every tool call, queries included.
-    """
-
-    answer: str
-    chat_id: str
-    message_id: str
-    queries: list[Query] = field(default_factory=list)
-    usage: dict[str, Any] | None = None
-    tool_errors: list[str] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON: `{"answer", "chat_id", "message_id", "queries", "usage"}`."""
-        plain = self.to_event()
-        del plain["tool_errors"]
-        return plain
-
-    def to_event(self) -> dict[str, Any]:
-        """The whole result as plain JSON, for `from_event`."""
-        return asdict(self)
-
-    def until_end(self) -> Self:
-        """The same with no half characters, which no UTF-8 text holds."""
-        return self.from_event(whole_characters(self.to_event()))
-
-    @classmethod
-    def from_event(cls, plain: dict[str, Any]) -> Self:
-        """The result that `to_event` described, in a later release perhaps, with more fields."""
-        queries = [Query(**_known(Query, query)) for query in plain["queries"]]
-        return cls(**{**_known(cls, plain), "queries": queries})
-
-
-def _known(of: type[Any], plain: dict[str, Any]) -> dict[str, Any]:
-    names = {one.name for one in fields(of)}
-    return {name: value for name, value in plain.items() if name in names}
-
-
-ToolErrorRule = Literal["all", "any", "never"]
+        return {"chatId": chat_id} | {name: body[name] for name in kept if name in body}

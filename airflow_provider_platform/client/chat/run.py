@@ -1,7 +1,7 @@
 """`ChatRun`: what is known of one message's run, over all the connections that tell of it.
 
 Bytes go in, a verdict on each connection comes out; no I/O, no clock of its own. What to send
-next is decided by the program in `chat_program`, which reads the verdicts.
+next is decided in `program`, which reads the verdicts.
 """
 
 from __future__ import annotations
@@ -9,21 +9,14 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from airflow_provider_platform.client.chat import tool_calls as chat_tools
 from airflow_provider_platform.client.chat.connection import ChatConnection, End, is_error
 from airflow_provider_platform.client.chat.events import ChatEvent
-from airflow_provider_platform.client.chat.progress import ProgressEvents
 from airflow_provider_platform.client.chat.records import RecordFold, ThreadMessages
-from airflow_provider_platform.client.chat.request import (
-    ChatResult,
-    ToolErrorRule,
-    input_digest,
-    is_message_id,
-    says_busy,
-)
+from airflow_provider_platform.client.chat.request import says_busy
+from airflow_provider_platform.client.chat.result import ChatResult, ToolErrorRule, check_tools
+from airflow_provider_platform.client.chat.run_state import RunState
 from airflow_provider_platform.client.errors import (
     ChatNoAnswerError,
-    ChatToolError,
     PlatformAddressError,
     PlatformProtocolError,
     quote_service,
@@ -47,12 +40,10 @@ class Verdict(Enum):
     BROKEN = "the connection broke"
 
 
-class ChatRun:
-    """The run of one message.
+class ChatRun(RunState):
+    """The run of one message, told by one connection after the other.
 
-    `digest` is the prompt's `input_digest`; `thread_given` says that the caller named the thread,
-    so that it may hold other turns. `accepted` turns true once the service has shown that it
-    processes the message. `failed_with` holds the service's words after FAILED, REFUSED, BUSY.
+    `failed_with` holds the service's words after FAILED, REFUSED, BUSY.
     """
 
     def __init__(
@@ -65,17 +56,15 @@ class ChatRun:
         accepted: bool = False,
         max_rows: int = 100,
     ) -> None:
-        self.message_id = message_id
-        self.digest = digest
-        self.chat_id = chat_id
-        self.thread_given = thread_given
-        self.accepted = accepted
-        self.echo_id: str | None = None
-        """The id under which the service tells of our message, once that is known."""
-        self.usage: dict[str, Any] | None = None
+        super().__init__(
+            message_id=message_id,
+            digest=digest,
+            chat_id=chat_id,
+            thread_given=thread_given,
+            accepted=accepted,
+            max_rows=max_rows,
+        )
         self.failed_with: Any = None
-        self._fold = RecordFold(max_rows)
-        self._known_before: RecordFold | None = None
         self._best_size = 0
         self._grew = False
         self._in_part = False
@@ -83,7 +72,6 @@ class ChatRun:
         self._messages: ThreadMessages | None = None
         self._connection: ChatConnection | None = None
         self._reader = LineReader()
-        self._progress = ProgressEvents(thread_known=chat_id is not None, accepted=accepted)
 
     def connect(self, *, submits: bool) -> None:
         """A request was sent, with `input` or without; its answer comes next."""
@@ -145,11 +133,6 @@ class ChatRun:
         return self._open_connection.passed_by
 
     @property
-    def can_be_followed(self) -> bool:
-        """Whether the message is accepted and its thread known."""
-        return self.accepted and self.chat_id is not None
-
-    @property
     def is_confirmed(self) -> bool:
         """Whether the open connection itself shows that the message is processed, however much was
         known before: by its echo, or by a record of its run. One that repeats the message must
@@ -176,7 +159,7 @@ class ChatRun:
         if connection.last_user_id is not None:
             return connection.last_user_id == self.message_id
         messages = connection.messages
-        return messages is not None and self._is_our_prompt(messages)
+        return messages is not None and self.is_our_prompt(messages)
 
     @property
     def grew(self) -> bool:
@@ -222,45 +205,6 @@ class ChatRun:
             self._told_whole = self._told_whole or (connection.echo and replayed)
         return verdict
 
-    def learn_chat_id(self, chat_id: Any) -> None:
-        """The thread's id, as the service names it; the one that we know stays."""
-        if self.chat_id is None and isinstance(chat_id, str) and chat_id.isprintable():
-            self.chat_id = chat_id or None
-
-    def forget_thread(self) -> None:
-        """The thread that the service made for our message is gone, and the message with it."""
-        self.chat_id = None
-        self.echo_id = None
-        self._progress.forget_thread()
-
-    def learn_echo_id(self, received_id: str) -> None:
-        """The id under which the service tells of our message: our own, if it ever does so."""
-        if self.echo_id is None or received_id == self.message_id:
-            self.echo_id = received_id
-
-    def take_echo(self) -> None:
-        """Our message came back: the run is told from its beginning."""
-        self.accepted = True
-        if self._known_before is None or self._fold.size > self._known_before.size:
-            self._known_before = self._fold
-        self._fold = self._fold.restart()
-
-    def take_assistant(self, record: dict[str, Any], *, known_up_to: float | None) -> None:
-        """Fold a record of the run in, and note what is worth telling."""
-        folded = self._fold.add(record, known_up_to=known_up_to)
-        if folded is not None:
-            self._progress.note_record(folded)
-
-    def take_delta(self, record: dict[str, Any]) -> bool:
-        """Fold in one more delta of a known record, which is no news; False for any other."""
-        return self._fold.append(record)
-
-    def may_be_ours(self, message_id: str, text: str) -> bool:
-        """Whether a message of the thread has our id, or our words and no client's id."""
-        if is_message_id(message_id):
-            return message_id == self.message_id
-        return input_digest(text) == self.digest
-
     def result(self, *, fail_on_tool_error: ToolErrorRule = "all") -> ChatResult:
         """The result of a run that is over.
 
@@ -280,13 +224,9 @@ class ChatRun:
             queries=self._fold.queries(),
             usage=self.usage,
             tool_errors=self._fold.tool_errors(),
-        ).until_end()
+        ).mended()
         check_tools(result, fail_on_tool_error)
         return result
-
-    def __str__(self) -> str:
-        thread = quote_service(self.chat_id) if self.chat_id else "(no thread yet)"
-        return f"chat {thread}, message {self.message_id}"
 
     @property
     def _open_connection(self) -> ChatConnection:
@@ -330,7 +270,7 @@ class ChatRun:
         if self.accepted or messages is None:
             return
         by_id = any(message_id == self.message_id for message_id, _ in messages.humans)
-        self.accepted = by_id or (not self.thread_given and self._is_our_prompt(messages))
+        self.accepted = by_id or (not self.thread_given and self.is_our_prompt(messages))
 
     def _verdict(self, connection: ChatConnection) -> Verdict:
         if connection.end is End.ABORTED:
@@ -373,9 +313,6 @@ class ChatRun:
             return known.size > self._fold.size
         return known.has_answer and not self._fold.has_answer
 
-    def _is_our_prompt(self, messages: ThreadMessages) -> bool:
-        return bool(messages.humans) and self.may_be_ours(*messages.humans[-1])
-
     def _answer(self) -> str | None:
         """The final answer, unless it broke off and its end was not told. What the thread's
         messages hold in its place may be any words of the agent, so they stand in only where
@@ -388,25 +325,4 @@ class ChatRun:
     def _told_by_state(self) -> str:
         """What the agent said last by the messages of `__state__`, "" where they tell nothing."""
         told = self._messages
-        return told.answer if told is not None and self._is_our_prompt(told) else ""
-
-
-def check_tools(result: ChatResult, rule: ToolErrorRule) -> None:
-    """Raise ChatToolError where the run's tool errors make it a failure under the rule.
-
-    A query whose result did not reach us counts as none: nobody knows that it failed.
-    """
-    failed = [
-        query.error
-        for query in result.queries
-        if query.error is not None and query.error != chat_tools.UNFINISHED
-    ]
-    every_query = bool(failed) and len(failed) == len(result.queries)
-    errors = failed + [error for error in result.tool_errors if quote_service(error) not in failed]
-    if rule == "never" or not (every_query if rule == "all" else errors):
-        return
-    what = "every query of the run failed" if every_query else "a tool call of the run failed"
-    raise ChatToolError(
-        f"chat {result.chat_id}, message {result.message_id}: {what}: "
-        f"{quote_service(errors[0])}. The agent answered: {quote_service(result.answer)}"
-    )
+        return told.answer if told is not None and self.is_our_prompt(told) else ""

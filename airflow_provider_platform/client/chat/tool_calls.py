@@ -10,11 +10,10 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_provider_platform.client.chat.request import Query
+from airflow_provider_platform.client.chat.result import UNFINISHED, Query
 from airflow_provider_platform.client.errors import MAX_SERVICE_TEXT, quote_service
 from airflow_provider_platform.client.formats.json_text import read_json
 
-UNFINISHED = "The call had no result when the run ended."
 _KEPT = (
     "data",
     "description",

@@ -16,8 +16,8 @@ from airflow_provider_platform.client.chat.events import (
     ThreadNamed,
     ToolCallEnded,
 )
-from airflow_provider_platform.client.chat.request import ChatResult, Query
-from airflow_provider_platform.client.chat.run import Verdict, check_tools
+from airflow_provider_platform.client.chat.result import ChatResult, Query, check_tools
+from airflow_provider_platform.client.chat.run import Verdict
 from airflow_provider_platform.client.errors import ChatNoAnswerError, ChatToolError
 from tests.unit.client.fakes.streams import (
     ANSWER,

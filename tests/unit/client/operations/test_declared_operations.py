@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.operations.registry import declared_endpoints
+from airflow_provider_platform.client.management.registry import declared_endpoints
 from tests.unit.client.operations.operation_calls import CALLS
 
 if TYPE_CHECKING:
