@@ -51,7 +51,7 @@ class Assignment:
 
 
 class Agent:
-    """Produces the beats of one run, lazily: a query runs when its record is asked for."""
+    """Produces the steps of one run, lazily: a query runs when its record is asked for."""
 
     def __init__(self, assignment: Assignment) -> None:
         self._job = assignment

@@ -1,4 +1,4 @@
-"""Run faults that change the records themselves: each takes the beats of a run and gives others."""
+"""Run faults that change the records themselves: each takes the steps of a run and gives others."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _ORDERS = {
 def inject(
     steps: Iterator[Step], fault: Fault, assignment: Assignment, agent: Agent
 ) -> Iterator[Step]:
-    """The beats of a run as one fault leaves them."""
-    change = getattr(_Spoiler(fault, assignment, agent), fault.kind, None)
+    """The steps of a run as one fault leaves them."""
+    change = getattr(Injector(fault, assignment, agent), fault.kind, None)
     return steps if change is None else change(steps)
 
 
-class _Spoiler:
+class Injector:
     """One method per kind of fault, named after it."""
 
     def __init__(self, fault: Fault, assignment: Assignment, agent: Agent) -> None:

@@ -1,0 +1,58 @@
+"""The worked examples of CONTRIBUTING work as printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.management.reports.operations import refresh_report
+from airflow_provider_platform.client.management.reports.placements import RefreshReportInput
+from airflow_provider_platform.operators import _arguments
+from airflow_provider_platform.operators._base import ForeseenFailures, PlatformOperator
+from airflow_provider_platform.sandbox.chat.agent import Step
+
+TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def example(title: str) -> dict[str, Any]:
+    """What the code of a section defines."""
+    section = TEXT.split(f"## {title}\n")[1].split("\n## ")[0]
+    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    assert len(code.splitlines()) < 30
+    names: dict[str, Any] = {
+        "Any": Any,
+        "Context": dict,
+        "Iterator": Iterator,
+        "Step": Step,
+        "PlatformOperator": PlatformOperator,
+        "ForeseenFailures": ForeseenFailures,
+        "RefreshReportInput": RefreshReportInput,
+        "refresh_report": refresh_report,
+        "arguments": _arguments,
+        "__name__": "contributing",
+    }
+    exec(compile(code, "CONTRIBUTING.md", "exec"), names)
+    return names
+
+
+def test_the_test_that_plays_the_service() -> None:
+    example("How a test plays the service")["test_a_connection_that_breaks_after_the_echo"]()
+
+
+def test_the_operator(platform_sandbox: Any) -> None:
+    operator = example("Adding an operator")["PlatformRefreshReportOperator"]
+    with pytest.raises(PlatformInputError, match="report_id"):
+        operator(task_id="refresh", report_id="x", placement_id="p")
+    task = operator(task_id="refresh", report_id=101, placement_id="p")
+    assert task.execute({})["id"] == 101
+
+
+def test_the_fault() -> None:
+    steps = [Step({"id": "1"}, "echo"), Step({"id": "2"}, "state")]
+    twice = example("Adding a fault to the sandbox")["Injector"]().every_record_twice(iter(steps))
+    assert [step.record["id"] for step in twice] == ["1", "1", "2", "2"]
