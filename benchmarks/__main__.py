@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import chat_fold, import_cost, waiting_chats
+from benchmarks import chat_end_to_end, chat_fold, herd, import_cost, waiting_chats
 
 BENCHMARKS = {
+    "chat_end_to_end": chat_end_to_end.main,
     "chat_fold": chat_fold.main,
+    "herd": herd.main,
     "import_cost": import_cost.main,
     "waiting_chats": waiting_chats.main,
 }

@@ -197,6 +197,10 @@ class PlatformInterruptedError(PlatformError):
     retryable = True
 
 
+class PlatformClosedError(PlatformError):
+    """A client, or a result of it, was used after it was closed. No request was made for this."""
+
+
 class PlatformTriggerError(PlatformError):
     """The trigger failed in a way that nobody foresaw; the remote run may go on."""
 

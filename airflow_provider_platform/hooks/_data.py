@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
-    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+    from collections.abc import AsyncGenerator
 
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.data_api.query import Cache
@@ -15,6 +13,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.formats.durations import Seconds
     from airflow_provider_platform.client.http.client import (
         AsyncPlatformClient,
+        Events,
         PlatformClient,
     )
     from airflow_provider_platform.client.operations.program import Clock, Program
@@ -27,11 +26,11 @@ class DataMethods:
 
     if TYPE_CHECKING:
 
-        def client(self) -> AbstractContextManager[PlatformClient]:
-            """One client for all calls inside the block."""
+        def open_client(self) -> PlatformClient:
+            """The hook's client."""
 
-        def async_client(self) -> AbstractAsyncContextManager[AsyncPlatformClient]:
-            """A client for an event loop."""
+        async def open_client_on_loop(self) -> AsyncPlatformClient:
+            """The hook's client for the running event loop."""
 
     def run_sql(
         self,
@@ -54,7 +53,12 @@ class DataMethods:
         from airflow_provider_platform.client.data_api.rows import SqlRows
 
         options = (deployment_id, branch_name, timezone, cache, timeout)
-        return SqlRows(self._sql_events(sql, options))
+
+        def begin() -> Events:
+            client = self.open_client()
+            return client.events(_program(sql, options, client.config, client.clock))
+
+        return SqlRows(begin)
 
     def arun_sql(
         self,
@@ -70,18 +74,12 @@ class DataMethods:
         from airflow_provider_platform.client.data_api.rows import AsyncSqlRows
 
         options = (deployment_id, branch_name, timezone, cache, timeout)
-        return AsyncSqlRows(self._sql_events_on_loop(sql, options))
 
-    def _sql_events(self, sql: str, options: tuple[Any, ...]) -> Generator[Any]:
-        with self.client() as client:
-            yield from client.events(_program(sql, options, client.config, client.clock))
+        async def begin() -> AsyncGenerator[Any]:
+            client = await self.open_client_on_loop()
+            return client.events(_program(sql, options, client.config, client.clock))
 
-    async def _sql_events_on_loop(self, sql: str, options: tuple[Any, ...]) -> AsyncGenerator[Any]:
-        async with self.async_client() as client:
-            events = client.events(_program(sql, options, client.config, client.clock))
-            async with aclosing(events):
-                async for event in events:
-                    yield event
+        return AsyncSqlRows(begin)
 
 
 def _program(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar
 
 from tenacity import AsyncRetrying, Retrying
 
@@ -21,7 +20,9 @@ from airflow_provider_platform.client.connection_check import check_connection, 
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.formats.durations import in_seconds
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.polling.turns import turn
 from airflow_provider_platform.client.redaction import maskable
+from airflow_provider_platform.hooks._clients import HookClients
 from airflow_provider_platform.hooks._data import DataMethods
 from airflow_provider_platform.hooks._form import PlatformConnectionForm
 from airflow_provider_platform.hooks._management import ManagementMethods
@@ -69,7 +70,12 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
 
     Methods raise PlatformError (see `client.errors`); each says what failed and what to do. The
     methods of the resources (`connect_report`, `list_notifications` ...) are synchronous; on an
-    event loop use `async_client` or the twins `arun`, `achat`, `aabort_chat`.
+    event loop use `async_client` or the twins `arun`, `achat`, `aabort_chat`, `arun_sql`.
+
+    A hook keeps one client, and one for each event loop that its twins are called on. They are
+    opened when first needed and closed with the hook: at the end of a `with` or `async with` block,
+    by `close` or `aclose`, or when nothing refers to the hook any more. A hook that is used after
+    that opens a new one; a result that was not read to its end by then raises.
     """
 
     conn_name_attr = "platform_conn_id"
@@ -80,16 +86,19 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
     def __init__(self, platform_conn_id: str = default_conn_name) -> None:
         super().__init__()
         self.platform_conn_id = platform_conn_id
-        self._open_client: PlatformClient | None = None
+        self._config: PlatformConfig | None = None
+        self._clients = HookClients()
 
-    @cached_property
+    @property
     def config(self) -> PlatformConfig:
-        """The connection as checked configuration, its secrets masked in logs. Raises
-        PlatformConfigError naming the field."""
-        return self.read_config()
+        """The connection as checked configuration, its secrets masked in logs; with the newest
+        credentials that were read. Raises PlatformConfigError naming the field."""
+        if self._config is None:
+            self._config = self.read_config()
+        return self._config
 
     def read_config(self) -> PlatformConfig:
-        """The connection as it is now; `config` keeps the first one."""
+        """The connection as it is now."""
         connection = self.get_connection(self.platform_conn_id)
         config = config_from_connection(connection, self.platform_conn_id)
         mask_secrets(maskable(config.secrets))
@@ -102,7 +111,9 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
 
     async def read_config_on_loop(self) -> PlatformConfig:
         """`read_config` for an event loop."""
+        await turn()
         connection = await get_connection_on_loop(type(self), self.platform_conn_id)
+        await turn()
         config = config_from_connection(connection, self.platform_conn_id)
         await mask_secrets_on_loop(maskable(config.secrets))
         return config
@@ -114,23 +125,54 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
 
     @contextmanager
     def client(self) -> Iterator[PlatformClient]:
-        """One client for all calls inside the block, the hook's own methods included.
+        """The hook's client, for calls of its own; it stays open until the hook is closed.
 
         It reads the connection again when a token is refused.
         """
-        if self._open_client is not None:
-            yield self._open_client
-            return
-        with PlatformClient(self.config, reload=self.reread_config, mask=self._mask) as client:
-            self._open_client = client
-            try:
-                yield client
-            finally:
-                self._open_client = None
+        yield self.open_client()
+
+    def open_client(self) -> PlatformClient:
+        """The client that the hook's methods use."""
+        config = self.config
+        return self._clients.sync(
+            lambda: PlatformClient(config, reload=self._reread, mask=self._mask)
+        )
+
+    async def open_client_on_loop(self) -> AsyncPlatformClient:
+        """The client that the hook's methods use on the running event loop."""
+        if self._config is None:
+            self._config = await self.read_config_on_loop()
+        config = self._config
+        return await self._clients.on_loop(
+            lambda: AsyncPlatformClient(
+                config, reload=self._reread_on_loop, mask=self._mask_on_loop
+            )
+        )
+
+    def close(self) -> None:
+        """Close the hook's connections; those of event loops are closed there a little later."""
+        self._clients.close()
+
+    async def aclose(self) -> None:
+        """Close the hook's connections, on an event loop."""
+        await self._clients.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
 
     @asynccontextmanager
     async def async_client(self, *, again: bool = False) -> AsyncIterator[AsyncPlatformClient]:
-        """A client for an event loop; it reads the connection again when a token is refused.
+        """A client of the block's own, for an event loop; it reads the connection now, and again
+        when a token is refused.
 
         `again` says that the task has read the connection before, as a trigger's task has.
         """
@@ -142,21 +184,21 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
 
     def get_conn(self) -> PlatformClient:
         """A client of its own for the caller, who closes it."""
-        return PlatformClient(self.config, reload=self.reread_config, mask=self._mask)
+        return PlatformClient(self.config, reload=self._reread, mask=self._mask)
 
     def run(
         self, work: Operation[T] | Program[T], on_event: Callable[[Any], None] | None = None
     ) -> T:
         """Run an operation or a program of the client, and return its typed answer."""
-        with self.client() as client:
-            return client.run(work, on_event) if on_event else client.run(work)
+        client = self.open_client()
+        return client.run(work, on_event) if on_event else client.run(work)
 
     async def arun(
         self, work: Operation[T] | Program[T], on_event: Callable[[Any], None] | None = None
     ) -> T:
         """`run` for an event loop."""
-        async with self.async_client() as client:
-            return await (client.run(work, on_event) if on_event else client.run(work))
+        client = await self.open_client_on_loop()
+        return await (client.run(work, on_event) if on_event else client.run(work))
 
     def resolve_deployment_id(self, deployment_id: int | str | None = None) -> int:
         """The given deployment, else the connection's. Raises PlatformInputError."""
@@ -167,19 +209,19 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
 
         A run that is not over after `timeout` seconds is stopped. Raises PlatformError.
         """
-        with self.client() as client:
-            call = self._chat_call(client, prompt, options)
-            client.run(ask_or_stop(call, client.clock))
-            with client.redacted_errors():
-                return call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
+        client = self.open_client()
+        call = self._chat_call(client, prompt, options)
+        client.run(ask_or_stop(call, client.clock))
+        with client.redacted_errors():
+            return call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
 
     async def achat(self, prompt: str, **options: Unpack[ChatOptions]) -> ChatResult:
         """`chat` for an event loop."""
-        async with self.async_client() as client:
-            call = self._chat_call(client, prompt, options)
-            await client.run(ask_or_stop(call, client.clock))
-            with client.redacted_errors():
-                return call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
+        client = await self.open_client_on_loop()
+        call = self._chat_call(client, prompt, options)
+        await client.run(ask_or_stop(call, client.clock))
+        with client.redacted_errors():
+            return call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
 
     def abort_chat(self, chat_id: str, session_settings: dict[str, Any] | None = None) -> None:
         """Stop whatever streams in the thread. Raises PlatformNotFoundError for an unknown
@@ -191,14 +233,15 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
         self, chat_id: str, session_settings: dict[str, Any] | None = None
     ) -> None:
         """`abort_chat` for an event loop."""
-        async with self.async_client() as client:
-            settings = client.config.resolve_session_settings(session_settings)
-            await client.run(abort(chat_id, settings))
+        client = await self.open_client_on_loop()
+        settings = client.config.resolve_session_settings(session_settings)
+        await client.run(abort(chat_id, settings))
 
     def test_connection(self) -> tuple[bool, str]:
         """What works and what does not, for each side that is configured; starts no chat run."""
         try:
-            ok, message = summary(self.run(check_connection(self.config)))
+            with self.get_conn() as client:
+                ok, message = summary(client.run(check_connection(client.config)))
             notes = unknown_settings(read_extras(self.get_connection(self.platform_conn_id)))
         except PlatformError as error:
             return False, error.message
@@ -217,6 +260,20 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
             await mask_secrets_on_loop(maskable(secrets))
         except Exception:
             self.log.warning(_NOT_MASKED, exc_info=True)
+
+    def _reread(self) -> PlatformConfig:
+        """`reread_config`, for a client whose token was refused; the hook uses what it finds."""
+        return self._renewed(self.reread_config())
+
+    async def _reread_on_loop(self) -> PlatformConfig:
+        return self._renewed(await self.reread_config_on_loop())
+
+    def _renewed(self, config: PlatformConfig) -> PlatformConfig:
+        """A connection that points elsewhere now is another one: what was begun ends with the old
+        one."""
+        if self._config is None or config.same_places(self._config):
+            self._config = config
+        return config
 
     def _chat_call(
         self, client: PlatformClient | AsyncPlatformClient, prompt: str, options: ChatOptions

@@ -101,8 +101,7 @@ class PlatformOperator(BaseOperator):
         """A hook with an open client, for checked arguments; errors inside become Airflow's."""
         with airflow_errors():
             self.coerce_arguments()
-            hook = self.hook()
-            with hook.client() as client, client.redacted_errors():
+            with self.hook() as hook, hook.client() as client, client.redacted_errors():
                 self.store_link(context, hook.config)
                 yield hook
 

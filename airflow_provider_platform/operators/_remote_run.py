@@ -253,8 +253,11 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         """The connection and the record; a run that is under way keeps the key it began with."""
         with airflow_errors():
             self.coerce_arguments()
-            hook = self.hook()
-            with hook.client() as client, client.redacted_errors():
+            with (
+                self.hook() as hook,
+                hook.client() as client,
+                client.redacted_errors(),
+            ):
                 key = (ids or {}).get("key") or self.key_of(hook.config)
                 with closing(Submission(context, key)) as submission:
                     attempt = Attempt(context, client, hook.config, submission)

@@ -72,7 +72,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
 
         with ForeseenFailures(), airflow_errors():
             self.coerce_arguments()
-            with self.hook().client() as client:
+            with self.hook() as hook, hook.client() as client:
                 self._store_link_once(context, client)
                 try:
                     found = self._look(context, client)
@@ -107,7 +107,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
                 raise
 
     def _complete(self, context: Context, event: dict[str, Any], wait: dict[str, Any]) -> Any:
-        with self.hook().client() as client:
+        with self.hook() as hook, hook.client() as client:
             deadline = float(wait["deadline"])
             if event["wait"] != wait:
                 self.log.warning("Ignoring the event of another wait; this task waits on.")

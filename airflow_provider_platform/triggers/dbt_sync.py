@@ -30,6 +30,7 @@ class PlatformDbtSyncTrigger(RemoteRunTrigger):
         patience = SyncPatience(
             deadline=float(self.limits["deadline"]),
             poll_interval=float(self.limits["poll_interval"]),
+            one_of_many=True,
         )
         program = wait(self.ids["deployment_id"], self.ids["sync_job_id"], patience, client.clock)
         outcome = await client.run(program, log_events(self.log, client.secrets))

@@ -26,6 +26,7 @@ class PlatformExportDashboardTrigger(RemoteRunTrigger):
             deadline=float(self.limits["deadline"]),
             poll_interval=float(self.limits["poll_interval"]),
             clock=client.clock,
+            one_of_many=True,
         )
         outcome = await client.run(program, log_events(self.log, client.secrets))
         return {"status": "success", "outcome": asdict(outcome)}

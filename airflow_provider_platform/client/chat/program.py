@@ -40,7 +40,7 @@ from airflow_provider_platform.client.operations.program import (
     ReloadCredentials,
     Sleep,
 )
-from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+from airflow_provider_platform.client.polling.failure_budget import FailureBudget, poll_pause
 
 FUTILE_RECONNECTS = 5
 IDLE_LOOKS = 3
@@ -115,7 +115,7 @@ def ask(
                 raise chat_failures.busy(run)
             repeats = False  # it was not processed this time, so that this one counts for nothing
             yield Notify(Waiting(limits.poll_interval))
-            yield from _pause(limits.poll_interval, limits, clock)
+            yield from poll_pause(limits.poll_interval, limits.deadline - clock())
             continue
         if verdict in _FINAL_VERDICTS or (run.accepted and verdict is Verdict.OVER):
             return _settled(run, verdict)
@@ -157,10 +157,10 @@ def follow(run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock)
         stalled = 0 if failure is None and run.grew else stalled + 1
         if verdict is Verdict.SUSPENDED and (run.grew or not resumed):
             resumed = True
-            yield from _pause(limits.poll_interval, limits, clock)
+            yield from poll_pause(limits.poll_interval, limits.deadline - clock())
         elif verdict in (Verdict.BUSY, Verdict.GOING_ON):
             futile = idle = 0
-            yield from _pause(limits.poll_interval, limits, clock)
+            yield from poll_pause(limits.poll_interval, limits.deadline - clock())
         elif verdict is Verdict.BROKEN:
             futile = 0 if heard else futile + 1
             if futile >= FUTILE_RECONNECTS:
@@ -265,7 +265,7 @@ def look_up(run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock
                 raise chat_failures.end_unknown(run, idle)
             raise chat_failures.unread(run, failure) from failure
         pause = pause_after(failure, futile) if futile else limits.poll_interval
-        yield from _pause(pause, limits, clock)
+        yield from poll_pause(pause, limits.deadline - clock())
 
 
 def _look_up_lost(
@@ -326,7 +326,7 @@ def _converse(
     submits: bool = True,
 ) -> Program[Verdict | None]:
     """One connection: its verdict, or None when it was left because the message is accepted."""
-    yield OpenStream(body, timeout=limits.idle_timeout)
+    yield OpenStream(body, timeout=limits.idle_timeout, repeatable=not submits)
     run.connect(submits=submits)
     heard = clock()
     ended: float | None = None
@@ -361,7 +361,7 @@ def _converse(
     except PlatformError:
         run.disconnect(clean=False)
         raise
-    yield CloseStream()
+    yield CloseStream(complete=clean or run.complete)
     return run.disconnect(clean=clean)
 
 

@@ -112,7 +112,7 @@ def _read(
 ) -> Program[bool | None]:
     """What one reading of the thread tells; None where it broke too early to tell."""
     seconds = max(AFTERTHOUGHT, until - clock())
-    yield OpenStream(request.follow(str(reader.chat_id)), timeout=seconds)
+    yield OpenStream(request.follow(str(reader.chat_id)), timeout=seconds, repeatable=True)
     reader.connect(submits=False)
     broken = False
     try:

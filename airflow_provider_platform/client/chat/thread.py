@@ -54,7 +54,7 @@ def thread_is_streaming(
 
 def _read(chat_id: str, body: dict[str, Any], clock: Clock, timeout: float) -> Program[bool]:
     until = clock() + timeout
-    yield OpenStream(body, timeout=timeout)
+    yield OpenStream(body, timeout=timeout, repeatable=True)
     reader = LineReader()
     while True:
         wait = until - clock()

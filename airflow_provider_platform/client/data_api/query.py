@@ -108,11 +108,16 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
     """Run a query. Notifies of SqlColumns, once, then of SqlChunk.
 
     The query is sent again while it runs, and after a failure before its first line; a result
-    that breaks off later is not taken up. Raises DataQueryError, PlatformDeadlineError and what
-    requests raise.
+    that breaks off later is not taken up. The deadline holds for every request up to the first
+    line. Raises DataQueryError, PlatformDeadlineError and what requests raise.
     """
-    url = yield from find_address(query, config)
-    token = yield from _mint(query)
+    try:
+        url = yield from find_address(query, config)
+        token = yield from _mint(query)
+    except PlatformTransportError as error:
+        if clock() < query.deadline:
+            raise
+        raise _too_late(query) from error
     failures = 0
     while True:
         answer = SqlAnswer(query)
@@ -121,7 +126,11 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
             yield from _read(url, token, answer, query, config, clock)
         except PlatformError as error:
             failures += 1
-            if answer.columns is not None or failures >= config.max_attempts:
+            if answer.columns is not None:
+                raise
+            if clock() >= query.deadline and isinstance(error, PlatformTransportError):
+                raise _too_late(query) from error
+            if failures >= config.max_attempts:
                 raise
             if not may_repeat(error, repeatable=True):
                 raise
@@ -130,8 +139,12 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
             if not answer.still_runs:
                 return
         if clock() + pause >= query.deadline:
-            raise PlatformDeadlineError(f"{query}: no result before the deadline.")
+            raise _too_late(query)
         yield Sleep(pause)
+
+
+def _too_late(query: SqlQuery) -> PlatformDeadlineError:
+    return PlatformDeadlineError(f"{query}: no result before the deadline.")
 
 
 def find_address(query: SqlQuery, config: PlatformConfig) -> Program[str]:
@@ -144,7 +157,8 @@ def find_address(query: SqlQuery, config: PlatformConfig) -> Program[str]:
                 field="branch_name",
             )
         return sql_address(config.data_api_url)
-    deployment = yield from call(get_deployment(deployment_id=query.deployment_id))
+    operation = get_deployment(deployment_id=query.deployment_id)
+    deployment = yield from call(operation, deadline=query.deadline)
     if not deployment.deployment_url:
         raise PlatformProtocolError(
             f"{query}: the service tells no address of the deployment. Give data_api_url in the "
@@ -167,7 +181,8 @@ def sql_address(data_api_url: str) -> str:
 def _mint(query: SqlQuery) -> Program[SecretStr]:
     """A data token of our own; asking for another one does no harm."""
     body = CreateDeploymentTokenInput.build(expires_in=TOKEN_SECONDS)
-    answer = yield from call(create_deployment_token(deployment_id=query.deployment_id, body=body))
+    operation = create_deployment_token(deployment_id=query.deployment_id, body=body)
+    answer = yield from call(operation, deadline=query.deadline)
     return answer.cube_api_token
 
 
@@ -181,7 +196,10 @@ def _read(
 ) -> Program[None]:
     """One request, read to its end."""
     patience = config.stream_idle_timeout
-    yield OpenDataStream(url, token, query.body.to_json(), timeout=patience)
+    left = query.deadline - clock()
+    if left <= 0:
+        raise _too_late(query)
+    yield OpenDataStream(url, token, query.body.to_json(), timeout=min(patience, left))
     while not answer.still_runs:
         begun = answer.columns is not None
         wait = patience if begun else min(patience, query.deadline - clock())

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Generator
-from typing import Any, Self
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_platform.client.data_api.query import SqlChunk, SqlColumns
+from airflow_provider_platform.client.errors import PlatformClosedError, PlatformError
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.client import Events
 
 
 class _Received:
-    """What has come of a result and was not used yet."""
+    """What has come of a result and was not used yet, and how the result ended, if it did."""
 
     def __init__(self) -> None:
         self.columns: list[dict[str, str]] | None = None
         self.rows: deque[list[Any]] = deque()
+        self.ended = False
+        self._failure: PlatformError | None = None
 
     def take(self, event: SqlColumns | SqlChunk) -> None:
         if isinstance(event, SqlColumns):
@@ -22,59 +28,139 @@ class _Received:
         else:
             self.rows.extend(event.rows)
 
+    def fail(self, error: PlatformError) -> None:
+        """What is missing must never look like the end: the error is raised again."""
+        self._failure = error
+
+    def close(self) -> None:
+        """Nobody wants the rest."""
+        if self.rows or not self.ended:
+            self.rows.clear()
+            self._failure = self._failure or PlatformClosedError(
+                "The result of this query was closed before its last row was read."
+            )
+
+    def check(self) -> None:
+        """Raises the error that the result ended with, if it did."""
+        if self._failure is not None:
+            raise self._failure
+
+    def known_columns(self) -> list[dict[str, str]]:
+        if self.columns is None:
+            raise PlatformClosedError("The result of this query ended without columns.")
+        return self.columns
+
 
 class SqlRows:
-    """The rows of a query, each a list of values in the order of `columns`.
+    """The rows of a query, each a list of values in the order of `columns`; `with`, or `close`
+    where it is not read to its end.
 
     Nothing is sent before the first row, or the columns, are asked for. Raises PlatformError; a
-    result that breaks off raises after the rows that came.
+    result that breaks off raises after the rows that came, and again whenever it is asked for more.
     """
 
-    def __init__(self, events: Generator[Any]) -> None:
-        self._events = events
+    def __init__(self, begin: Callable[[], Events]) -> None:
+        self._begin = begin
+        self._events: Events | None = None
         self._received = _Received()
 
     @property
     def columns(self) -> list[dict[str, str]]:
         """The columns: `{"name", "type"}` each."""
-        while self._received.columns is None:
-            self._received.take(next(self._events))
-        return self._received.columns
+        while self._received.columns is None and self._receive():
+            continue
+        return self._received.known_columns()
 
     def close(self) -> None:
         """Stop reading and close the connection."""
-        self._events.close()
+        self._received.close()
+        if self._events is not None:
+            self._events.close()
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> list[Any]:
         while not self._received.rows:
-            self._received.take(next(self._events))
+            if not self._receive():
+                raise StopIteration
         return self._received.rows.popleft()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _receive(self) -> bool:
+        """Wait for more; False at the end."""
+        received = self._received
+        received.check()
+        if received.ended:
+            return False
+        if self._events is None:
+            self._events = self._begin()
+        try:
+            received.take(next(self._events))
+        except StopIteration:
+            received.ended = True
+        except PlatformError as error:
+            received.fail(error)
+            raise
+        return not received.ended
 
 
 class AsyncSqlRows:
-    """`SqlRows` for an event loop; close it, or read it to its end."""
+    """`SqlRows` for an event loop; `async with`, or `aclose` where it is not read to its end."""
 
-    def __init__(self, events: AsyncGenerator[Any]) -> None:
-        self._events = events
+    def __init__(self, begin: Callable[[], Awaitable[AsyncGenerator[Any]]]) -> None:
+        self._begin = begin
+        self._events: AsyncGenerator[Any] | None = None
         self._received = _Received()
 
     async def columns(self) -> list[dict[str, str]]:
         """The columns: `{"name", "type"}` each."""
-        while self._received.columns is None:
-            self._received.take(await anext(self._events))
-        return self._received.columns
+        while self._received.columns is None and await self._receive():
+            continue
+        return self._received.known_columns()
 
     async def aclose(self) -> None:
         """Stop reading and close the connection."""
-        await self._events.aclose()
+        self._received.close()
+        if self._events is not None:
+            await self._events.aclose()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> list[Any]:
         while not self._received.rows:
-            self._received.take(await anext(self._events))
+            if not await self._receive():
+                raise StopAsyncIteration
         return self._received.rows.popleft()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+    async def _receive(self) -> bool:
+        """Wait for more; False at the end."""
+        received = self._received
+        received.check()
+        if received.ended:
+            return False
+        if self._events is None:
+            self._events = await self._begin()
+        try:
+            received.take(await anext(self._events))
+        except StopAsyncIteration:
+            received.ended = True
+        except PlatformError as error:
+            received.fail(error)
+            raise
+        except BaseException:
+            received.fail(PlatformClosedError("The result of this query was interrupted."))
+            raise
+        return not received.ended

@@ -40,11 +40,13 @@ class Call(Generic[T]):
 class OpenStream:
     """Send a chat request and open its answer; one stream is open at a time.
 
-    Raises a PlatformError for an error status, HTML, a redirect or a broken connection.
+    `repeatable` says that the request may reach the service twice. Raises a PlatformError for an
+    error status, HTML, a redirect or a broken connection.
     """
 
     body: dict[str, Any]
     timeout: float
+    repeatable: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,10 @@ class ReadStream:
 
 @dataclass(frozen=True)
 class CloseStream:
-    """Close the open stream, if any."""
+    """Close the open stream, if any. `complete` says that the service has told all: its connection
+    can be used again once the answer's end has come too, which is waited for a moment."""
+
+    complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,9 +89,11 @@ class SendChat:
 
 @dataclass(frozen=True)
 class Sleep:
-    """Pause for so many seconds."""
+    """Pause for so many seconds; with `spread` (0 to 1) for that part of them less or more, so that
+    many waits of one beginning do not poll at once. The average stays."""
 
     seconds: float
+    spread: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep
-from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+from airflow_provider_platform.client.operations.program import Clock, Notify, Program
+from airflow_provider_platform.client.polling.failure_budget import FailureBudget, poll_pause
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def poll_until(
     failure: PlatformError | None = None
     while True:
         pause = tolerance.pause(pace.pause(looks), failure)
-        yield Sleep(max(0.0, min(pause, deadline - clock())))
+        yield from poll_pause(pause, deadline - clock())
         found, failure = yield from poll_once(look, tolerance, clock, grace=grace)
         looks += 1
         if found is not None:

@@ -178,6 +178,7 @@ class Exchange:
             path=self._scope["path"],
             query=self._scope["query_string"].decode("latin-1"),
             headers=sorted(set(Headers(scope=self._scope))),
+            port=(self._scope.get("client") or (None, None))[1],
             chat_id=subject.chat_id,
             message_id=subject.message_id,
             has_input=subject.has_input,

@@ -13,7 +13,8 @@ class RequestEntry:
     """One request to either API. Times are Unix times in seconds.
 
     ``status`` is None while nothing has been answered. ``ended`` is ``complete``, ``cut`` (by the
-    sandbox), ``disconnected`` (by the client) or None while it lasts.
+    sandbox), ``disconnected`` (by the client) or None while it lasts. Requests with the same
+    ``port`` (the client's) came on one connection.
     """
 
     number: int
@@ -23,6 +24,7 @@ class RequestEntry:
     path: str
     query: str
     headers: list[str]
+    port: int | None = None
     chat_id: str | None = None
     message_id: str | None = None
     has_input: bool | None = None

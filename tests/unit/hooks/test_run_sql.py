@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_platform.client.errors import (
     DataQueryError,
+    PlatformClosedError,
     PlatformDeadlineError,
+    PlatformServerError,
     PlatformTransportError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
@@ -125,3 +129,156 @@ def test_a_timeout_may_be_a_timedelta(hook: PlatformHook, platform_sandbox: Sand
     platform_sandbox.control.clear_faults()
     soon = {"timeout": timedelta(seconds=60), "poll_interval": timedelta(milliseconds=50)}
     assert hook.chat("revenue by country", **soon).answer
+
+
+def ids(rows: Any) -> list[int]:
+    return [int(row[0]) for row in rows]
+
+
+@pytest.fixture
+def whole(hook: PlatformHook) -> list[int]:
+    """The result as it should be."""
+    return ids(hook.run_sql(SQL))
+
+
+def test_two_results_of_one_hook(hook: PlatformHook, whole: list[int]) -> None:
+    one, two = hook.run_sql(SQL), hook.run_sql(SQL)
+    first = ids([next(one), next(two)])
+    assert first == whole[:1] * 2
+    assert ids(one) == whole[1:]
+    assert ids(two) == whole[1:]
+
+
+def test_results_that_take_turns(hook: PlatformHook, whole: list[int]) -> None:
+    one, two = hook.run_sql(SQL), hook.run_sql(SQL)
+    assert [(int(a[0]), int(b[0])) for a, b in zip(one, two, strict=True)] == [
+        (one_id, one_id) for one_id in whole
+    ]
+
+
+def test_results_of_two_hooks(platform_sandbox: Sandbox, hook: PlatformHook) -> None:
+    other = PlatformHook()
+    one, two = hook.run_sql(SQL), other.run_sql(SQL)
+    next(one), next(two)
+    assert len(list(one)) == len(list(two)) > 100
+
+
+def test_one_that_is_closed_half_way_leaves_the_other(hook: PlatformHook, whole: list[int]) -> None:
+    one, two = hook.run_sql(SQL), hook.run_sql(SQL)
+    next(one), next(two)
+    one.close()
+    one.close()
+    with pytest.raises(PlatformClosedError, match="closed before its last row"):
+        next(one)
+    assert ids(two) == whole[1:]
+
+
+def test_one_that_is_dropped_half_way_leaves_the_other(
+    hook: PlatformHook, whole: list[int]
+) -> None:
+    two = hook.run_sql(SQL)
+    next(two)
+    next(hook.run_sql(SQL))
+    assert ids(two) == whole[1:]
+
+
+def test_a_result_outlives_the_name_of_its_hook(
+    platform_sandbox: Sandbox, whole: list[int]
+) -> None:
+    assert ids(PlatformHook().run_sql(SQL)) == whole
+
+
+def test_a_result_that_was_read_stays_ended(hook: PlatformHook) -> None:
+    rows = hook.run_sql(SQL)
+    assert len(list(rows)) > 100
+    assert list(rows) == []
+    rows.close()
+    hook.close()
+    assert list(rows) == []
+    assert len(rows.columns) == 2
+
+
+def test_a_result_of_a_closed_hook_is_not_taken_for_whole(hook: PlatformHook) -> None:
+    rows = hook.run_sql(SQL)
+    next(rows)
+    hook.close()
+    for _ in range(2):
+        with pytest.raises(PlatformClosedError, match="closed before this was complete"):
+            list(rows)
+
+
+def test_a_block(hook: PlatformHook) -> None:
+    with hook.run_sql(SQL) as rows:
+        next(rows)
+    with pytest.raises(PlatformClosedError):
+        next(rows)
+
+
+def test_a_result_that_broke_off_stays_broken(
+    hook: PlatformHook, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.fault("cut", api="data", after=2)
+    rows = hook.run_sql(SQL)
+    for _ in range(2):
+        with pytest.raises(PlatformTransportError):
+            list(rows)
+    with pytest.raises(DataQueryError):
+        assert hook.run_sql("SELECT nonsense FROM orders").columns
+
+
+def test_results_in_threads(hook: PlatformHook, whole: list[int]) -> None:
+    found: list[list[int]] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(ids(hook.run_sql(SQL)))) for _ in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [whole] * 6
+
+
+def test_results_on_a_loop(hook: PlatformHook, whole: list[int], platform_sandbox: Sandbox) -> None:
+    async def read() -> None:
+        one, two = hook.arun_sql(SQL), hook.arun_sql(SQL)
+        await anext(one), await anext(two)
+        assert [int(row[0]) async for row in one] == whole[1:]
+        async with two:
+            await anext(two)
+        await two.aclose()
+        with pytest.raises(PlatformClosedError):
+            await anext(two)
+        platform_sandbox.control.fault("silence", api="data", after=2)
+        three = hook.arun_sql(SQL)
+        await anext(three)
+        await hook.aclose()
+        for _ in range(2):
+            with pytest.raises(PlatformClosedError):
+                assert [row async for row in three]
+
+    asyncio.run(read())
+
+
+def test_results_of_concurrent_tasks(hook: PlatformHook, whole: list[int]) -> None:
+    async def read() -> list[int]:
+        return [int(row[0]) async for row in hook.arun_sql(SQL)]
+
+    async def read_all() -> list[list[int]]:
+        return await asyncio.gather(*(read() for _ in range(6)))
+
+    assert asyncio.run(read_all()) == [whole] * 6
+
+
+@pytest.mark.parametrize("path", ["/deployments/1", "/token", "cubesql"])
+@pytest.mark.parametrize("kind", ["silence", "status"])
+def test_the_time_out_holds_for_every_request(
+    path: str, kind: str, hook: PlatformHook, platform_sandbox: Sandbox
+) -> None:
+    more = {"status": 503, "retry_after": 1, "body": "html"} if kind == "status" else {}
+    platform_sandbox.control.fault(kind, path=path, count=None, **more)
+    began = time.monotonic()
+    with pytest.raises((PlatformDeadlineError, PlatformServerError)) as caught:
+        next(hook.run_sql(SQL, timeout=1.5))
+    assert time.monotonic() - began < 20  # the connection's own time-out is 60 s
+    if kind == "silence":
+        assert isinstance(caught.value, PlatformDeadlineError)

@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 import logging
 import traceback
-from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 from unittest.mock import patch
 
 from airflow_provider_platform.client.chat import call as chat_call
@@ -245,7 +244,7 @@ class _Session:
                 self.world.pause("sleep", wake=self.world.time.now + seconds)
             case ReloadCredentials():
                 self.world.pause("reload")
-                return await self._transport.reload_credentials()
+                return await self._transport.reload_credentials(self._transport.config)
             case _:
                 raise AssertionError(f"unexpected effect {effect!r}")
         return None
@@ -294,27 +293,28 @@ class _Session:
         return data
 
 
-class _Portal:
+class _LoopThread:
     """Stands for the thread of the synchronous client: what it is given never waits."""
 
-    def __enter__(self) -> Self:
-        return self
+    here = True
 
-    def __exit__(self, *error: object) -> None:
+    def __init__(self, cleanup: Callable[..., Any]) -> None:
         pass
 
-    def start_task_soon(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        coroutine = function(*args)
+    def call(self, function: Callable[..., Any], begun: object = None) -> Any:
         try:
-            coroutine.send(None)
+            function().send(None)
         except StopIteration as end:
-            future.set_result(end.value)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the caller gets it
-            future.set_exception(error)
-        else:
-            raise AssertionError(f"{function} waits")
-        return future
+            return end.value
+        raise AssertionError(f"{function} waits")
+
+    def call_soon(self, function: Callable[[], None]) -> None:
+        function()
+
+    def stop(self) -> None:
+        pass
+
+    abandon = stop
 
 
 async def _at_once(function: Callable[[], Any]) -> Any:
@@ -351,7 +351,7 @@ def borders(world: World) -> Iterator[None]:
     replaced = [
         patch.object(platform_client, "Session", session),
         patch.object(platform_client, "run_sync", _at_once),
-        patch.object(platform_client, "start_blocking_portal", _Portal),
+        patch.object(platform_client, "LoopThread", _LoopThread),
         patch.object(transport, "SteadyClock", lambda: lambda: world.time.now),
         patch.object(chat_call, "new_message_id", world.new_message_id),
         patch.object(PlatformHook, "get_connection", world.connection),

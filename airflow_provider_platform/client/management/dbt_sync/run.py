@@ -41,7 +41,11 @@ from airflow_provider_platform.client.management.dbt_sync.operations import (
     start_dbt_sync,
 )
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep, call
-from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+from airflow_provider_platform.client.polling.failure_budget import (
+    FailureBudget,
+    first_pause,
+    poll_pause,
+)
 
 HISTORY_INTERVAL = 30.0
 RESULT_BUDGET = 30.0
@@ -73,10 +77,12 @@ class DbtSyncOutcome:
 
 @dataclass(frozen=True)
 class SyncPatience:
-    """How often to look (seconds) and until when (Unix time)."""
+    """How often to look (seconds) and until when (Unix time); with `one_of_many` the first look
+    comes within the first interval instead of at once."""
 
     deadline: float
     poll_interval: float = 5.0
+    one_of_many: bool = False
 
 
 def read_history(
@@ -197,6 +203,8 @@ def wait(
     watch = _Watch(deployment_id, sync_job_id)
     history_due = clock() + (0.0 if poll_once else HISTORY_INTERVAL)
     tolerance = FailureBudget()
+    if patience.one_of_many:
+        yield from first_pause(patience.poll_interval, patience.deadline - clock())
     while True:
         too_late = clock() >= patience.deadline
         moved = False
@@ -225,7 +233,7 @@ def wait(
                 f"{watch.status or 'unknown'}."
             )
         pause = tolerance.pause(patience.poll_interval, failure)
-        yield Sleep(max(0.0, min(pause, patience.deadline - clock())))
+        yield from poll_pause(pause, patience.deadline - clock())
 
 
 def look(deployment_id: int, sync_job_id: str, clock: Clock) -> Program[DbtSyncOutcome | None]:

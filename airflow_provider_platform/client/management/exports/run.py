@@ -18,8 +18,12 @@ from airflow_provider_platform.client.management.exports.operations import (
     download_dashboard_export,
     get_dashboard_export,
 )
-from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep, call
-from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
+from airflow_provider_platform.client.polling.failure_budget import (
+    FailureBudget,
+    first_pause,
+    poll_pause,
+)
 
 LIFETIME = 300.0
 """Seconds from its start until the service drops an export and its file."""
@@ -50,14 +54,18 @@ def wait(
     deadline: float,
     poll_interval: float,
     clock: Clock,
+    one_of_many: bool = False,
 ) -> Program[ExportOutcome]:
-    """Wait until the export is complete; `deadline` in Unix time.
+    """Wait until the export is complete; `deadline` in Unix time. With `one_of_many` the first look
+    comes within the first interval instead of at once.
 
     Notifies of ExportStage. Raises DashboardExportFailedError where it failed or is gone,
     PlatformDeadlineError, or the sixth transient failure in a row.
     """
     tolerance = FailureBudget()
     told: str | None = None
+    if one_of_many:
+        yield from first_pause(poll_interval, deadline - clock())
     while True:
         failure: PlatformError | None = None
         try:
@@ -79,7 +87,7 @@ def wait(
                 f"status {told or 'unknown'}."
             )
         pause = tolerance.pause(poll_interval, failure)
-        yield Sleep(max(0.0, min(pause, deadline - clock())))
+        yield from poll_pause(pause, deadline - clock())
 
 
 def look(deployment_id: int, job_id: str) -> Program[tuple[str, ExportOutcome | None]]:

@@ -1,0 +1,184 @@
+"""How late one triggerer's event loop is while a thousand syncs and a thousand chats wait in it.
+
+The loop's lag is how much later than asked a task wakes that sleeps for 5 ms; beside it stands the
+lag of the same loop with nothing to do, which is the machine's own. All triggers start in the same
+instant; the polls of the waits are counted, and the connections that they took.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+WAITS = 1000
+CHATS = 1000
+POLL_INTERVAL = 5.0
+SECONDS = 30.0
+STARTING = 10.0
+"""Seconds after which the start is taken to be over."""
+TICK = 0.005
+LENGTH = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def main() -> None:
+    """Print lags, polls and connections."""
+    server = subprocess.Popen([sys.executable, __file__, "serve"], stdout=subprocess.PIPE)
+    try:
+        assert server.stdout is not None
+        url = f"http://127.0.0.1:{int(server.stdout.readline())}"
+        extra = {"chat_url": f"{url}/agents/1/chat", "chat_service_token": "x.y.z"}
+        connection = {
+            "conn_type": "platform",
+            "host": f"{url}/api",
+            "password": "token-of-a-benchmark",
+            "extra": json.dumps(extra),
+        }
+        with tempfile.TemporaryDirectory() as home:
+            environment = {
+                **os.environ,
+                "AIRFLOW_HOME": home,
+                "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+                "AIRFLOW__LOGGING__LOGGING_LEVEL": "ERROR",
+                "AIRFLOW_CONN_PLATFORM_DEFAULT": json.dumps(connection),
+            }
+            command = [sys.executable, __file__, "wait"]
+            subprocess.run(command, env=environment, check=True, timeout=SECONDS + 120)
+        server.terminate()
+        print(server.stdout.read().decode(), end="")
+    finally:
+        server.kill()
+        server.wait()
+
+
+async def wait_all() -> None:
+    """Start every trigger at once and watch the loop."""
+    from airflow_provider_platform.triggers.chat import PlatformChatTrigger
+    from airflow_provider_platform.triggers.dbt_sync import PlatformDbtSyncTrigger
+
+    limits = {"platform_conn_id": "platform_default", "deadline": time.time() + 3600}
+    waits: list[Any] = [
+        PlatformDbtSyncTrigger(
+            run={"deployment_id": 1, "sync_job_id": f"job-{n}", "branch_name": "b", "waits": True},
+            poll_interval=POLL_INTERVAL,
+            **limits,
+        )
+        for n in range(WAITS)
+    ]
+    waits += [
+        PlatformChatTrigger(
+            run={"chat_id": f"chat-{n}", "message_id": f"{10**12 + n}"},
+            input_sha256="0" * 64,
+            max_rows=100,
+            poll_interval=POLL_INTERVAL,
+            **limits,
+        )
+        for n in range(CHATS)
+    ]
+    idle = await lags(3.0)
+    gc.collect()
+    began = time.monotonic()
+    tasks = [asyncio.create_task(anext(trigger.run())) for trigger in waits]
+    starting = await lags(STARTING)
+    print(f"idle:                    {shown(idle)}")
+    print(f"{WAITS} + {CHATS} start:       {shown(starting)}")
+    print(f"{WAITS} syncs, {CHATS} chats:  {shown(await lags(SECONDS - STARTING))}")
+    over = sum(task.done() for task in tasks)
+    print(f"ended too early: {over}; {time.monotonic() - began:.0f} s in all")
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def lags(seconds: float) -> list[float]:
+    """How late the loop was, again and again."""
+    found = []
+    until = time.monotonic() + seconds
+    while (began := time.monotonic()) < until:
+        await asyncio.sleep(TICK)
+        found.append(time.monotonic() - began - TICK)
+    return sorted(found)
+
+
+def shown(found: list[float]) -> str:
+    """The spread of lags in milliseconds."""
+    p50, p99 = found[len(found) // 2], found[int(len(found) * 0.99)]
+    return f"lag p50 {p50 * 1e3:.1f} ms, p99 {p99 * 1e3:.0f} ms, worst {found[-1] * 1e3:.0f} ms"
+
+
+@dataclass
+class Tally:
+    """What the service saw."""
+
+    polls: int = 0
+    polled_on: set[int] = field(default_factory=set)
+    streams: list[asyncio.Transport] = field(default_factory=list)
+
+
+class Service(asyncio.Protocol):
+    """Answers polls, and streams to chats, with as little work as can be."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head, end, body = self._buffer.partition(b"\r\n\r\n")
+        lines = head.lower().split(b"\r\n")
+        sizes = [int(line[15:]) for line in lines if line.startswith(b"content-length:")]
+        if not end or len(body) < sum(sizes):
+            return
+        self._buffer = b""
+        if head.startswith(b"GET"):
+            self._tally.polls += 1
+            self._tally.polled_on.add(id(self._transport))
+            told = b'{"rows":[]}' if b"dbt-sync?" in lines[0] else b'{"status":"RUNNING"}'
+            self._transport.write(LENGTH % (len(told), told))
+            return
+        wanted = json.loads(body)
+        state = {"isStreaming": True, "chatId": wanted["chatId"]}
+        self._transport.write(CHUNKED + chunk({"id": "__cutoff__", "state": state}))
+        self._tally.streams.append(self._transport)
+
+
+def chunk(record: dict[str, Any]) -> bytes:
+    """A record as a piece of a stream."""
+    line = json.dumps(record).encode() + b"\n"
+    return b"%x\r\n%s\r\n" % (len(line), line)
+
+
+async def serve() -> None:
+    """Answer until the process is ended; every chat gets a record each second."""
+    tally = Tally()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Service(tally), "127.0.0.1", 0, backlog=4096)
+    ended = asyncio.Event()
+    loop.add_signal_handler(15, ended.set)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    thought = {"role": "assistant", "content": "thinking ", "isDelta": True, "isInProcess": True}
+    number = 0
+    while not ended.is_set():
+        for part in range(20):
+            number += 1
+            record = chunk({"id": "thought", "sort": number, "graphPath": ["agent"], **thought})
+            for stream in tally.streams[part::20]:
+                stream.write(record)
+            await asyncio.sleep(0.05)
+    print(f"{tally.polls} polls on {len(tally.polled_on)} connections", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(serve() if sys.argv[1] == "serve" else wait_all())

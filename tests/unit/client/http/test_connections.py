@@ -1,0 +1,251 @@
+"""Which connection a request goes out on: kept ones are used as long as the service keeps them, and
+what the closing of one does to a request is no failure of the service."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import httpcore
+import pytest
+
+from airflow_provider_platform.client.errors import PlatformClosedError, PlatformTransportError
+from airflow_provider_platform.client.http import transport
+from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.management.dbt_sync.run import SyncPatience, wait
+from airflow_provider_platform.client.operations.program import (
+    Call,
+    CloseStream,
+    OpenStream,
+    ReadStream,
+    Sleep,
+    call,
+)
+from tests.unit.client.http.calls import DELETE, GET, POST, Run, config_for
+from tests.unit.client.http.keeping_server import Connection, keeping
+from tests.unit.client.http.test_certificates import authority, bundle, certified
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import trustme
+
+    from airflow_provider_platform.client.operations.program import Program
+
+__all__ = ["authority", "bundle"]
+
+
+@pytest.fixture
+def idle(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`idle(seconds)`: connections have been idle for so long, by every clock that measures it."""
+    passed = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + passed[0], time=time.time)
+    monkeypatch.setattr(httpcore._async.http11, "time", clock)  # type: ignore[attr-defined]
+    monkeypatch.setattr(transport, "time", clock)
+
+    def advance(seconds: float) -> None:
+        passed[0] += seconds
+
+    return advance
+
+
+def calls(*operations: Any, pause: Any = lambda: None) -> Program[list[Any]]:
+    outcomes = []
+    for number, operation in enumerate(operations):
+        if number:
+            pause()
+        outcomes.append((yield Call(operation, once=True)))
+    return outcomes
+
+
+@pytest.mark.parametrize("seconds", [5.5, 600.0])
+def test_polls_share_one_connection(run: Run, idle: Any, seconds: float) -> None:
+    with keeping() as server:
+        polls = calls(*[GET] * 6, pause=lambda: idle(seconds))
+        assert run(config_for(server), polls) == [[1]] * 6
+    assert [len(one.requests) for one in server.connections] == [6]
+
+
+def test_polls_share_one_handshake(
+    run: Run, idle: Any, authority: trustme.CA, bundle: Path
+) -> None:
+    with keeping(tls=certified(authority)) as server:
+        config = config_for(server, ca_bundle=str(bundle))
+        run(config, calls(*[GET] * 4, pause=lambda: idle(60.0)))
+    assert len(server.connections) == 1
+
+
+def test_a_whole_wait_uses_one_connection(run: Run, idle: Any) -> None:
+    """The start, which must not be sent twice, and the polls that follow it."""
+
+    def status(connection: Connection, request: bytes) -> bytes:
+        body = (
+            b'{"status":"RUNNING"}' if len(connection.requests) < 5 else b'{"status":"COMPLETED"}'
+        )
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        idle(60.0)
+        return head % len(body) + body
+
+    def start_and_wait() -> Program[Any]:
+        yield Call(POST)
+        clock = time.time
+        limits = SyncPatience(deadline=clock() + 60, poll_interval=0.01)
+        return (yield from wait(1, "job", limits, clock))
+
+    with keeping(status) as server:
+        assert run(config_for(server), start_and_wait()).sync_job_id == "job"
+    assert len(server.connections) == 1
+
+
+def test_a_connection_that_the_service_closed_in_order_is_replaced(run: Run) -> None:
+    with keeping() as server:
+        run(config_for(server), calls(GET, POST, GET, pause=server.close_all))
+        assert server.requests == ["GET /api/v1/x", "POST /api/v1/x", "GET /api/v1/x"]
+    assert len(server.connections) == 3
+
+
+@pytest.mark.parametrize("operation", [GET, DELETE])
+def test_one_that_closes_just_then_costs_a_repeatable_call_nothing(
+    run: Run, operation: Any
+) -> None:
+    """Not even the one attempt that it has."""
+    with keeping(vanish=[1]) as server:
+        assert run(config_for(server), calls(operation, operation)) == [[1]] * 2
+    assert [len(one.requests) for one in server.connections] == [2, 1]
+
+
+def test_several_that_close_just_then(run: Run) -> None:
+    with keeping(vanish=[1, 1, 1]) as server:
+        outcomes = run(config_for(server), calls(*[GET] * 4))
+    assert outcomes == [[1]] * 4
+
+
+def test_a_connection_that_breaks_when_new_is_a_failure(run: Run) -> None:
+    with keeping(vanish=[0] * 9) as server, pytest.raises(PlatformTransportError):
+        run(config_for(server), calls(GET))
+    assert len(server.requests) == 1
+
+
+def test_what_must_not_be_sent_twice_is_not(run: Run) -> None:
+    with keeping(vanish=[1, 1]) as server, pytest.raises(PlatformTransportError) as caught:
+        run(config_for(server), calls(GET, POST))
+    assert caught.value.processed is None
+    assert server.requests.count("POST /api/v1/x") == 1
+
+
+def test_what_must_not_be_sent_twice_goes_out_on_no_old_connection(run: Run, idle: Any) -> None:
+    with keeping(vanish=[1]) as server:
+        posted = run(config_for(server), calls(GET, POST, pause=lambda: idle(5.0)))
+    assert posted == [[1]] * 2
+    assert [one.requests for one in server.connections] == [["GET /api/v1/x"], ["POST /api/v1/x"]]
+
+
+STREAMED = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
+
+
+def look(*, repeatable: bool) -> Program[bytes]:
+    yield OpenStream({}, timeout=20.0, repeatable=repeatable)
+    data = b""
+    while piece := (yield ReadStream(20.0)):
+        data += piece
+    yield CloseStream()
+    return data
+
+
+def test_looks_at_a_thread_share_one_connection(run: Run, idle: Any) -> None:
+    def looks() -> Program[None]:
+        for _ in range(3):
+            assert (yield from look(repeatable=True)) == b"{}\n"
+            idle(30.0)
+
+    with keeping(lambda *_: STREAMED + b"3\r\n{}\n\r\n0\r\n\r\n") as server:
+        run(config_for(server), looks())
+    assert len(server.connections) == 1
+
+
+@pytest.mark.parametrize("repeatable", [True, False])
+def test_a_stream_on_a_connection_that_closes_just_then(run: Run, repeatable: bool) -> None:
+    def looks() -> Program[bytes]:
+        yield from look(repeatable=True)
+        return (yield from look(repeatable=repeatable))
+
+    with keeping(lambda *_: STREAMED + b"3\r\n{}\n\r\n0\r\n\r\n", vanish=[1]) as server:
+        if repeatable:
+            assert run(config_for(server), looks()) == b"{}\n"
+        else:
+            with pytest.raises(PlatformTransportError):
+                run(config_for(server), looks())
+    assert len(server.requests) == (3 if repeatable else 2)
+
+
+def test_one_client_has_many_calls_under_way() -> None:
+    async def run(config: Any) -> list[Any]:
+        async with AsyncPlatformClient(config) as client:
+            return await asyncio.gather(*(client.run(GET) for _ in range(30)))
+
+    with keeping() as server:
+        assert asyncio.run(run(config_for(server))) == [[1]] * 30
+
+
+def test_a_closed_client_refuses() -> None:
+    with keeping() as server:
+        client = PlatformClient(config_for(server))
+        client.run(GET)
+        client.close()
+        with pytest.raises(PlatformClosedError, match="closed: nothing was sent"):
+            client.run(GET)
+        unused = PlatformClient(config_for(server))
+        unused.close()
+        with pytest.raises(PlatformClosedError):
+            unused.run(GET)
+
+        async def on_a_loop() -> None:
+            async with AsyncPlatformClient(config_for(server)) as aclient:
+                await aclient.run(GET)
+            with pytest.raises(PlatformClosedError):
+                await aclient.run(GET)
+
+        asyncio.run(on_a_loop())
+    assert len(server.requests) == 2
+
+
+def endless(connection: Connection, request: bytes) -> bytes:
+    return STREAMED + b"3\r\n{}\n\r\n"
+
+
+def test_a_stream_that_was_closed_does_not_look_ended(run: Run) -> None:
+    """Nor does one whose client was closed under it."""
+    seen: list[Any] = []
+
+    async def on_a_loop(config: Any) -> None:
+        client = AsyncPlatformClient(config)
+
+        def program() -> Program[None]:
+            yield OpenStream({}, timeout=20.0)
+            seen.append((yield ReadStream(20.0)))
+            yield Sleep(0.0)
+            asyncio.get_running_loop().create_task(client.aclose())
+            try:
+                seen.append((yield ReadStream(20.0)))
+            except PlatformClosedError:
+                seen.append("closed")
+                raise
+
+        with pytest.raises(PlatformClosedError):
+            await client.run(program())
+
+    with keeping(endless) as server:
+        asyncio.run(on_a_loop(config_for(server)))
+    assert seen == [b"{}\n", "closed"]
+
+
+def test_a_program_keeps_its_typed_outcome(run: Run) -> None:
+    def program() -> Program[Any]:
+        return (yield from call(GET))
+
+    with keeping() as server:
+        assert run(config_for(server), program()) == [1]

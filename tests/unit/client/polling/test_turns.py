@@ -1,0 +1,144 @@
+"""Many waits of one process: polls are spread over the interval, starts over the loop's rounds."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.http import session as session_module
+from airflow_provider_platform.client.http.session import Session
+from airflow_provider_platform.client.http.transport import Transport
+from airflow_provider_platform.client.management.dbt_sync.run import SyncPatience
+from airflow_provider_platform.client.management.dbt_sync.run import wait as wait_for_sync
+from airflow_provider_platform.client.management.exports.run import wait as wait_for_export
+from airflow_provider_platform.client.operations.program import Call, Sleep
+from airflow_provider_platform.client.polling.failure_budget import first_pause, poll_pause
+from airflow_provider_platform.client.polling.turns import turn
+from tests.unit.client.http.calls import config_for
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.operations.program import Program
+
+INTERVAL = 5.0
+MANY = 2000
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long was slept; nobody really sleeps."""
+    seconds: list[float] = []
+
+    async def sleep(delay: float) -> None:
+        seconds.append(delay)
+
+    monkeypatch.setattr(session_module.asyncio, "sleep", sleep)
+    random.seed(7)
+    return seconds
+
+
+def perform(effect: Sleep, times: int = MANY) -> None:
+    async def run() -> None:
+        session = Session(Transport(config_for("http://127.0.0.1:9")))
+        for _ in range(times):
+            await session.perform(effect)
+
+    asyncio.run(run())
+
+
+def only(program: Program[None]) -> Sleep:
+    (effect,) = list(program)
+    assert isinstance(effect, Sleep)
+    return effect
+
+
+def in_tenths(seconds: list[float], start: float) -> list[int]:
+    """How many of them fall in each tenth of an interval that begins at `start`."""
+    tenths = [0] * 10
+    for one in seconds:
+        tenths[int((one - start) / INTERVAL * 10)] += 1
+    return tenths
+
+
+def test_polls_of_one_beginning_cover_the_interval(slept: list[float]) -> None:
+    perform(only(poll_pause(INTERVAL, 3600.0)))
+    assert sum(slept) / MANY == pytest.approx(INTERVAL, rel=0.02)
+    assert all(0.6 < share * 10 / MANY < 1.4 for share in in_tenths(slept, INTERVAL / 2))
+
+
+def test_first_polls_cover_the_interval(slept: list[float]) -> None:
+    perform(only(first_pause(INTERVAL, 3600.0)))
+    assert all(0.6 < share * 10 / MANY < 1.4 for share in in_tenths(slept, 0.0))
+
+
+@given(st.floats(0.0, 1e4), st.floats(-10.0, 1e4))
+def test_no_pause_goes_beyond_the_end(seconds: float, left: float) -> None:
+    for program in (poll_pause(seconds, left), first_pause(seconds, left)):
+        effect = only(program)
+        longest = effect.seconds * (1 + effect.spread)
+        assert effect.seconds >= 0
+        assert longest <= max(0.0, left) * (1 + 1e-9)
+
+
+def test_a_pause_that_is_no_poll_is_exact(slept: list[float]) -> None:
+    perform(Sleep(3.0), 3)
+    assert slept == [3.0] * 3
+
+
+def waits(*, one_of_many: bool) -> list[Program[Any]]:
+    def clock() -> float:
+        return 1_800_000_000.0
+
+    deadline = clock() + 3600
+    limits = SyncPatience(deadline, INTERVAL, one_of_many)
+    return [
+        wait_for_sync(1, "job", limits, clock),
+        wait_for_export(
+            1,
+            "job",
+            deadline=deadline,
+            poll_interval=INTERVAL,
+            clock=clock,
+            one_of_many=one_of_many,
+        ),
+    ]
+
+
+def test_where_a_wait_begins() -> None:
+    """One of a worker looks at once; one of many in a triggerer somewhere in the first interval."""
+    assert all(isinstance(next(program), Call) for program in waits(one_of_many=False))
+    for program in waits(one_of_many=True):
+        assert next(program) == Sleep(INTERVAL / 2, spread=1.0)
+        assert isinstance(program.send(None), Call)
+
+
+def test_each_round_of_the_loop_has_one_turn() -> None:
+    async def run() -> list[int]:
+        rounds = 0
+        taken: list[int] = []
+        loop = asyncio.get_running_loop()
+
+        def count() -> None:
+            nonlocal rounds
+            rounds += 1
+            loop.call_soon(count)
+
+        async def start() -> None:
+            await turn()
+            taken.append(rounds)
+
+        loop.call_soon(count)
+        tasks = [asyncio.create_task(start()) for _ in range(50)]
+        await asyncio.sleep(0)
+        tasks[10].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(start(), start())
+        return taken
+
+    taken = asyncio.run(run())
+    assert len(taken) == len(set(taken)) == 51
+    assert taken == sorted(taken)

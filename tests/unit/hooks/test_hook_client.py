@@ -1,0 +1,243 @@
+"""A hook keeps one client: opened when first needed, closed with the hook."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.client.errors import PlatformClosedError
+from airflow_provider_platform.client.management.deployments.operations import get_deployment
+from airflow_provider_platform.client.management.reports.operations import (
+    ReportsQuery,
+    list_reports,
+)
+from airflow_provider_platform.hooks.platform import PlatformHook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+SQL = "SELECT id FROM orders ORDER BY id"
+DEPLOYMENT = get_deployment(deployment_id=1)
+
+
+def connections(sandbox: Sandbox) -> int:
+    return len({request.port for request in sandbox.control.state().requests})
+
+
+def rotate(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox.control.rotate_management_token()
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(sandbox.control.connection()))
+
+
+def statuses(sandbox: Sandbox) -> list[int | None]:
+    return [request.status for request in sandbox.control.state().requests]
+
+
+def loop_threads() -> int:
+    return sum(thread.name == "platform-client" for thread in threading.enumerate())
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_calls_and_pages_share_one_connection(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(page_size=1)
+    with PlatformHook() as hook:
+        reports = list_reports(deployment_id=1, query=ReportsQuery.build(first=1))
+        assert len(list(hook.iterate(reports))) > 1
+        with hook.client() as client:
+            assert client.run(DEPLOYMENT).id == 1
+        assert hook.run(DEPLOYMENT).id == 1
+        assert hook.chat("revenue by country").answer
+    assert len(statuses(platform_sandbox)) > 5
+    assert connections(platform_sandbox) == 1
+
+
+def test_nothing_is_opened_before_it_is_needed(platform_sandbox: Sandbox) -> None:
+    before = loop_threads()
+    with PlatformHook():
+        assert loop_threads() == before
+    assert statuses(platform_sandbox) == []
+
+
+def test_the_client_ends_with_the_block(platform_sandbox: Sandbox) -> None:
+    before = loop_threads()
+    with PlatformHook() as hook:
+        hook.run(DEPLOYMENT)
+        assert loop_threads() == before + 1
+    assert loop_threads() == before
+    hook.close()
+
+
+def test_the_client_ends_with_the_hook(platform_sandbox: Sandbox) -> None:
+    before = loop_threads()
+    hook = PlatformHook()
+    hook.run(DEPLOYMENT)
+    del hook
+    gc.collect()
+    wait_for(lambda: loop_threads() == before)
+
+
+def test_a_hook_that_was_closed_opens_again(platform_sandbox: Sandbox) -> None:
+    hook = PlatformHook()
+    hook.run(DEPLOYMENT)
+    hook.close()
+    assert hook.run(DEPLOYMENT).id == 1
+    hook.close()
+    assert connections(platform_sandbox) == 2
+
+
+def test_threads_share_the_client(platform_sandbox: Sandbox) -> None:
+    before = loop_threads()
+    with PlatformHook() as hook:
+        found: list[int] = []
+        threads = [
+            threading.Thread(target=lambda: found.append(hook.run(DEPLOYMENT).id)) for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == [1] * 8
+        assert loop_threads() == before + 1
+
+
+def test_after_a_rotation_only_one_call_begins_with_the_old_token(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PlatformHook() as hook:
+        hook.run(DEPLOYMENT)
+        rotate(platform_sandbox, monkeypatch)
+        for _ in range(3):
+            hook.run(DEPLOYMENT)
+        token = platform_sandbox.control.info()["management_token"]
+        assert hook.config.secrets[0] == token
+        hook.close()
+        hook.run(DEPLOYMENT)
+    assert statuses(platform_sandbox) == [200, 401, 200, 200, 200, 200]
+
+
+def test_calls_that_meet_a_rotation_together(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first to read the connection again has read it for the others."""
+
+    async def ask() -> list[int]:
+        async with PlatformHook() as hook:
+            await hook.arun(DEPLOYMENT)
+            rotate(platform_sandbox, monkeypatch)
+            answers = await asyncio.gather(*(hook.arun(DEPLOYMENT) for _ in range(5)))
+            return [answer.id for answer in answers]
+
+    assert asyncio.run(ask()) == [1] * 5
+
+
+def test_twins_share_a_connection_on_their_loop(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask(hook: PlatformHook) -> None:
+        await hook.arun(DEPLOYMENT)
+        assert (await hook.achat("revenue by country")).answer
+        rotate(platform_sandbox, monkeypatch)
+        await hook.arun(DEPLOYMENT)
+        await hook.arun(DEPLOYMENT)
+
+    hook = PlatformHook()
+    asyncio.run(ask(hook))
+    assert connections(platform_sandbox) == 1
+    assert statuses(platform_sandbox).count(401) == 1
+    asyncio.run(ask(hook))
+    assert connections(platform_sandbox) == 2
+    assert statuses(platform_sandbox).count(401) == 2
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_loop_that_ends_closes_its_client(platform_sandbox: Sandbox) -> None:
+    clients: list[Any] = []
+
+    async def ask(hook: PlatformHook) -> None:
+        await hook.arun(DEPLOYMENT)
+        clients.append(await hook.open_client_on_loop())
+
+    asyncio.run(ask(PlatformHook()))
+    assert clients[0].closed
+
+
+def test_a_hook_that_nobody_needs_on_a_loop_is_closed_there(platform_sandbox: Sandbox) -> None:
+    async def ask() -> None:
+        hook = PlatformHook()
+        await hook.arun(DEPLOYMENT)
+        connections = (await hook.open_client_on_loop())._transport.connections
+        assert not connections.closed
+        del hook
+        gc.collect()
+        async with asyncio.timeout(30):
+            while not connections.closed:  # noqa: ASYNC110 - nothing else tells
+                await asyncio.sleep(0.01)
+
+    asyncio.run(ask())
+
+
+def test_a_hook_closes_the_clients_of_all_loops(platform_sandbox: Sandbox) -> None:
+    async def ask() -> None:
+        hook = PlatformHook()
+        async with hook:
+            hook.run(DEPLOYMENT)
+            await hook.arun(DEPLOYMENT)
+            client = await hook.open_client_on_loop()
+        assert client.closed
+        with pytest.raises(PlatformClosedError):
+            await client.run(DEPLOYMENT)
+
+    before = loop_threads()
+    asyncio.run(ask())
+    assert loop_threads() == before
+
+
+def test_a_hook_from_before_a_fork(platform_sandbox: Sandbox) -> None:
+    """As Airflow's processes of tasks are: the child opens a client, the parent's goes on."""
+    with PlatformHook() as hook:
+        rows = hook.run_sql(SQL)
+        next(rows)
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                code = 0 if hook.run(DEPLOYMENT).id == 1 and _is_refused(rows) else 2
+                hook.close()
+            finally:
+                os._exit(code)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert len(list(rows)) > 100
+        assert hook.run(DEPLOYMENT).id == 1
+
+
+def _is_refused(rows: Any) -> bool:
+    try:
+        list(rows)
+    except PlatformClosedError:
+        return True
+    return False
+
+
+def test_while_a_loop_runs_in_the_same_thread(platform_sandbox: Sandbox) -> None:
+    """As in a notebook."""
+
+    async def cell() -> int:
+        with PlatformHook() as hook:
+            return hook.run(DEPLOYMENT).id
+
+    assert asyncio.run(cell()) == 1
