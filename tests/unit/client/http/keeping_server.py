@@ -71,8 +71,7 @@ def keeping(
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             accepting.join(WAIT)
-            for one in server.connections:
-                one.socket.close()
+            server.close_all()
 
 
 def _accept(listener: socket.socket, server: KeepingServer) -> None:
