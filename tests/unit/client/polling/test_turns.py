@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -36,7 +37,7 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(delay: float) -> None:
         seconds.append(delay)
 
-    monkeypatch.setattr(session_module.asyncio, "sleep", sleep)
+    monkeypatch.setattr(session_module, "asyncio", SimpleNamespace(sleep=sleep))
     random.seed(7)
     return seconds
 
