@@ -40,6 +40,7 @@ from airflow_provider_platform.client.http.tls_and_proxy import (
     proxy_for,
     tls_context,
 )
+from airflow_provider_platform.client.http.turns import turn
 from airflow_provider_platform.client.operations.credentials import may_hold_secrets, secrets_in
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import (
@@ -48,7 +49,6 @@ from airflow_provider_platform.client.operations.program import (
     OpenStream,
     SendChat,
 )
-from airflow_provider_platform.client.polling.turns import turn
 from airflow_provider_platform.client.redaction import KnownSecrets
 
 T = TypeVar("T")
