@@ -11,8 +11,8 @@ from airflow_provider_platform._airflow import (
     task_decorator_factory,
 )
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.operators._arguments import shown
-from airflow_provider_platform.operators._base import ForeseenFailures
+from airflow_provider_platform.operators._base.arguments import shown
+from airflow_provider_platform.operators._base.operator import ForeseenFailures
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 
 if TYPE_CHECKING:

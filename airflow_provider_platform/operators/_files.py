@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import PlatformInputError, quote_service
-from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import arguments
 
 if TYPE_CHECKING:
     from airflow_provider_platform._airflow import ObjectStoragePath

@@ -9,10 +9,10 @@ from airflow_provider_platform.client.errors import (
     PlatformCredentialAnswerError,
     PlatformInputError,
 )
-from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._base import ForeseenFailures
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.operator import ForeseenFailures
 from airflow_provider_platform.operators._lists import MAX_ITEMS, tell_length
-from airflow_provider_platform.operators._single_call import SingleCallOperator
+from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.operation import Operation
     from airflow_provider_platform.client.redaction import KnownSecrets
     from airflow_provider_platform.hooks.platform import PlatformHook
-    from airflow_provider_platform.operators._base import Rule
+    from airflow_provider_platform.operators._base.operator import Rule
 
 
 def _method(value: Any) -> str:

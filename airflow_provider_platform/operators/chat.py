@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_platform.client.errors import quote_service, shortened
-from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._base import web_address
-from airflow_provider_platform.operators._left_runs import (
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.operator import web_address
+from airflow_provider_platform.operators._submission.left_runs import (
     LOOK_AGAIN_SECONDS,
     find_left_run,
     note_run,
 )
-from airflow_provider_platform.operators._remote_run import LOOK_SECONDS, RemoteRunOperator
+from airflow_provider_platform.operators._submission.remote_run import (
+    LOOK_SECONDS,
+    RemoteRunOperator,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.http.client import PlatformClient
     from airflow_provider_platform.client.operations.program import Clock, Program
-    from airflow_provider_platform.operators._attempt import Attempt, Ids
+    from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
 
 CHAT_TIMEOUT = 1800.0
 CHAT_ROWS = 100

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._remote_run import LOOK_SECONDS, RemoteRunOperator
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._submission.remote_run import (
+    LOOK_SECONDS,
+    RemoteRunOperator,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +20,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.management.dbt_sync.operations import StartDbtSyncInput
     from airflow_provider_platform.client.management.dbt_sync.run import DbtSyncOutcome
     from airflow_provider_platform.client.operations.program import Clock, Program
-    from airflow_provider_platform.operators._attempt import Attempt, Ids
-    from airflow_provider_platform.operators._base import Rule
+    from airflow_provider_platform.operators._base.operator import Rule
+    from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
 
 DBT_SYNC_TIMEOUT = 3600.0
 

@@ -8,11 +8,11 @@ from airflow_provider_platform.client.errors import (
     DashboardExportFailedError,
     PlatformInputError,
 )
-from airflow_provider_platform.operators import _arguments as arguments
+from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._files import output_path as check_output_path
 from airflow_provider_platform.operators._files import storage_path, write_file
-from airflow_provider_platform.operators._notification_schedule import dashboard_settings
-from airflow_provider_platform.operators._remote_run import RemoteRunOperator
+from airflow_provider_platform.operators._notifications.schedule import dashboard_settings
+from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
 
 if TYPE_CHECKING:
     import os
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     )
     from airflow_provider_platform.client.management.exports.run import ExportOutcome
     from airflow_provider_platform.client.operations.program import Clock, Program
-    from airflow_provider_platform.operators._attempt import Attempt, Ids
-    from airflow_provider_platform.operators._base import Rule
+    from airflow_provider_platform.operators._base.operator import Rule
+    from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
 
 EXPORT_TIMEOUT = 300.0
 CONTENT_TYPES = {"png": "image/png", "pdf": "application/pdf"}

@@ -8,16 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import PlatformNotFoundError
-from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._base import ForeseenFailures, PlatformOperator
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.operator import ForeseenFailures, PlatformOperator
 from airflow_provider_platform.operators._lists import MAX_ITEMS, capped
-from airflow_provider_platform.operators._notification_creation import (
+from airflow_provider_platform.operators._notifications.creation import (
     PlatformCreateNotificationOperator,
 )
-from airflow_provider_platform.operators._notification_filters import (
+from airflow_provider_platform.operators._notifications.filters import (
     NotificationFilterOperator,
 )
-from airflow_provider_platform.operators._notification_schedule import (
+from airflow_provider_platform.operators._notifications.schedule import (
     SCHEDULE,
     NotificationScheduleOperator,
     describe,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._base import (
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.operator import (
     ForeseenFailures,
     PlatformOperator,
     airflow_errors,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._base import ForeseenFailures, PlatformOperator
-from airflow_provider_platform.operators._single_call import SingleCallOperator
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.operator import ForeseenFailures, PlatformOperator
+from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

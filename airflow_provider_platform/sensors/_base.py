@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_provider_platform._airflow import BaseSensorOperator
 from airflow_provider_platform.client.errors import PlatformError, from_payload
 from airflow_provider_platform.client.operations.log_events import log_changes
-from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._base import (
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.operator import (
     BACKSTOP_SECONDS,
     ForeseenFailures,
     PlatformOperator,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._notification_filters import (
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._notifications.filters import (
     FILTERS,
     NotificationFilterOperator,
 )
@@ -15,7 +15,7 @@ from airflow_provider_platform.sensors._base import PlatformSensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_platform.operators._base import Rule
+    from airflow_provider_platform.operators._base.operator import Rule
 
 
 def _refuse_filters_with_id(notification_id: int | None, **filters: Any) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG
 
-from airflow_provider_platform.operators import _remote_run
+from airflow_provider_platform.operators._submission import remote_run as _remote_run
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from airflow_provider_platform.client.operations.program import (
 )
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators import _remote_run as remote_run
-from airflow_provider_platform.operators._submission import Submission
+from airflow_provider_platform.operators._submission import remote_run
+from airflow_provider_platform.operators._submission.record import Submission
 from airflow_provider_platform.triggers import _remote_run as remote_trigger
 from tests.unit.client.fakes.played_service import Fault
 from tests.unit.machine.platform import Habits, PlayedPlatform, Run

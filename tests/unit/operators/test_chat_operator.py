@@ -17,7 +17,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
 )
 from airflow_provider_platform.client.http import retry
-from airflow_provider_platform.operators._submission import STORE_KEY
+from airflow_provider_platform.operators._submission.record import STORE_KEY
 from tests.unit.operators.remote_tasks import LOOK, chat
 from tests.unit.operators.task_context import TaskTries, deferral
 

@@ -19,7 +19,7 @@ from airflow_provider_platform.client.management.dbt_sync.operations import (
 )
 from airflow_provider_platform.client.management.dbt_sync.run import SyncPatience, start, wait
 from airflow_provider_platform.client.operations.program import Call, Sleep
-from airflow_provider_platform.operators._submission import STORE_KEY
+from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from tests.unit.operators.task_context import TaskTries
 

@@ -13,7 +13,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.operators._files import storage_path, write_file
-from airflow_provider_platform.operators._submission import STORE_KEY
+from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from tests.unit.operators.task_context import TaskTries
 

@@ -22,7 +22,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTriggerError,
     from_payload,
 )
-from airflow_provider_platform.operators._failures import FailureDisposition, dispose
+from airflow_provider_platform.operators._submission.failures import FailureDisposition, dispose
 
 LEFT = FailureDisposition(None, stop=False)
 STOPPED = FailureDisposition(None, stop=True)

@@ -16,8 +16,8 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformInterruptedError,
 )
-from airflow_provider_platform.operators import _remote_run
-from airflow_provider_platform.operators._submission import STORE_KEY
+from airflow_provider_platform.operators._submission import remote_run as _remote_run
+from airflow_provider_platform.operators._submission.record import STORE_KEY
 from tests.unit.operators.remote_tasks import HISTORY, LOOK, chat, lost_prompt, sync
 from tests.unit.operators.task_context import StateStore, TaskTries, deferral
 

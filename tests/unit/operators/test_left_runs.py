@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.operators import _left_runs
-from airflow_provider_platform.operators._left_runs import NOTE_KEY, find_left_run
+from airflow_provider_platform.operators._submission import left_runs as _left_runs
+from airflow_provider_platform.operators._submission.left_runs import NOTE_KEY, find_left_run
 from tests.unit.operators.remote_tasks import chat
 from tests.unit.operators.task_context import TaskInstance, TaskTries, deferral
 

@@ -19,15 +19,15 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.http import retry
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators import _submission
-from airflow_provider_platform.operators._submission import STORE_KEY
+from airflow_provider_platform.operators._submission import record as _submission
+from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from tests.unit.client.http.http_server import Exchange, answer, serving
 from tests.unit.operators.remote_tasks import HISTORY, LOOK, PROMPT, chat, lost_prompt, sync
 from tests.unit.operators.task_context import StateStore, TaskTries
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.operators._attempt import Attempt
+    from airflow_provider_platform.operators._submission.attempt import Attempt
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
 OUTAGES: dict[str, dict[str, Any]] = {

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import ChatToolError
-from airflow_provider_platform.operators._submission import STORE_KEY
+from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.triggers._remote_run import unexpected

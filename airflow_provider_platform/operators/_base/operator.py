@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from airflow_provider_platform._airflow import BaseOperator
 from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
 from airflow_provider_platform.links import LINK_KEY, PlatformLink
-from airflow_provider_platform.operators._arguments import is_template, optional
-from airflow_provider_platform.operators._outputs import storing_outputs
+from airflow_provider_platform.operators._base.arguments import is_template, optional
+from airflow_provider_platform.operators._base.outputs import storing_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -6,8 +6,8 @@ import logging
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import PlatformInputError, quote_service
-from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._base import PlatformOperator, Rule
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.operator import PlatformOperator, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

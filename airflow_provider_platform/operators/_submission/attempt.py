@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.http.client import PlatformClient
-    from airflow_provider_platform.operators._submission import Submission
+    from airflow_provider_platform.operators._submission.record import Submission
 
 Ids = dict[str, Any]
 """What names a run at the service, as plain JSON; `submitted_at` is in Unix time."""

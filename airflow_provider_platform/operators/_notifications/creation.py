@@ -8,12 +8,12 @@ from airflow_provider_platform.client.errors import (
     PlatformConflictError,
     PlatformOutcomeUnknownError,
 )
-from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._notification_schedule import (
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._notifications.schedule import (
     NotificationScheduleOperator,
     describe,
 )
-from airflow_provider_platform.operators._single_call import SingleCallOperator
+from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Notification,
     )
     from airflow_provider_platform.hooks.platform import PlatformHook
-    from airflow_provider_platform.operators._base import Rule
+    from airflow_provider_platform.operators._base.operator import Rule
 
 IfExists = Literal["skip", "update", "fail"]
 

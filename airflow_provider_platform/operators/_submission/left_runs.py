@@ -17,7 +17,7 @@ from airflow_provider_platform._airflow import get_task_states
 from airflow_provider_platform._killed_tasks import ENDED_STATES
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.operators._attempt import Ids
+    from airflow_provider_platform.operators._submission.attempt import Ids
 
 log = logging.getLogger(__name__)
 

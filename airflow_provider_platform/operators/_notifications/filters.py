@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._base import PlatformOperator
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.operator import PlatformOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_platform.operators._base import Rule
+    from airflow_provider_platform.operators._base.operator import Rule
 
 FILTERS = (
     "dashboard_id",

@@ -11,8 +11,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import PlatformError, PlatformOutcomeUnknownError
-from airflow_provider_platform.operators._base import ForeseenFailures, PlatformOperator
-from airflow_provider_platform.operators._submission import (
+from airflow_provider_platform.operators._base.operator import ForeseenFailures, PlatformOperator
+from airflow_provider_platform.operators._submission.record import (
     Step,
     Submission,
     SubmissionRecord,

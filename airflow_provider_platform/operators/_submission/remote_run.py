@@ -27,17 +27,17 @@ from airflow_provider_platform.client.errors import (
     from_payload,
 )
 from airflow_provider_platform.client.operations.log_events import log_events
-from airflow_provider_platform.operators import _arguments as arguments
-from airflow_provider_platform.operators._attempt import Attempt, Ids
-from airflow_provider_platform.operators._base import (
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.operator import (
     BACKSTOP_SECONDS,
     ForeseenFailures,
     PlatformOperator,
     airflow_errors,
     default_deferrable,
 )
-from airflow_provider_platform.operators._failures import dispose, run_is_dead
-from airflow_provider_platform.operators._submission import (
+from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
+from airflow_provider_platform.operators._submission.failures import dispose, run_is_dead
+from airflow_provider_platform.operators._submission.record import (
     Step,
     Submission,
     read_record,

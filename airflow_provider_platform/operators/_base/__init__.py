@@ -1,0 +1,1 @@
+"""What all operators share: the connection, arguments, and what goes to XCom."""
