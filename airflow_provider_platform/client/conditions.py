@@ -1,7 +1,7 @@
-"""What can be waited for: one look at each, and what it says by now.
+"""What can be waited for: a poll of each, and what it says by now.
 
-A look is named by its kind and told by its subject, both plain JSON, so that a wait can go from
-one process to another. It gives plain JSON once things are as wanted, and None until then.
+A condition is named by its kind and told by its subject, both plain JSON, so that a wait can go
+from one process to another. It gives plain JSON once things are as wanted, and None until then.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ from airflow_provider_platform.client.polling.until import NotYet
 T = TypeVar("T")
 
 Seen = dict[str, Any] | None
-"""What a look gives: plain JSON, None for not yet."""
+"""What a poll gives: plain JSON, None for not yet."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Something to look at: `kind` is a name of this module's `KINDS`, `subject` what is meant."""
+    """Something to wait for: `kind` is a name of this module's `KINDS`, `subject` what is meant."""
 
     kind: str
     subject: dict[str, Any]
 
     def program(self, config: PlatformConfig, clock: Clock) -> Program[Seen]:
-        """One look. Notifies of what it saw; raises PlatformError."""
+        """One poll. Notifies of what it saw; raises PlatformError."""
         return KINDS[self.kind](config, clock, **self.subject)
 
     @property
     def may_be_late(self) -> bool:
-        """Whether what is looked at may be unknown to the service for a moment after its start."""
+        """Whether what is waited for may be unknown to the service for a moment after its start."""
         return self.kind == "dbt_sync"
 
 
@@ -82,7 +82,7 @@ def _dbt_sync(
 ) -> Program[Seen]:
     """Whether the sync is complete. Raises DbtSyncFailedError, DbtSyncCancelledError."""
     deployment = config.resolve_deployment_id(deployment_id)
-    outcome = yield from dbt_run.look(deployment, sync_job_id, clock)
+    outcome = yield from dbt_run.poll(deployment, sync_job_id, clock)
     if outcome is None:
         return None
     return {

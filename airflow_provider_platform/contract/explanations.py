@@ -29,13 +29,13 @@ class Explanation:
 
     def covers(self, difference: Difference) -> bool:
         """Whether this explains the difference."""
-        effective_value = {
+        meant = {
             difference.operation: True,
             ANY_PAGED: difference.paged,
             ANY_INCOMPLETE: difference.incomplete,
         }
         same = (self.place, self.problem) == (difference.place, difference.problem)
-        return same and effective_value.get(self.operation, False)
+        return same and meant.get(self.operation, False)
 
 
 def known_explanations() -> list[Explanation]:

@@ -240,7 +240,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
     def take(self, attempt: Attempt, ids: Ids) -> ChatResult:
         return self.follow(attempt, {**ids, "submitted_at": attempt.now})
 
-    def look(self, attempt: Attempt, ids: Ids) -> ChatResult | None:
+    def poll_once(self, attempt: Attempt, ids: Ids) -> ChatResult | None:
         from airflow_provider_platform.client.chat.program import look_at_end
 
         call = self._known_call(attempt.client.config, ids, deadline=attempt.now + LOOKS_SECONDS)

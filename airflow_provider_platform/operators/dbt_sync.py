@@ -194,7 +194,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
     def take(self, attempt: Attempt, ids: Ids) -> DbtSyncOutcome:
         return self.follow(attempt, {**ids, "submitted_at": attempt.now})
 
-    def look(self, attempt: Attempt, ids: Ids) -> DbtSyncOutcome | None:
+    def poll_once(self, attempt: Attempt, ids: Ids) -> DbtSyncOutcome | None:
         if not ids["waits"]:
             return self._started(ids)
         return attempt.client.run(

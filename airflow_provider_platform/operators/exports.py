@@ -168,11 +168,11 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         )
         return attempt.client.run(program, self.log_events(attempt))
 
-    def look(self, attempt: Attempt, ids: Ids) -> ExportOutcome | None:
-        from airflow_provider_platform.client.management.exports.run import look
+    def poll_once(self, attempt: Attempt, ids: Ids) -> ExportOutcome | None:
+        from airflow_provider_platform.client.management.exports.run import poll
 
         try:
-            _, outcome = attempt.client.run(look(ids["deployment_id"], ids["job_id"]))
+            _, outcome = attempt.client.run(poll(ids["deployment_id"], ids["job_id"]))
         except DashboardExportFailedError:
             return None
         return outcome

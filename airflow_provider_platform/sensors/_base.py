@@ -1,10 +1,11 @@
 """What all sensors share: a poke is one look, and a deferred wait the same look in the triggerer.
 
-    poke        look once; there: done, not yet: Airflow waits, or the task defers
-    trigger     looks at the sensor's pace until its deadline
+    poke        poll once; there: done, not yet: Airflow waits, or the task defers
+    trigger     polls at the sensor's interval until its deadline
     complete    the value, the time-out or the error, as a poke would have given it
 
-What is looked at is plain data (`client.looks`), so that every mode comes to the same verdict.
+What is waited for is plain data (`client.conditions`), so that every mode comes to the same
+verdict.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
     """Base of the sensors.
 
     Takes Airflow's own sensor parameters (`poke_interval`, `timeout`, `mode`, `soft_fail` ...).
-    Five failed looks in a row are borne.
+    Five failed polls in a row are tolerated.
 
     :param deferrable: wait in the triggerer (default: `[operators] default_deferrable`)
     """
@@ -133,20 +134,20 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         """One look with what is left of the wait's tolerance."""
         from airflow_provider_platform.client.polling.until import poll_once
 
-        look = self._what()
-        tolerance = self._remembered_tolerance(context)
+        condition = self._what()
+        budget = self._remembered_failures(context)
         try:
             found, _ = client.run(
                 poll_once(
-                    lambda: look.program(client.config, client.clock),
-                    tolerance,
+                    lambda: condition.program(client.config, client.clock),
+                    budget,
                     client.clock,
-                    grace=look.may_be_late,
+                    grace=condition.may_be_late,
                 ),
                 lambda event: self._tell(event, client.secrets),
             )
         finally:
-            self._remember(context, tolerance)
+            self._remember(context, budget)
         seen: dict[str, Any] | None = found
         return seen
 
@@ -191,7 +192,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
             raise AirflowSkipException(message)
         raise AirflowSensorTimeout(message)
 
-    def _remembered_tolerance(self, context: Context) -> FailureBudget:
+    def _remembered_failures(self, context: Context) -> FailureBudget:
         """The failures so far: a sensor that Airflow reschedules is a new process at every poke,
         and keeps them in the task's state (Airflow 3.3+). Without that, every poke counts anew."""
         from airflow_provider_platform.client.polling.failure_budget import FailureBudget
@@ -220,18 +221,18 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
             return FailureBudget()
         return FailureBudget(**stored)
 
-    def _remember(self, context: Context, tolerance: FailureBudget) -> None:
+    def _remember(self, context: Context, budget: FailureBudget) -> None:
         """Keep a count that has changed for the next process. What the look came to stands,
         whether or not that works."""
         store: Any = context.get("task_state_store")
-        if self.deferrable or store is None or self._stored in (None, tolerance):
+        if self.deferrable or store is None or self._stored in (None, budget):
             return
         try:
-            store.set(STORE_KEY, {**asdict(tolerance), "try_number": context["ti"].try_number})
+            store.set(STORE_KEY, {**asdict(budget), "try_number": context["ti"].try_number})
         except Exception:
             self.log.warning("The failures so far cannot be stored.", exc_info=True)
         else:
-            self._stored = replace(tolerance)
+            self._stored = replace(budget)
 
     def _store_link_once(self, context: Context, client: PlatformClient) -> None:
         if not self._linked:

@@ -200,7 +200,7 @@ def look_at_end(
     Raises the error that the run ended with. A service that cannot be reached says nothing of the
     run: five transient failures are borne, the sixth is raised, and so is one before the deadline.
     """
-    tolerance = FailureBudget()
+    budget = FailureBudget()
     reloaded = False
     while True:
         until = min(limits.deadline, clock() + seconds)
@@ -217,9 +217,9 @@ def look_at_end(
         if verdict is not Verdict.BROKEN or (failure is None and run.goes_on):
             return False
         told = failure is None and run.history_received
-        error = failure or chat_failures.futile(run, tolerance.failures + 1)
-        borne = tolerance.tolerates(error, clock())
-        pause = pause_after(failure, tolerance.failures)
+        error = failure or chat_failures.futile(run, budget.failures + 1)
+        borne = budget.tolerates(error, clock())
+        pause = pause_after(failure, budget.failures)
         if not borne or clock() + pause >= limits.deadline:
             if told:
                 return False

@@ -1,7 +1,7 @@
-"""Waiting until something at the service is as wanted: look, pause, look again.
+"""Waiting until something at the service is as wanted: poll, pause, poll again.
 
-A look is a program that gives plain JSON once the wait is over, and None until then. What a look
-is at is told in `looks`; here stands how often and how long to look.
+A condition is a program that gives plain JSON once the wait is over, and None until then. The
+conditions there are stand in `client.conditions`; here stands how often and how long to poll.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from airflow_provider_platform.client.polling.failure_budget import FailureBudge
 
 @dataclass(frozen=True)
 class NotYet:
-    """What a look saw instead of what is waited for."""
+    """What a poll saw instead of what is waited for."""
 
     reason: str
 
@@ -28,7 +28,7 @@ class NotYet:
 
 @dataclass(frozen=True)
 class PollFailed:
-    """A look failed, and the wait goes on."""
+    """A poll failed, and the wait goes on."""
 
     error: PlatformError
 
@@ -38,42 +38,42 @@ class PollFailed:
 
 @dataclass(frozen=True)
 class PollInterval:
-    """Seconds between looks; with `exponential_backoff` they grow, up to `max_wait`."""
+    """Seconds between polls; with `exponential_backoff` they grow, up to `max_wait`."""
 
     interval: float
     exponential_backoff: bool = False
     max_wait: float | None = None
 
-    def pause(self, looks: int) -> float:
-        """Seconds to wait after so many looks."""
+    def pause(self, polls: int) -> float:
+        """Seconds to wait after so many polls."""
         if not self.exponential_backoff:
             return self.interval
-        grown = max(1.0, self.interval * 2.0 ** min(looks - 2, 32))
+        grown = max(1.0, self.interval * 2.0 ** min(polls - 2, 32))
         jittered = grown * random.uniform(1.0, 2.0)  # noqa: S311 - spreads load, guards nothing
         return jittered if self.max_wait is None else min(jittered, self.max_wait)
 
 
 def poll_until(
-    look: Callable[[], Program[Any]],
-    pace: PollInterval,
-    tolerance: FailureBudget,
+    condition: Callable[[], Program[Any]],
+    interval: PollInterval,
+    budget: FailureBudget,
     *,
     deadline: float,
     clock: Clock,
     grace: bool = False,
 ) -> Program[Any]:
-    """Look until there is something, at last at the deadline (Unix time); None after that.
+    """Poll until the condition holds, at last at the deadline (Unix time); None after that.
 
-    The first look comes after a pause: whoever begins to wait has just looked. Notifies of
-    LookFailed and of what the looks tell. Raises what a look raises, once it is not borne any more.
+    The first poll comes after a pause: whoever begins to wait has just polled. Notifies of
+    PollFailed and of what the condition tells. Raises what it raises, once that is not tolerated.
     """
-    looks = 1
+    polls = 1
     failure: PlatformError | None = None
     while True:
-        pause = tolerance.pause(pace.pause(looks), failure)
+        pause = budget.pause(interval.pause(polls), failure)
         yield from poll_pause(pause, deadline - clock())
-        found, failure = yield from poll_once(look, tolerance, clock, grace=grace)
-        looks += 1
+        found, failure = yield from poll_once(condition, budget, clock, grace=grace)
+        polls += 1
         if found is not None:
             return found
         if clock() >= deadline:
@@ -81,16 +81,20 @@ def poll_until(
 
 
 def poll_once(
-    look: Callable[[], Program[Any]], tolerance: FailureBudget, clock: Clock, *, grace: bool = False
+    condition: Callable[[], Program[Any]],
+    budget: FailureBudget,
+    clock: Clock,
+    *,
+    grace: bool = False,
 ) -> Program[tuple[Any, PlatformError | None]]:
-    """One look: what it gave, and the failure that was borne in its place; with `grace`, what is
-    unknown to the service is borne for a minute."""
+    """One poll: what it gave, and the failure that was tolerated in its place; with `grace`, what
+    is unknown to the service is tolerated for a minute."""
     try:
-        found = yield from look()
+        found = yield from condition()
     except PlatformError as error:
-        if not tolerance.tolerates(error, clock(), grace=grace):
+        if not budget.tolerates(error, clock(), grace=grace):
             raise
         yield Notify(PollFailed(error))
         return None, error
-    tolerance.clear()
+    budget.clear()
     return found, None

@@ -35,7 +35,7 @@ class FailureDisposition:
     stop: bool
 
 
-def dispose(
+def disposition_of(
     error: PlatformError, *, submitted: bool, named: bool, last_try: bool
 ) -> FailureDisposition:
     """The ending that an error makes of a try. `submitted` says that the submission is known to

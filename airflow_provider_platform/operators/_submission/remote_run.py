@@ -36,7 +36,7 @@ from airflow_provider_platform.operators._base.operator import (
     default_deferrable,
 )
 from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
-from airflow_provider_platform.operators._submission.failures import dispose, run_is_dead
+from airflow_provider_platform.operators._submission.failures import disposition_of, run_is_dead
 from airflow_provider_platform.operators._submission.record import (
     Step,
     Submission,
@@ -130,7 +130,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         """Wait for the run on the worker."""
 
     @abstractmethod
-    def look(self, attempt: Attempt, ids: Ids) -> OutcomeT | None:
+    def poll_once(self, attempt: Attempt, ids: Ids) -> OutcomeT | None:
         """What the run has given, None where it is not over now."""
 
     @abstractmethod
@@ -308,7 +308,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
             self.log.info("Taking up the run that an earlier try has started.")
             return self._wait(attempt, {**ids, "reattached": True})
         try:
-            outcome = self.look(attempt, ids)
+            outcome = self.poll_once(attempt, ids)
         except PlatformError as error:
             return self._after_failure(attempt, ids, error)
         if outcome is not None:
@@ -380,19 +380,19 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
     ) -> None:
         """Leave the record as the next try needs it, and nothing running that nobody follows."""
         known = attempt.known
-        ending = dispose(
+        disposition = disposition_of(
             error,
             submitted=submitted,
             named=known is not None,
             last_try=self._is_last_try(attempt),
         )
-        if ending.stop and self._left_to_retry:
+        if disposition.stop and self._left_to_retry:
             return  # the record says that it runs, and the retry stops it if need be
-        if ending.stop and known is not None and not stopped:
+        if disposition.stop and known is not None and not stopped:
             self.log.warning("No try will take the run up again; stopping it.")
             self._stop_quietly(attempt.client, known)
-        if ending.phase is not None:
-            attempt.submission.note(ending.phase, known or {})
+        if disposition.phase is not None:
+            attempt.submission.note(disposition.phase, known or {})
         elif known is not None and not self._killed:
             # Again, in case that the store could not be reached before.
             attempt.submission.note("running" if attempt.ids else "intent", known)

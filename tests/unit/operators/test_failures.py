@@ -22,7 +22,10 @@ from airflow_provider_platform.client.errors import (
     PlatformTriggerError,
     from_payload,
 )
-from airflow_provider_platform.operators._submission.failures import FailureDisposition, dispose
+from airflow_provider_platform.operators._submission.failures import (
+    FailureDisposition,
+    disposition_of,
+)
 
 LEFT = FailureDisposition(None, stop=False)
 STOPPED = FailureDisposition(None, stop=True)
@@ -33,7 +36,7 @@ FAILED = FailureDisposition("failed", stop=False)
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("submitted", [False, True])
 @pytest.mark.parametrize(
-    ("error", "ending"),
+    ("error", "disposition"),
     [
         (PlatformOutcomeUnknownError("x"), FailureDisposition("lost", stop=False)),
         (ChatAbortedError("x"), FAILED),
@@ -46,9 +49,13 @@ FAILED = FailureDisposition("failed", stop=False)
     ids=lambda value: type(value).__name__ if isinstance(value, PlatformError) else "",
 )
 def test_what_the_error_alone_decides(
-    error: PlatformError, ending: FailureDisposition, submitted: bool, named: bool, last_try: bool
+    error: PlatformError,
+    disposition: FailureDisposition,
+    submitted: bool,
+    named: bool,
+    last_try: bool,
 ) -> None:
-    assert dispose(error, submitted=submitted, named=named, last_try=last_try) == ending
+    assert disposition_of(error, submitted=submitted, named=named, last_try=last_try) == disposition
 
 
 @pytest.mark.parametrize(
@@ -60,8 +67,8 @@ def test_a_run_that_is_given_up_is_stopped_where_it_has_a_name(
 ) -> None:
     """Without one it may be running unseen, and the next try has to know its message id."""
     stopped = FailureDisposition("failed", stop=True)
-    assert dispose(error, submitted=submitted, named=True, last_try=False) == stopped
-    assert dispose(error, submitted=submitted, named=False, last_try=False) == LEFT
+    assert disposition_of(error, submitted=submitted, named=True, last_try=False) == stopped
+    assert disposition_of(error, submitted=submitted, named=False, last_try=False) == LEFT
 
 
 @pytest.mark.parametrize(
@@ -75,8 +82,8 @@ def test_a_run_that_is_given_up_is_stopped_where_it_has_a_name(
 )
 @pytest.mark.parametrize("submitted", [False, True])
 def test_what_a_retry_can_go_on_from_is_left_to_it(error: PlatformError, submitted: bool) -> None:
-    assert dispose(error, submitted=submitted, named=True, last_try=False) == LEFT
-    assert dispose(error, submitted=submitted, named=True, last_try=True) == STOPPED
+    assert disposition_of(error, submitted=submitted, named=True, last_try=False) == LEFT
+    assert disposition_of(error, submitted=submitted, named=True, last_try=True) == STOPPED
 
 
 @pytest.mark.parametrize("error", [ChatRpcError("x"), PlatformAddressError("x")], ids=repr)
@@ -84,16 +91,16 @@ def test_what_a_retry_can_go_on_from_is_left_to_it(error: PlatformError, submitt
 def test_a_refusal_says_nothing_of_what_was_submitted_before(
     error: PlatformError, last_try: bool
 ) -> None:
-    assert dispose(error, submitted=False, named=True, last_try=last_try) == FAILED
-    assert dispose(error, submitted=True, named=True, last_try=last_try) == STOPPED
+    assert disposition_of(error, submitted=False, named=True, last_try=last_try) == FAILED
+    assert disposition_of(error, submitted=True, named=True, last_try=last_try) == STOPPED
 
 
 def test_a_submission_that_did_not_arrive_is_made_again() -> None:
     error = PlatformTransportError("no connection", processed=False)
-    assert dispose(error, submitted=False, named=True, last_try=False) == FAILED
-    assert dispose(error, submitted=True, named=True, last_try=False) == LEFT
+    assert disposition_of(error, submitted=False, named=True, last_try=False) == FAILED
+    assert disposition_of(error, submitted=True, named=True, last_try=False) == LEFT
 
 
 def test_an_error_of_the_trigger_is_judged_as_on_the_worker() -> None:
     told = from_payload(DbtSyncFailedError("x").to_payload())
-    assert dispose(told, submitted=True, named=True, last_try=False) == FAILED
+    assert disposition_of(told, submitted=True, named=True, last_try=False) == FAILED

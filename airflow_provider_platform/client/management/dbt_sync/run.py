@@ -152,7 +152,7 @@ def find_started(
     Raises PlatformOutcomeUnknownError where there is no history, or where it shows several new
     syncs that could be this one.
     """
-    for look in range(2):
+    for poll in range(2):
         history = None
         if known is not None:
             history = yield from read_history(deployment_id, deadline=deadline)
@@ -176,7 +176,7 @@ def find_started(
             return DbtSyncResponse.model_validate(
                 {"syncJobId": run.sync_job_id, "branchName": run.branch_name}
             )
-        if look == 0:
+        if poll == 0:
             yield Sleep(2.0)
     return None
 
@@ -202,7 +202,7 @@ def wait(
     """
     watch = _Watch(deployment_id, sync_job_id)
     history_due = clock() + (0.0 if poll_once else HISTORY_INTERVAL)
-    tolerance = FailureBudget()
+    budget = FailureBudget()
     if patience.one_of_many:
         yield from first_pause(patience.poll_interval, patience.deadline - clock())
     while True:
@@ -211,9 +211,9 @@ def wait(
         failure: PlatformError | None = None
         try:
             moved = yield from watch.read_status(patience.deadline)
-            tolerance.clear()
+            budget.clear()
         except PlatformError as error:
-            if not tolerance.tolerates(error, clock(), grace=True):
+            if not budget.tolerates(error, clock(), grace=True):
                 raise
             failure = error
         if moved:
@@ -232,11 +232,11 @@ def wait(
                 f"{watch}: the sync did not end before its deadline; last status "
                 f"{watch.status or 'unknown'}."
             )
-        pause = tolerance.pause(patience.poll_interval, failure)
+        pause = budget.pause(patience.poll_interval, failure)
         yield from poll_pause(pause, patience.deadline - clock())
 
 
-def look(deployment_id: int, sync_job_id: str, clock: Clock) -> Program[DbtSyncOutcome | None]:
+def poll(deployment_id: int, sync_job_id: str, clock: Clock) -> Program[DbtSyncOutcome | None]:
     """Look at a sync once, in its status and in the history: None where it has not ended.
 
     Notifies of DbtSyncStage. Raises what its end amounts to, as `wait`, and any failure to look.

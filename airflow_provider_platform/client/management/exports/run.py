@@ -62,20 +62,20 @@ def wait(
     Notifies of ExportStage. Raises DashboardExportFailedError where it failed or is gone,
     PlatformDeadlineError, or the sixth transient failure in a row.
     """
-    tolerance = FailureBudget()
+    budget = FailureBudget()
     told: str | None = None
     if one_of_many:
         yield from first_pause(poll_interval, deadline - clock())
     while True:
         failure: PlatformError | None = None
         try:
-            status, outcome = yield from look(deployment_id, job_id)
+            status, outcome = yield from poll(deployment_id, job_id)
         except PlatformError as error:
-            if not tolerance.tolerates(error, clock()):
+            if not budget.tolerates(error, clock()):
                 raise
             failure = error
         else:
-            tolerance.clear()
+            budget.clear()
             if status != told:
                 told = status
                 yield Notify(ExportStage(job_id, status))
@@ -86,11 +86,11 @@ def wait(
                 f"{_name(deployment_id, job_id)}: the export did not end before its deadline; last "
                 f"status {told or 'unknown'}."
             )
-        pause = tolerance.pause(poll_interval, failure)
+        pause = budget.pause(poll_interval, failure)
         yield from poll_pause(pause, deadline - clock())
 
 
-def look(deployment_id: int, job_id: str) -> Program[tuple[str, ExportOutcome | None]]:
+def poll(deployment_id: int, job_id: str) -> Program[tuple[str, ExportOutcome | None]]:
     """The status now, and the outcome of an export that is complete. Raises
     DashboardExportFailedError where it failed or is gone."""
     operation = get_dashboard_export(deployment_id=deployment_id, job_id=job_id)

@@ -29,14 +29,14 @@ WRONG = PlatformBadRequestError("wrong", status=400)
 class World:
     """Plays the looks, one after the other, and the time that a wait sleeps."""
 
-    def __init__(self, *looks: Any) -> None:
+    def __init__(self, *polls: Any) -> None:
         self.now = NOON
-        self.looks = list(looks)
+        self.polls = list(polls)
         self.slept: list[float] = []
         self.told: list[object] = []
 
-    def look(self) -> Program[Any]:
-        found = self.looks.pop(0) if self.looks else None
+    def condition(self) -> Program[Any]:
+        found = self.polls.pop(0) if self.polls else None
         if isinstance(found, PlatformError):
             raise found
         return found
@@ -56,12 +56,12 @@ class World:
             return end.value
 
     def poll_until(
-        self, pace: PollInterval, *, seconds: float = 3600.0, grace: bool = False
+        self, interval: PollInterval, *, seconds: float = 3600.0, grace: bool = False
     ) -> Any:
         return self.run(
             poll_until(
-                self.look,
-                pace,
+                self.condition,
+                interval,
                 FailureBudget(),
                 deadline=NOON + seconds,
                 clock=lambda: self.now,
@@ -114,20 +114,20 @@ def test_what_a_repeat_cannot_mend_ends_the_wait() -> None:
 
 
 def test_what_was_just_begun_may_be_unknown_for_a_minute() -> None:
-    looks = [LATE] * int(NOT_FOUND_GRACE / 10)
-    assert World(*looks, {"id": 1}).poll_until(PollInterval(10.0), grace=True) == {"id": 1}
+    polls = [LATE] * int(NOT_FOUND_GRACE / 10)
+    assert World(*polls, {"id": 1}).poll_until(PollInterval(10.0), grace=True) == {"id": 1}
     with pytest.raises(PlatformNotFoundError):
-        World(*looks, LATE).poll_until(PollInterval(10.0), grace=True)
+        World(*polls, LATE).poll_until(PollInterval(10.0), grace=True)
 
 
-@given(looks=st.integers(min_value=1, max_value=1000), interval=st.floats(0, 600))
-def test_pauses_that_grow_stay_below_the_longest(looks: int, interval: float) -> None:
-    pace = PollInterval(interval, exponential_backoff=True, max_wait=900.0)
-    assert 1.0 <= pace.pause(looks) <= 900.0
-    assert PollInterval(interval).pause(looks) == interval
+@given(polls=st.integers(min_value=1, max_value=1000), interval=st.floats(0, 600))
+def test_pauses_that_grow_stay_below_the_longest(polls: int, interval: float) -> None:
+    interval = PollInterval(interval, exponential_backoff=True, max_wait=900.0)
+    assert 1.0 <= interval.pause(polls) <= 900.0
+    assert PollInterval(interval).pause(polls) == interval
 
 
 def test_pauses_double() -> None:
-    pace = PollInterval(60.0, exponential_backoff=True)
-    for looks, least in ((2, 60.0), (3, 120.0), (4, 240.0)):
-        assert least <= pace.pause(looks) <= 2 * least
+    interval = PollInterval(60.0, exponential_backoff=True)
+    for polls, least in ((2, 60.0), (3, 120.0), (4, 240.0)):
+        assert least <= interval.pause(polls) <= 2 * least
