@@ -154,11 +154,17 @@ class AirflowApi:
         *,
         unless: Callable[[], bool] = lambda: False,
     ) -> Any:
-        """Ask again after 5xx, unless what was asked for has been done all the same."""
+        """Ask again after 5xx, and where a server that has just started is too slow, unless what
+        was asked for has been done all the same."""
         for left in reversed(range(_TRIES)):
-            answer = self._http.request(method, path, json=body)
-            if answer.status_code < 500 or not left:
-                break
+            try:
+                answer = self._http.request(method, path, json=body)
+            except httpx.TimeoutException:
+                if not left:
+                    raise
+            else:
+                if answer.status_code < 500 or not left:
+                    break
             time.sleep(_PAUSE)
             if unless():
                 return None

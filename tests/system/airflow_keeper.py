@@ -1,4 +1,5 @@
-"""Runs `airflow standalone` until its own input ends; replaces a triggerer that is gone.
+"""Runs `airflow standalone` until its own input ends; replaces a triggerer that is gone, and an
+API server when it is told to.
 
 `python -m tests.system.airflow_keeper`, started in a session of its own with a pipe as its input.
 The pipe closes when whoever started it is gone, however that came about, so Airflow never outlives
@@ -13,10 +14,20 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
-from tests.system.airflow_processes import SCHEDULER, TRIGGERER, in_session, is_component
+from tests.system.airflow_processes import (
+    API_SERVER,
+    SCHEDULER,
+    TRIGGERER,
+    in_session,
+    is_component,
+)
+
+API_SERVER_WANTED = "api-server.wanted"
+"""A file in Airflow's home: whoever has ended the API server makes it, to have another one."""
 
 _LOOK_SECONDS = 1.0
 _STOP_SECONDS = 20
@@ -28,7 +39,8 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os.close(0))
     standalone = _start("standalone")
-    triggerers: list[subprocess.Popen[bytes]] = []
+    started: list[subprocess.Popen[bytes]] = []
+    wanted = Path(os.environ["AIRFLOW_HOME"]) / API_SERVER_WANTED
     seen: set[str] = set()
     try:
         while not _input_ended(_LOOK_SECONDS):
@@ -36,12 +48,16 @@ def main() -> int:
             if standalone.poll() is not None or SCHEDULER in seen - there:
                 _say("the scheduler has ended; so do all")
                 return 1
-            for process in triggerers:
+            for process in started:
                 process.poll()
             if TRIGGERER in seen - there:
                 _say("no triggerer works; starting one")
-                triggerers.append(_start(TRIGGERER))
+                started.append(_start(TRIGGERER))
                 seen.remove(TRIGGERER)
+            if wanted.exists():
+                _say("an API server is wanted; starting one")
+                started.append(_start(API_SERVER))
+                wanted.unlink()
             seen |= there
         return 0
     finally:

@@ -16,6 +16,8 @@ import psutil
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+API_SERVER = "api-server"
+_API_SERVER_TITLE = "airflow api_server"
 SCHEDULER = "scheduler"
 TRIGGERER = "triggerer"
 
@@ -33,6 +35,16 @@ class AirflowProcesses:
         assert os.getsid(process.pid) == self._session, f"{title} is not ours"
         assert title == f"airflow worker -- {task_instance['id']}"
         return process
+
+    def api_server(self) -> list[psutil.Process]:
+        """All processes of the API server, which has a title of its own once it serves."""
+        found = [
+            process
+            for process in in_session(self._session)
+            if is_component(process, API_SERVER) or _title(process).startswith(_API_SERVER_TITLE)
+        ]
+        children = [child for process in found for child in process.children(recursive=True)]
+        return list({process.pid: process for process in [*found, *children]}.values())
 
     def triggerers(self) -> list[psutil.Process]:
         """The triggerers, the oldest first; each has a child that runs the triggers."""
@@ -80,6 +92,13 @@ def in_session(session: int) -> Iterator[psutil.Process]:
                 yield process
         except (ProcessLookupError, PermissionError):
             continue
+
+
+def _title(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 def is_component(process: psutil.Process, component: str) -> bool:

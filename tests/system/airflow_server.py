@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from airflow_provider_platform.sandbox.demo.airflow_home import isolated
+from tests.system.airflow_keeper import API_SERVER_WANTED
+from tests.system.airflow_processes import AirflowProcesses, kill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -65,6 +67,20 @@ class RunningAirflow:
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "home": str(self.home)}
+
+    @contextmanager
+    def without_api_server(self) -> Iterator[None]:
+        """End the API server for the length of a `with`; at its end another one answers."""
+        kill(AirflowProcesses(self.session).api_server())
+        try:
+            yield
+        finally:
+            (self.home / API_SERVER_WANTED).touch()
+            deadline = time.monotonic() + _HEALTHY_SECONDS
+            with httpx.Client(trust_env=False) as client:
+                while not _answers(client, self.url):
+                    assert time.monotonic() < deadline, "no API server answers again"
+                    time.sleep(0.3)
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> RunningAirflow:
@@ -145,6 +161,13 @@ def wait_until_healthy(
             if hopeless or time.monotonic() > deadline:
                 raise RuntimeError(f"Airflow is not healthy:\n{log}")
             time.sleep(0.3)
+
+
+def _answers(client: httpx.Client, url: str) -> bool:
+    try:
+        return client.get(f"{url}/api/v2/monitor/health", timeout=5).status_code == 200
+    except httpx.HTTPError:
+        return False
 
 
 def _stop(keeper: subprocess.Popen[bytes]) -> None:

@@ -75,7 +75,7 @@ def airflow(request: pytest.FixtureRequest) -> Iterator[RunningAirflow]:
 @pytest.fixture(autouse=True)
 def _part_of_triggerer(airflow: RunningAirflow, request: pytest.FixtureRequest) -> Iterator[None]:
     """All workers' tests share the triggerer; who kills it needs it alone."""
-    alone = "only_triggerer" in request.fixturenames
+    alone = {"only_triggerer", "only_airflow"} & set(request.fixturenames)
     with (airflow.home / "triggerer.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
@@ -86,3 +86,9 @@ def only_triggerer(processes: AirflowProcesses, _part_of_triggerer: None) -> lis
     """The triggerer and its children; no other test runs meanwhile."""
     (triggerer,) = processes.triggerers()
     return [triggerer, *triggerer.children(recursive=True)]
+
+
+@pytest.fixture
+def only_airflow(airflow: RunningAirflow, _part_of_triggerer: None) -> RunningAirflow:
+    """The running Airflow; no other test runs meanwhile."""
+    return airflow

@@ -45,6 +45,17 @@ with DAG("ask_mapped", schedule=None):
         prompt=["revenue by country", "orders by status"]
     )
 
+FOUR = ["revenue by country", "orders by status", "revenue by month", "top 5 products"]
+
+with DAG("ask_four", schedule=None):
+    PlatformChatOperator.partial(task_id="ask", **shared).expand(prompt=FOUR)
+
+with DAG("ask_four_once", schedule=None):
+    PlatformChatOperator.partial(task_id="ask", **{**shared, "retries": 0}).expand(prompt=FOUR)
+
+with DAG("ask_patiently", schedule=None):
+    PlatformChatOperator(task_id="ask", **{**FROM_CONF, "retry_delay": timedelta(seconds=60)})
+
 
 def _kill_first_try(context: Any, _result: Any = None) -> None:
     """Between the end of the task's own code and its XComs."""
