@@ -46,24 +46,8 @@ class ChatRun(RunState):
     `failed_with` holds the service's words after FAILED, REFUSED, BUSY.
     """
 
-    def __init__(
-        self,
-        *,
-        message_id: str,
-        digest: str,
-        chat_id: str | None = None,
-        thread_given: bool = False,
-        accepted: bool = False,
-        max_rows: int = 100,
-    ) -> None:
-        super().__init__(
-            message_id=message_id,
-            digest=digest,
-            chat_id=chat_id,
-            thread_given=thread_given,
-            accepted=accepted,
-            max_rows=max_rows,
-        )
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.failed_with: Any = None
         self._best_size = 0
         self._grew = False

@@ -6,6 +6,7 @@ judged in `run`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_platform.client.chat.progress import ProgressEvents
@@ -14,35 +15,31 @@ from airflow_provider_platform.client.chat.request import input_digest, is_messa
 from airflow_provider_platform.client.errors import quote_service
 
 
+@dataclass(kw_only=True, eq=False)
 class RunState:
     """What the connections have told of one message's run.
 
     `digest` is the prompt's `input_digest`; `thread_given` says that the caller named the thread,
     so that it may hold other turns. `accepted` turns true once the service has shown that it
-    processes the message.
+    processes the message. `max_rows` is how many rows of a query are kept.
     """
 
-    def __init__(
-        self,
-        *,
-        message_id: str,
-        digest: str,
-        chat_id: str | None = None,
-        thread_given: bool = False,
-        accepted: bool = False,
-        max_rows: int = 100,
-    ) -> None:
-        self.message_id = message_id
-        self.digest = digest
-        self.chat_id = chat_id
-        self.thread_given = thread_given
-        self.accepted = accepted
+    message_id: str
+    digest: str
+    chat_id: str | None = None
+    thread_given: bool = False
+    accepted: bool = False
+    max_rows: int = 100
+
+    def __post_init__(self) -> None:
         self.echo_id: str | None = None
         """The id under which the service tells of our message, once that is known."""
         self.usage: dict[str, Any] | None = None
-        self._fold = RecordFold(max_rows)
+        self._fold = RecordFold(self.max_rows)
         self._known_before: RecordFold | None = None
-        self._progress = ProgressEvents(thread_known=chat_id is not None, accepted=accepted)
+        self._progress = ProgressEvents(
+            thread_known=self.chat_id is not None, accepted=self.accepted
+        )
 
     def __str__(self) -> str:
         thread = quote_service(self.chat_id) if self.chat_id else "(no thread yet)"
