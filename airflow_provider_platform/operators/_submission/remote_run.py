@@ -106,6 +106,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         self._left_to_retry = False
         """Of a killed task: whether its run goes on for another try to take up."""
         self._in_on_kill = False
+        self._state_was_unknown = False
         self._deferring = False
 
     @abstractmethod
@@ -265,6 +266,13 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
                     self.store_link(context, hook.config)
                     try:
                         yield attempt
+                    except PlatformInterruptedError:
+                        if self._state_was_unknown:
+                            # The signal may have come in the middle of a request to Airflow, so
+                            # that none could be made; now one can.
+                            self._end_attempt(attempt, time.monotonic() + LOOK_UP_SECONDS)
+                        self._attempt = None
+                        raise
                     except Exception:
                         self._attempt = None
                         raise
@@ -438,6 +446,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
                 )
             else:
                 self._tell(self.log.info, "Told to end; Airflow has the task as %s.", state)
+            self._state_was_unknown = state == UNKNOWN
         # A trigger that follows is as good as a retry.
         last_try = self._is_last_try(attempt) and not self._deferring
         return stops_run(state, killed="worker", last_try=last_try, has_record=has_record)

@@ -187,6 +187,7 @@ class SignalledStore(StateStore):
         super().__init__()
         self.airflow = threading.Lock()
         self.signalled = False
+        self.state = "running"
 
     def set(self, key: str, value: Any) -> None:
         with self.airflow:
@@ -197,7 +198,7 @@ class SignalledStore(StateStore):
 
     def get_task_states(self, **_: Any) -> dict[str, dict[str, str]]:
         with self.airflow:
-            return {"run": {"task": "failed"}}
+            return {"run": {"task": self.state}}
 
 
 LEFT = ["running", "queued", "scheduled", "up_for_retry", "up_for_reschedule", "deferred", None]
@@ -457,16 +458,18 @@ def test_a_stop_that_takes_too_long_is_given_up(
     assert task_state.asked == 1
 
 
+@pytest.mark.parametrize("state", ["running", "failed"])
 def test_a_signal_in_the_middle_of_a_request_to_airflow_is_handled(
-    control: SandboxControl, monkeypatch: pytest.MonkeyPatch
+    control: SandboxControl, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
     """In the thread that the task runs in: whatever waits for that request must not be waited for,
-    and what goes on afterwards is not disturbed."""
+    and what goes on afterwards is not disturbed. Then Airflow is asked again."""
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
     control.hold("mid_stream")
     tries, operator = TaskTries(), chat()
     tries.store = store = SignalledStore()
+    store.state = state
     states = staticmethod(store.get_task_states)
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", states, raising=False)
     monkeypatch.setattr(_remote_run, "LOOK_UP_SECONDS", 0.2)
@@ -479,8 +482,10 @@ def test_a_signal_in_the_middle_of_a_request_to_airflow_is_handled(
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert store[STORE_KEY]["phase"] == "running"
+    assert len(control.state().aborts) == (state == "failed")
     control.release()
-    chat().execute(tries.context())
+    if state == "running":
+        chat().execute(tries.context())
     assert len(control.state().messages) == 1
     assert any("left to the task's next try" in line for line in log.lines)
 
