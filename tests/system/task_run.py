@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tests.system.airflow_processes import kill
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    import psutil
 
     from tests.system.airflow_api import AirflowApi
     from tests.system.airflow_processes import AirflowProcesses
@@ -132,10 +135,31 @@ class TaskRun:
 
     def kill_with_supervisor(self) -> None:
         """Kill -9 the process and the one that watches over it: nobody tells Airflow."""
+        kill(self._with_supervisor())
+
+    def tell_to_end(self, *who: Literal["supervisor", "task"]) -> None:
+        """Send SIGTERM, as a machine does that is drained, to these of the two processes."""
+        supervisor, process = self._with_supervisor()
+        for name in who:
+            (supervisor if name == "supervisor" else process).terminate()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Both processes stand still for the length of a `with`."""
+        processes = self._with_supervisor()
+        for process in processes:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in processes:
+                process.resume()
+
+    def _with_supervisor(self) -> tuple[psutil.Process, psutil.Process]:
         process = self.processes.of_task(self.now())
-        watcher = process.parent()
-        assert watcher is not None
-        kill([watcher, process])
+        supervisor = process.parent()
+        assert supervisor is not None
+        return supervisor, process
 
     def mark(self, state: str) -> None:
         """Mark the instance `failed` or `success`, as the button does."""

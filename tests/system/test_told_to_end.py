@@ -1,0 +1,110 @@
+"""A worker that is told to end while nobody ended its task leaves its run to the next try.
+
+That is what an eviction does, a supervisor that cannot reach Airflow, and a worker that was frozen
+and wakes after its retry has begun.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.system.conftest import StartTask
+    from tests.system.sandbox_server import PatientControl
+
+pytestmark = pytest.mark.system
+
+LEFT = "left to the task's next try"
+WHO = pytest.mark.parametrize(
+    "who", [("task",), ("supervisor",), ("supervisor", "task")], ids=["task", "supervisor", "both"]
+)
+
+
+def assert_asked_once(sandbox: PatientControl, message_id: str) -> None:
+    """One prompt, one run, answered; and nobody wanted it stopped."""
+    state = sandbox.state()
+    assert [message.outcome for message in state.messages] == ["started"]
+    assert [(run.status, run.message_id) for run in state.runs] == [("finished", message_id)]
+    assert state.aborts == []
+
+
+@WHO
+def test_the_chat_run_of_a_worker_that_is_told_to_end_is_taken_up_by_the_retry(
+    ask: StartTask, sandbox: PatientControl, who: Any
+) -> None:
+    sandbox.hold("mid_stream")
+    task = ask()
+    sandbox.wait_held("mid_stream")
+    task.wait_record(phase="running")
+    task.tell_to_end(*who)
+    task.until(lambda now: now["try_number"] == 2, "try 2")
+    assert LEFT in task.log(1)
+    sandbox.release()
+    task.wait("success", try_number=2)
+    assert "Taking up the run" in task.log(2)
+    assert_asked_once(sandbox, task.result["message_id"])
+
+
+@WHO
+def test_in_the_last_try_the_chat_run_of_a_worker_that_is_told_to_end_is_stopped(
+    ask: StartTask, sandbox: PatientControl, who: Any
+) -> None:
+    sandbox.hold("mid_stream")
+    task = ask(dag_id="ask_once")
+    sandbox.wait_held("mid_stream")
+    task.wait_record(phase="running")
+    task.tell_to_end(*who)
+    task.wait("failed")
+    state = sandbox.state()
+    assert [run.status for run in state.runs] == ["aborted"]
+    assert len(state.messages) == 1
+
+
+@pytest.mark.parametrize("deferrable", [False, True], ids=["sync", "deferrable"])
+def test_a_worker_that_is_told_to_end_while_it_asks_leaves_its_run_to_the_retry(
+    ask: StartTask, sandbox: PatientControl, deferrable: bool
+) -> None:
+    """The try goes on until the service has accepted: who breaks off asks twice."""
+    sandbox.hold("before_call", has_input=True)
+    task = ask(deferrable=deferrable)
+    sandbox.wait_held("before_call")
+    task.tell_to_end("supervisor")
+    task.until(lambda _: LEFT in task.log(1), "the end of on_kill")
+    sandbox.release()
+    task.wait("success", or_later=True)
+    assert_asked_once(sandbox, task.result["message_id"])
+
+
+def test_the_sync_of_a_worker_that_is_told_to_end_is_taken_up_by_the_retry(
+    sync: StartTask, sandbox: PatientControl
+) -> None:
+    sandbox.hold("before_call", method="GET", path="/dbt-sync/")
+    task = sync()
+    sandbox.wait_held("before_call")
+    task.wait_record(phase="running")
+    task.tell_to_end("supervisor")
+    task.until(lambda now: now["try_number"] == 2, "try 2")
+    assert LEFT in task.log(1)
+    sandbox.release()
+    task.wait("success", try_number=2)
+    (one,) = sandbox.state().syncs
+    assert (one.status, one.sync_job_id) == ("COMPLETED", task.result["sync_job_id"])
+
+
+def test_a_worker_that_wakes_after_its_retry_has_begun_leaves_the_run_alone(
+    ask: StartTask, sandbox: PatientControl
+) -> None:
+    """Airflow misses its heartbeat, starts the retry, and tells it to end when it is back."""
+    sandbox.hold("mid_stream")
+    task = ask()
+    sandbox.wait_held("mid_stream")
+    task.wait_record(phase="running")
+    with task.frozen():
+        task.until(lambda now: now["try_number"] == 2, "try 2")
+        task.until(lambda _: "Taking up the run" in task.log(2), "the retry to take up the run")
+    task.until(lambda _: LEFT in task.log(1), "the end of on_kill")
+    sandbox.release()
+    task.wait("success", try_number=2)
+    assert_asked_once(sandbox, task.result["message_id"])
