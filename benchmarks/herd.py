@@ -2,7 +2,8 @@
 
 The loop's lag is how much later than asked a task wakes that sleeps for 5 ms; beside it stands the
 lag of the same loop with nothing to do, which is the machine's own. All triggers start in the same
-instant; the polls of the waits are counted, and the connections that they took.
+instant, each chat brings a record a second; the polls of the waits are counted, and the connections
+that they took. HERD_WAITS and HERD_CHATS set other numbers of them.
 """
 
 from __future__ import annotations
@@ -175,7 +176,8 @@ async def serve() -> None:
             number += 1
             record = chunk({"id": "thought", "sort": number, "graphPath": ["agent"], **thought})
             for stream in tally.streams[part::20]:
-                stream.write(record)
+                if not stream.is_closing():
+                    stream.write(record)
             await asyncio.sleep(0.05)
     print(f"{tally.polls} polls on {len(tally.polled_on)} connections", flush=True)
 
