@@ -54,7 +54,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         "deferrable": lambda value: arguments.boolean("deferrable", value),
     }
     look_kind: ClassVar[str]
-    """A name of `client.looks.KINDS`."""
+    """A name of `client.conditions.KINDS`."""
 
     def __init__(self, *, deferrable: bool | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -1,6 +1,6 @@
 """One question to the agent as a whole: its run, its request and how patient to be.
 
-Puts the pieces of `chat_run`, `chat_program` and `chat_stop` together for callers, so that every
+Puts the pieces of `run`, `program` and `stop` together for callers, so that every
 caller asks, follows and stops by the same rules.
 """
 
@@ -111,7 +111,7 @@ class ChatCall:
 
     def stop(self, clock: Clock, *, seconds: float = STOP_SECONDS) -> Program[bool]:
         """Stop the run, and no other in its thread, within so many seconds (see
-        `chat_stop.stop_run`)."""
+        `stop.stop_run`)."""
         return (yield from stop_run(self.run, self.request, clock, seconds=seconds))
 
 

@@ -1,7 +1,7 @@
 """Folds the records of one run into its answer: records by id, deltas appended, the rest replaced.
 
 This file knows what one record does to what is known of a run. Which records are the run's, and
-when the run is over, is decided in `chat_connection` and `chat_run`.
+when the run is over, is decided in `connection` and `run`.
 """
 
 from __future__ import annotations
