@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 
 class PlatformSensorTrigger(BaseTrigger):
-    """Looks until there is something or the deadline has come.
+    """Polls until the condition holds or the deadline has come.
 
-    `look` names the kind of condition and `subject` what is waited for (see `client.conditions`); `pace` and
-    `tolerance` are the fields of the classes of these names, `deadline` is in Unix time. The event
+    `look` names the kind of condition and `subject` what is waited for (see `client.conditions`);
+    `pace` and `tolerance` are the fields of `PollInterval` and `FailureBudget`, under the names
+    that stored triggers have; `deadline` is in Unix time. The event
     is `{"status": "seen" | "timeout" | "error", "wait": {...}, ...}`: with "seen" it carries
     `value`, None where that exceeds 256 KB, with "error" the `error` as the client describes it.
     """
