@@ -68,6 +68,7 @@ class ChatConnection:
     known_up_to: float | None
     cutoff: bool = False
     echo: bool = False
+    echo_after_mark: bool = False
     ours: bool = False
     streaming: bool | None = None
     state_streaming: bool | None = None
@@ -162,6 +163,14 @@ class ChatConnection:
         """Whether the thread has told of a later turn than ours."""
         return self.echo and self.last_user_id != self.run.message_id
 
+    @property
+    def is_live(self) -> bool:
+        """Whether what follows the mark comes from the run as it goes on. Who looks at a thread
+        that does not stream and is told our turn from its echo hears what is kept of it, and so
+        does who is told of a later turn."""
+        kept = self.streaming is False and self.echo_after_mark and not self.submits
+        return not kept and not self.passed_by
+
     def _take_error(self, record: dict[str, Any]) -> None:
         if self.end is not None:
             return
@@ -177,6 +186,8 @@ class ChatConnection:
         self.stray_abort = False
         self.streaming = _flag(state.get("isStreaming"))
         self.run.learn_chat_id(state.get("chatId"))
+        if self.streaming is False:
+            self.run.note_idle()
         if not self.echo:
             self.ours = True
             self.suspended = False
@@ -230,6 +241,7 @@ class ChatConnection:
         self.last_user_id = self.run.message_id if self.ours else received_id
         if self.ours:
             self.echo = True
+            self.echo_after_mark = self.cutoff
             self.suspended = False
             self.known_up_to = None
             self.run.take_echo()

@@ -72,9 +72,13 @@ class RecordFold:
         """Another connection begins to tell."""
         self._told_before = self._told
 
+    def keep_unsettled(self) -> None:
+        """What was told up to here is a record of the past: it is complete only if it says so."""
+        self._told_before = self._told
+
     def settle(self) -> None:
-        """The run is over: what the last connection told of is complete, even where no record
-        says so. What broke off before may have gone on unseen."""
+        """The run has ended on the connection that told of it last: what that has told is complete,
+        even where no record says so. What broke off before may have gone on unseen."""
         for record in self:
             record.in_process = record.in_process and record.told <= self._told_before
 

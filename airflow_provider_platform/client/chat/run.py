@@ -184,7 +184,8 @@ class ChatRun(RunState):
         self.failed_with = connection.error
         verdict = self._verdict(connection)
         if verdict is Verdict.OVER:
-            self._fold.settle()
+            if connection.is_live:
+                self._fold.settle()
             replayed = known is None or size >= known.size
             self._told_whole = self._told_whole or (connection.echo and replayed)
         return verdict
@@ -300,11 +301,14 @@ class ChatRun(RunState):
     def _answer(self) -> str | None:
         """The final answer, unless it broke off and its end was not told. What the thread's
         messages hold in its place may be any words of the agent, so they stand in only where
-        records may be lost: not in a run that one connection told from its echo to its end."""
+        records may be lost: not in a run that one connection told from its echo to its end, unless
+        they complete the answer that broke off there."""
         final = self._fold.final_answer()
         if final is not None and not final.in_process:
             return final.content
-        return None if self._told_whole else self._told_by_state() or None
+        told = self._told_by_state()
+        completed = final is not None and told.startswith(final.content)
+        return told or None if completed or not self._told_whole else None
 
     def _told_by_state(self) -> str:
         """What the agent said last by the messages of `__state__`, "" where they tell nothing."""

@@ -73,6 +73,10 @@ class RunState:
             self._known_before = self._fold
         self._fold = self._fold.restart()
 
+    def note_idle(self) -> None:
+        """The thread does not stream: what it has told up to here is not of a run that goes on."""
+        self._fold.keep_unsettled()
+
     def take_assistant(self, record: dict[str, Any], *, known_up_to: float | None) -> None:
         """Fold a record of the run in, and note what is worth telling."""
         folded = self._fold.add(record, known_up_to=known_up_to)

@@ -41,7 +41,7 @@ class Stopped(Enum):
     LAST_TRY = "no try was left to take it up"
     TOO_LATE = "its time was over"
     GIVEN_UP = "its try failed for good"
-    NO_NAME = "its try was told to end, and could not store its name for the retry"
+    NO_NAME = "its try was told to end, and could not store for the retry that it was accepted"
 
 
 class Left(Enum):
@@ -104,6 +104,8 @@ class Ledger:
             return
         why = self._why_stopped_by_kill(actor) if actor.stopping else None
         why = why or self._why_stopped(run, actor)
+        if why is None and actor.told_to_stop and not self._is_noted(run):
+            why = Stopped.NO_NAME
         if why is not None:
             self.explained[why] += 1
         elif actor.stopping:
@@ -160,8 +162,6 @@ class Ledger:
             self._giving_up.remove((actor, run))
             if actor.killed or isinstance(actor.error, AirflowFailException):
                 self.explained[Stopped.GIVEN_UP] += 1
-            elif actor.told_to_stop and "could not be written" in actor.log.warnings:
-                self.explained[Stopped.NO_NAME] += 1
             else:
                 self._violate(f"{actor} has stopped {run}, which a try follows: {actor.error!r}")
 
@@ -254,6 +254,14 @@ class Ledger:
         if run.message_id in self._task.forgotten:
             return Left.STORE_LOST
         return None
+
+    def _is_noted(self, run: Run) -> bool:
+        """Whether a record has ever told that the service has accepted the message of the run."""
+        accepted = [one["ids"] for one in self._task.records if one["phase"] != "intent"]
+        return any(
+            (ids.get("chat_id"), ids["message_id"]) == (run.chat_id, run.message_id)
+            for ids in accepted
+        )
 
     def _said_not_stopped(self, run: Run) -> bool:
         """Whether a log or an error tells of a run that could not be stopped."""

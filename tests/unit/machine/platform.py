@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_platform.client.http.responses import chat_status_error
 from tests.unit.client.fakes.played_service import BUSY, Answer, Fault, PlayedService, PlayedTime
-from tests.unit.client.fakes.streams import Record, Turn, aborted, query_result
+from tests.unit.client.fakes.streams import Record, Turn, aborted, folded, query_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,8 +27,7 @@ Status = Literal["streaming", "suspended", "finished", "aborted", "failed"]
 @dataclass(frozen=True)
 class Habits:
     """How this service answers: what is replayed and where, whether a follow-up is subscribed,
-    what resumes a suspended run, and what a later look at a stopped thread gets (without a word of
-    the stop, no part of an answer either)."""
+    what resumes a suspended run, and what a later look at a stopped thread gets."""
 
     replay: Literal["before", "after", "none"] = "before"
     follow_up: Literal["subscribe", "state"] = "subscribe"
@@ -187,13 +186,7 @@ class Run(PlayedService):
             "aborted and state": [aborted(), mark, self._state()],
             "mark": [mark],
         }
-        # Without a word of the stop, a part of an answer could not be told from a whole one.
-        own = [r for r in self.own() if "aborted" in self.habits.stopped or not _is_part(r)]
-        return [*own, *told[self.habits.stopped]]
-
-
-def _is_part(record: Record) -> bool:
-    return record.get("graphPath") == ["final"] and bool(record.get("isInProcess"))
+        return [*folded(self.own()), *told[self.habits.stopped]]
 
 
 @dataclass

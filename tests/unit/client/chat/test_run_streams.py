@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,15 +16,18 @@ from tests.unit.client.fakes.streams import (
     CHAT_ID,
     EARLIER_ID,
     EXPECTED,
+    PROMPT,
     USAGE,
     Record,
     Turn,
     cut_up,
     cutoff,
     encode,
+    final,
     folded,
     hear,
     new_run,
+    serialized,
     state,
     usage,
 )
@@ -281,3 +285,70 @@ def test_repeated_deltas_are_told_by_their_sort(overlap: int, in_process: bool) 
         hear(run, cutoff(), *records[:known], clean=False)
         hear(run, cutoff(), *records[known - overlap :], state(), submits=False)
         assert run.result().answer == ANSWER
+
+
+HALF = ANSWER[:9]
+WORKING = serialized("AIMessage", "Working on it.")
+KEPT: dict[str, Any] = {
+    "before the mark": lambda half: [Turn().records()[0], half, cutoff()],
+    "after the mark": lambda half: [cutoff(), Turn().records()[0], half],
+    "before a later turn, which streams": lambda half: [
+        Turn().records()[0],
+        half,
+        *replace(EARLIER, message_id="1732519999999-message").records()[:1],
+        cutoff(streaming=True),
+    ],
+}
+
+
+def half_an_answer(**fields: Any) -> Record:
+    return final(HALF, isInProcess=True, **fields)
+
+
+@pytest.mark.parametrize("delta", [True, False])
+@pytest.mark.parametrize("told", KEPT.values(), ids=KEPT)
+def test_what_a_thread_keeps_of_an_answer_that_broke_off_is_none(told: Any, delta: bool) -> None:
+    """A run that was stopped, and whose thread tells no `__aborted__` of it."""
+    run = new_run(chat_id=CHAT_ID, accepted=True, thread_given=True)
+    look = told(half_an_answer(isDelta=delta))
+    assert hear(run, *look, state([WORKING]), submits=False) is Verdict.OVER
+    assert run.received_in_part  # so that the thread is read once more
+    with pytest.raises(ChatNoAnswerError, match=f"last said: {HALF}"):
+        run.result()
+    closed = told(final(ANSWER))
+    assert hear(run, *closed, state(), submits=False) is Verdict.OVER
+    assert run.result().answer == ANSWER
+
+
+def test_a_stopped_thread_whose_prompt_is_repeated_tells_what_it_has_kept() -> None:
+    run = new_run(chat_id=CHAT_ID, accepted=True)
+    told = [Turn().records()[0], half_an_answer(), cutoff(), state()]
+    assert hear(run, *told, submits=True) is Verdict.OVER
+    with pytest.raises(ChatNoAnswerError):
+        run.result()
+
+
+@pytest.mark.parametrize(("said", "answer"), [(ANSWER, ANSWER), ("Working on it.", None)])
+def test_the_messages_of_the_state_may_complete_an_answer_that_broke_off(
+    said: str, answer: str | None
+) -> None:
+    run = new_run(chat_id=CHAT_ID, accepted=True)
+    messages = [serialized("HumanMessage", PROMPT), serialized("AIMessage", said)]
+    told = [Turn().records()[0], half_an_answer(), cutoff(), state(messages)]
+    assert hear(run, *told, submits=False) is Verdict.OVER
+    if answer is not None:
+        assert run.result().answer == answer
+        return
+    with pytest.raises(ChatNoAnswerError, match=f"last said: {HALF}"):
+        run.result()
+
+
+@pytest.mark.parametrize("replay", ["before", "after"])
+def test_deltas_of_a_run_that_ended_on_this_connection_are_whole(replay: str) -> None:
+    """Whoever followed the run to its `__state__` needs no record that closes the answer."""
+    own = Turn(closing=False).records()
+    mark = cutoff(streaming=True)
+    seen = [*own[:-2], mark, *own[-2:]] if replay == "before" else [mark, *own]
+    run = new_run(chat_id=CHAT_ID, accepted=True)
+    assert hear(run, *seen, state([], streaming=False), submits=False) is Verdict.OVER
+    assert run.result().answer == ANSWER
