@@ -42,7 +42,7 @@ TRIGGERERS = ("triggerer-1", "triggerer-2")
 API_SERVER = "api-server"
 VISIBILITY_TIMEOUT = 30
 """Seconds after which Redis gives what a worker has not acknowledged to another one."""
-_HEALTHY_SECONDS = 240
+_HEALTHY_SECONDS = 600
 _END_SECONDS = 60
 
 SETTINGS = {
