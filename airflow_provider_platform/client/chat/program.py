@@ -46,6 +46,8 @@ FUTILE_RECONNECTS = 5
 IDLE_LOOKS = 3
 """How many of those must tell of a thread that does not stream for its run to count as dead."""
 LOOK_SECONDS = 15.0
+READINGS = 3
+"""How often a thread is read for what was lost of a run that is over."""
 USAGE_WAIT = 5.0
 """Seconds that the stream is read on after its end, for the usage record."""
 
@@ -118,7 +120,7 @@ def ask(
             yield from poll_pause(limits.poll_interval, limits.deadline - clock())
             continue
         if verdict in _FINAL_VERDICTS or (run.accepted and verdict is Verdict.OVER):
-            return _settled(run, verdict)
+            return (yield from _settled(run, verdict, request, limits, clock))
         if run.chat_id is None:
             raise chat_failures.unseen(run, failure)
         if failure is not None:
@@ -169,9 +171,7 @@ def follow(run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock)
                 raise failure or chat_failures.futile(run, futile)
             yield from _pause(pause_after(failure, stalled), limits, clock)
         else:
-            if verdict is Verdict.OVER and run.received_in_part:
-                yield from _read_whole(run, request, limits, clock)
-            return _settled(run, verdict)
+            return (yield from _settled(run, verdict, request, limits, clock))
 
 
 def resume(run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock) -> Program[bool]:
@@ -213,7 +213,7 @@ def look_at_end(
                 continue
             raise failure or chat_failures.ending(run, verdict)
         if verdict is Verdict.OVER or verdict in _FINAL_VERDICTS:
-            return _settled(run, verdict)
+            return (yield from _settled(run, verdict, request, limits, clock))
         if verdict is not Verdict.BROKEN or (failure is None and run.goes_on):
             return False
         told = failure is None and run.history_received
@@ -308,12 +308,21 @@ def _look(
 def _read_whole(
     run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock
 ) -> Program[None]:
-    """Read a thread whose run is over, for what was lost between connections; once, because what
-    is known already is a result too."""
-    try:
-        yield from _look(run, request, limits, clock, until_end=True)
-    except PlatformError:
-        return
+    """Read a thread whose run is over, for what was lost between connections, until it has told
+    what it holds: for a moment after the end it may still count as streaming, so that who looks is
+    subscribed to what is over. A few times only, because what is known already is a result too."""
+    for reading in range(READINGS):
+        if reading:
+            yield from poll_pause(limits.poll_interval, limits.deadline - clock())
+        if limits.given_up() or clock() >= limits.deadline:
+            return
+        try:
+            verdict, failure = yield from _look(run, request, limits, clock, until_end=True)
+        except PlatformError:
+            return
+        told = failure is None and not run.goes_on and verdict is not Verdict.BROKEN
+        if told or not run.received_in_part:
+            return
 
 
 def _converse(
@@ -380,11 +389,16 @@ def _after_refusal(run: ChatRun, error: PlatformError) -> Program[Verdict | None
     return Verdict.BROKEN
 
 
-def _settled(run: ChatRun, verdict: Verdict | None) -> bool:
-    """True for a run that is over; raises the error that ended it otherwise."""
-    if verdict is Verdict.OVER:
-        return True
-    raise chat_failures.ending(run, verdict)
+def _settled(
+    run: ChatRun, verdict: Verdict | None, request: ChatRequest, limits: ChatLimits, clock: Clock
+) -> Program[bool]:
+    """True for a run that is over, read whole where that can be; raises the error that ended it
+    otherwise."""
+    if verdict is not Verdict.OVER:
+        raise chat_failures.ending(run, verdict)
+    if run.received_in_part:
+        yield from _read_whole(run, request, limits, clock)
+    return True
 
 
 def _prompt_body(run: ChatRun, request: ChatRequest) -> dict[str, Any]:

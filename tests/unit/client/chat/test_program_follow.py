@@ -9,6 +9,7 @@ import pytest
 
 from airflow_provider_platform.client.chat.program import (
     FUTILE_RECONNECTS,
+    READINGS,
     USAGE_WAIT,
     look_at_end,
     look_up,
@@ -82,6 +83,43 @@ def test_reading_once_more_is_no_condition() -> None:
     service.now += 10
     assert call.follow() is True
     assert call.result()["answer"] == EXPECTED["answer"]
+
+
+def test_a_thread_that_streams_on_for_a_moment_after_the_end_is_read_again() -> None:
+    """The usage comes late: who looks before is subscribed, and hears nothing of the run."""
+    service = PlayedService(replay="none", pace=10.0)
+    call = accepted_call(service)
+    service.now += 120
+    assert call.follow() is True
+    assert call.result()["queries"] == EXPECTED["queries"]
+    assert len(service.bodies) == 3
+
+
+@pytest.mark.parametrize("fault", [Fault("unreachable"), Fault("refuse"), Fault("reset", 90)])
+def test_a_reading_that_fails_is_made_again(fault: Fault) -> None:
+    service = PlayedService(replay="none", faults=[Fault("none"), fault])
+    call = accepted_call(service)
+    service.now += 10
+    assert call.follow() is True
+    assert call.result()["queries"] == EXPECTED["queries"]
+
+
+def test_a_thread_that_cannot_be_read_is_read_three_times() -> None:
+    service = PlayedService(replay="none", faults=[Fault("none"), *[Fault("unreachable")] * 9])
+    call = accepted_call(service)
+    service.now += 10
+    assert call.follow() is True
+    assert call.result()["answer"] == EXPECTED["answer"]
+    assert len(service.bodies) == 1 + READINGS
+
+
+def test_a_look_at_the_end_reads_what_it_missed() -> None:
+    service = PlayedService(replay="none")
+    call = accepted_call(service)
+    service.now += 10
+    program = look_at_end(call.run, call.request, call.limits, service.clock, seconds=60.0)
+    assert drive(program, service) is True
+    assert call.result()["queries"] == EXPECTED["queries"]
 
 
 def test_five_reconnects_that_reach_nothing_end_the_try() -> None:
