@@ -117,6 +117,8 @@ class Submission:
         self._store: Any = context.get("task_state_store")
         self._lock = threading.RLock()
         self._missed: SubmissionRecord | None = None
+        self._stored: dict[str, Any] = {}
+        """The ids that the store holds, as far as this try knows."""
         self._closed = threading.Event()
         self._writer: threading.Thread | None = None
         if self._store is None and not Submission._told_no_store:
@@ -128,6 +130,7 @@ class Submission:
 
     def first_step(self, record: SubmissionRecord | None) -> tuple[Step, bool]:
         """What this try does first, by what the last one left (see `decide`)."""
+        self._stored = record.ids if record is not None else {}
         return decide(record, self.key, self.max_tries, self.try_number)
 
     def write(self, phase: Phase, ids: dict[str, Any]) -> None:
@@ -162,6 +165,15 @@ class Submission:
         """Whether the store holds what this try has noted last. Waits for nothing."""
         return self._store is not None and self._missed is None
 
+    def finds(self, ids: dict[str, Any] | None) -> bool:
+        """Whether a retry finds the run of these ids: by what was noted last or, where the store
+        has refused that, by what it holds of before, which may name the run as well. Waits for
+        nothing."""
+        if ids is None or self._store is None or self._missed is None:
+            return self.is_stored
+        names = [name for name in ids if name.endswith("_id")]
+        return all(self._stored.get(name) == ids[name] for name in names)
+
     def close(self) -> None:
         """This try writes no more."""
         self._closed.set()
@@ -175,6 +187,7 @@ class Submission:
         with self._lock:
             self._missed = None  # whatever becomes of this one, it is the newer
             self._store.set(STORE_KEY, asdict(record))
+            self._stored = record.ids
 
     def _write_later(self) -> None:
         if self._writer is None and not self._closed.is_set():

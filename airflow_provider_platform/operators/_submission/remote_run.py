@@ -230,7 +230,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
             self._stop_quietly(attempt.client, attempt.ids)
         attempt.submission.note("running", attempt.ids)
         if self._left_to_retry:
-            if not attempt.submission.is_stored:
+            if not attempt.submission.finds(attempt.ids):
                 self._stop_quietly(attempt.client, attempt.ids)  # no retry could find it
             attempt.client.interrupt()
 
@@ -433,7 +433,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         """Whether the run is to be stopped, by what Airflow says of the task."""
         if isinstance(sys.exception(), AirflowTaskTimeout):
             return True  # `execution_timeout`: Airflow has ended this try itself
-        has_record = attempt.submission.is_stored
+        has_record = attempt.submission.finds(attempt.known)
         state: str | None = UNKNOWN
         if has_record:
             try:

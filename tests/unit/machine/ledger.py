@@ -41,7 +41,7 @@ class Stopped(Enum):
     LAST_TRY = "no try was left to take it up"
     TOO_LATE = "its time was over"
     GIVEN_UP = "its try failed for good"
-    NO_NAME = "its try was told to end, and could not store for the retry that it was accepted"
+    NO_NAME = "its try was told to end, and could not store its name for the retry"
 
 
 class Left(Enum):
@@ -104,7 +104,7 @@ class Ledger:
             return
         why = self._why_stopped_by_kill(actor) if actor.stopping else None
         why = why or self._why_stopped(run, actor)
-        if why is None and actor.told_to_stop and not self._is_noted(run):
+        if why is None and actor.told_to_stop and not self._is_named(run):
             why = Stopped.NO_NAME
         if why is not None:
             self.explained[why] += 1
@@ -255,13 +255,11 @@ class Ledger:
             return Left.STORE_LOST
         return None
 
-    def _is_noted(self, run: Run) -> bool:
-        """Whether a record has ever told that the service has accepted the message of the run."""
-        accepted = [one["ids"] for one in self._task.records if one["phase"] != "intent"]
-        return any(
-            (ids.get("chat_id"), ids["message_id"]) == (run.chat_id, run.message_id)
-            for ids in accepted
-        )
+    def _is_named(self, run: Run) -> bool:
+        """Whether a record has ever named the thread and the message of the run."""
+        named = (run.chat_id, run.message_id)
+        records = [record["ids"] for record in self._task.records]
+        return any((ids.get("chat_id"), ids["message_id"]) == named for ids in records)
 
     def _said_not_stopped(self, run: Run) -> bool:
         """Whether a log or an error tells of a run that could not be stopped."""

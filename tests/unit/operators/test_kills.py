@@ -536,6 +536,40 @@ def test_a_run_whose_name_airflow_could_not_store_is_stopped(
     control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
 
 
+@pytest.mark.parametrize("accepted", [False, True])
+def test_a_run_that_the_record_of_before_names_is_left_to_the_retry(
+    control: SandboxControl, task: Any, task_state: TaskState, accepted: bool
+) -> None:
+    """In a given thread the retry finds the message by the record of its submission; it may do so
+    already, where the store refuses a try that Airflow has given up."""
+    chat_id = chat().execute(TaskTries().context())["chat_id"]
+    task_state.state = "running"
+    point = "mid_stream" if accepted else "before_call"
+    control.hold("mid_stream")
+    control.hold(point, has_input=True)
+    operator: Any = chat(chat_id=chat_id)
+    tries = TaskTries()
+    tries.store = UnreachableStore()
+    ended = task(operator, tries)
+    control.wait_held(point)
+    if accepted:
+        control.wait_until(
+            lambda _: operator._attempt.ids and not operator._attempt.submission.is_stored
+        )
+    operator.on_kill()
+    if not accepted:
+        control.release(point)
+    assert isinstance(ended.end(), PlatformInterruptedError)
+    control.wait_held("mid_stream")
+    assert [run.status for run in control.state().runs][1:] == ["streaming"]
+    control.release()
+    tries.store = StateStore(tries.store)
+    result = chat(chat_id=chat_id).execute(tries.context())
+    state = control.state()
+    assert result["message_id"] == state.runs[1].message_id
+    assert (len(state.messages), state.aborts) == (2, [])
+
+
 @pytest.mark.parametrize("branch", [None, "no-such-branch"], ids=["success", "failure"])
 def test_a_kill_after_the_end_of_a_try_finds_nothing_to_stop(
     control: SandboxControl, branch: str | None
