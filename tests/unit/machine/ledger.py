@@ -41,6 +41,7 @@ class Stopped(Enum):
     LAST_TRY = "no try was left to take it up"
     TOO_LATE = "its time was over"
     GIVEN_UP = "its try failed for good"
+    OVERTAKEN = "it began between the look at its thread, which showed ours, and the abort"
     NO_NAME = "its try was told to end, and could not store its name for the retry"
 
 
@@ -98,6 +99,9 @@ class Ledger:
     def stopped(self, run: Run, actor: Actor) -> None:
         """A run that was going on was stopped by somebody of the task."""
         if actor.kind == "other":
+            return
+        if run not in self.runs and actor.saw_last in self.runs:
+            self.explained[Stopped.OVERTAKEN] += 1
             return
         if run not in self.runs:
             self._violate(f"{actor} stops the {run} of somebody else")

@@ -155,6 +155,8 @@ class Actor(Process):
         """What the task's state has been while it was told to stop."""
         self.late_writers: list[Submission] = []
         """What has to be written once the state store answers."""
+        self.saw_last: Run | None = None
+        """The last run of the thread when it looked at it last."""
         self.told_to_stop = False
         self.reported = False
 
@@ -267,6 +269,8 @@ class _Session:
                 world.ledger.stopped(stopped, actor)
         else:
             answer, started = world.platform.open(body, actor)
+            if what == "look":
+                actor.saw_last = world.platform.threads[body["chatId"]].runs[-1]
             world.ledger.asked(body, started, actor)
         world.pause(f"after {what}")
         if actor.take_spoil() is not None:
