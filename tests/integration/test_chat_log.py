@@ -29,6 +29,8 @@ def test_the_log_tells_the_course_of_a_chat_in_order(
     caplog: pytest.LogCaptureFixture,
     deferrable: bool,
 ) -> None:
+    # What arrives at once is told at once: the line of the thread, and where the worker leaves off.
+    platform_sandbox.control.set(pace=0.1)
     with DAG(f"chat_log_{deferrable}", schedule=None) as dag:
         PlatformChatOperator(
             task_id="ask", prompt="chart revenue by category", deferrable=deferrable
