@@ -257,7 +257,7 @@ class PlatformClient(_Client):
         def begin() -> _Course:
             thread = self._loop_thread()
             steps = drive(program, self._own_transport, self._is_interrupted)
-            course = _Course(thread, steps)
+            course = _Course(thread, steps, self._is_interrupted)
             self._courses.add(course)
             return course
 
@@ -367,9 +367,12 @@ class Events:
 class _Course:
     """A program under way on the loop of another thread."""
 
-    def __init__(self, thread: LoopThread, steps: AsyncGenerator[Any]) -> None:
+    def __init__(
+        self, thread: LoopThread, steps: AsyncGenerator[Any], interrupted: Callable[[], bool]
+    ) -> None:
         self.thread = thread
         self._steps = steps
+        self._interrupted = interrupted
         self._under_way: list[asyncio.Task[Any]] = []
         self._one_at_a_time = asyncio.Lock()
 
@@ -392,6 +395,11 @@ class _Course:
         try:
             async with self._one_at_a_time:
                 return await anext(self._steps, _END)
+        except asyncio.CancelledError:
+            # The cancel of an interrupt can come while its error is cleaned up after already.
+            if not self._interrupted():
+                raise
+            raise PlatformInterruptedError(_INTERRUPTED) from None
         finally:
             self._under_way.clear()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,29 +13,52 @@ from tests.unit.operators.task_context import TaskTries
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
-Capture = pytest.CaptureFixture[str]
+OURS = "airflow_provider_platform"
 
 
-def log_of(capfd: Capture, **arguments: Any) -> list[str]:
+@dataclass
+class Capture:
+    """What is printed, and what is logged with the standard library."""
+
+    printed: pytest.CaptureFixture[str]
+    logged: pytest.LogCaptureFixture
+
+    def lines(self) -> list[str]:
+        """The lines of this package. Before Airflow 3.1 a task logs with the standard library
+        alone."""
+        printed = [line for line in self.printed.readouterr().out.splitlines() if OURS in line]
+        return printed or [
+            f"{one.levelname.lower()} {one.getMessage()}"
+            for one in self.logged.records
+            if OURS in one.name
+        ]
+
+
+@pytest.fixture
+def capture(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> Capture:
+    return Capture(capfd, caplog)
+
+
+def log_of(capture: Capture, **arguments: Any) -> list[str]:
     """The lines of a task that asks; its error, if any, is not of interest here."""
-    capfd.readouterr()
+    capture.printed.readouterr()
     operator = PlatformChatOperator(task_id="ask", poll_interval=0.05, **arguments)
     operator.execute(TaskTries().context())
-    lines = [line for line in capfd.readouterr().out.splitlines() if "platform" in line]
-    return [line for line in lines if "outside of the Task Runner" not in line]
+    aside = ("outside of the Task Runner", "no task state store")
+    return [line for line in capture.lines() if not any(words in line for words in aside)]
 
 
-def test_the_first_line_quotes_the_prompt(platform_sandbox: Sandbox, capfd: Capture) -> None:
-    first = log_of(capfd, prompt="revenue by country")[0]
+def test_the_first_line_quotes_the_prompt(platform_sandbox: Sandbox, capture: Capture) -> None:
+    first = log_of(capture, prompt="revenue by country")[0]
     assert 'Asking the agent "revenue by country", message ' in first
 
 
 def test_a_prompt_is_one_short_line_without_secrets(
-    platform_sandbox: Sandbox, capfd: Capture
+    platform_sandbox: Sandbox, capture: Capture
 ) -> None:
     key = platform_sandbox.chat_api_key
     prompt = f"revenue by country\n::group::x\x1b[1m with {key} " + "and more " * 100
-    first = log_of(capfd, prompt=prompt)[0]
+    first = log_of(capture, prompt=prompt)[0]
     assert r"revenue by country\n:\:group::x\x1b[1m with *** and more" in first
     assert "…" in first
     assert key not in first
@@ -43,11 +67,11 @@ def test_a_prompt_is_one_short_line_without_secrets(
 
 @pytest.mark.parametrize(("max_rows", "raise_it"), [(2, True), (100, False)])
 def test_rows_that_are_missing_are_a_warning_that_says_how_to_get_them(
-    platform_sandbox: Sandbox, capfd: Capture, max_rows: int, raise_it: bool
+    platform_sandbox: Sandbox, capture: Capture, max_rows: int, raise_it: bool
 ) -> None:
     """The chat API itself gives a hundred rows."""
     prompt = "sql: SELECT id, status FROM orders ORDER BY id"
-    lines = log_of(capfd, prompt=prompt, max_rows=max_rows)
+    lines = log_of(capture, prompt=prompt, max_rows=max_rows)
     (warning,) = [line for line in lines if "The result has" in line]
     assert "warning" in warning
     assert f"The result has {max_rows} of " in warning
@@ -55,5 +79,5 @@ def test_rows_that_are_missing_are_a_warning_that_says_how_to_get_them(
     assert ("raise max_rows" in warning) is raise_it
 
 
-def test_a_whole_result_is_no_warning(platform_sandbox: Sandbox, capfd: Capture) -> None:
-    assert not [line for line in log_of(capfd, prompt="revenue by country") if "warning" in line]
+def test_a_whole_result_is_no_warning(platform_sandbox: Sandbox, capture: Capture) -> None:
+    assert not [line for line in log_of(capture, prompt="revenue by country") if "warning" in line]

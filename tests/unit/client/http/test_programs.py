@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,12 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.http.client import (
+    AsyncPlatformClient,
+    PlatformClient,
+    _Course,
+)
+from airflow_provider_platform.client.http.loop_thread import LoopThread
 from airflow_provider_platform.client.operations.program import Notify, Sleep
 from tests.unit.client.http.calls import GET, POST, config_for, reading, run_sync
 from tests.unit.client.http.http_server import (
@@ -29,6 +35,8 @@ from tests.unit.client.http.http_server import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from airflow_provider_platform.client.operations.program import Program
 
 
@@ -199,3 +207,34 @@ def test_an_interrupted_client_sends_nothing_more() -> None:
         with pytest.raises(PlatformInterruptedError):
             client.run(GET)
         assert server.requests == []
+
+
+def test_an_interrupt_that_comes_while_its_error_is_cleaned_up_after() -> None:
+    """It is no end of the client, which would not be tried again."""
+    cleaning = threading.Event()
+
+    async def steps() -> AsyncGenerator[Any]:
+        try:
+            yield await anext(refused())
+        finally:
+            cleaning.set()
+            await asyncio.sleep(30)
+
+    async def refused() -> AsyncGenerator[Any]:
+        raise PlatformInterruptedError("ended")
+        yield
+
+    async def nothing() -> None:
+        return None
+
+    thread = LoopThread(nothing)
+    course = _Course(thread, steps(), lambda: True)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            step = pool.submit(course.step)
+            assert cleaning.wait(20)
+            course.interrupt()
+            with pytest.raises(PlatformInterruptedError):
+                step.result(20)
+    finally:
+        thread.stop()
