@@ -90,7 +90,7 @@ async def submit(client: Any) -> PlatformChatTrigger:
 
     patience = ChatLimits(deadline=client.clock() + 600)
     call = ChatCall.prepare(client.config, PROMPT, patience)
-    await client.run(ask(call.run, call.request, patience, client.clock, whole=False))
+    await client.run(ask(call.run, call.request, patience, client.clock, until_end=False))
     return PlatformChatTrigger(
         platform_conn_id="platform_default",
         run={"chat_id": call.run.chat_id, "message_id": call.run.message_id},

@@ -36,7 +36,7 @@ async def submit(client: AsyncPlatformClient, prompt: str, connection_id: str) -
     """Ask as the operator does before it defers; the arguments of the trigger that follows."""
     patience = ChatLimits(deadline=client.clock() + 600)
     call = ChatCall.prepare(client.config, prompt, patience)
-    await client.run(ask(call.run, call.request, patience, client.clock, whole=False))
+    await client.run(ask(call.run, call.request, patience, client.clock, until_end=False))
     _, arguments = PlatformChatTrigger(
         platform_conn_id=connection_id,
         run={"chat_id": call.run.chat_id, "message_id": call.run.message_id},
