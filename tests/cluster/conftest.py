@@ -14,6 +14,7 @@ from tests.system.fixtures import (
     sandbox,
     sandbox_control,
     start_task,
+    started,
 )
 
 if TYPE_CHECKING:
@@ -22,7 +23,16 @@ if TYPE_CHECKING:
     from tests.cluster.cluster_server import Cluster
     from tests.system.airflow_server import RunningAirflow
 
-__all__ = ["api", "ask", "connection_id", "processes", "sandbox", "sandbox_control", "start_task"]
+__all__ = [
+    "api",
+    "ask",
+    "connection_id",
+    "processes",
+    "sandbox",
+    "sandbox_control",
+    "start_task",
+    "started",
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

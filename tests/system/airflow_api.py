@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 from uuid import uuid4
@@ -22,6 +23,8 @@ class AirflowApi:
 
     def __init__(self, url: str) -> None:
         self._http = httpx.Client(base_url=f"{url}/api/v2", timeout=30, trust_env=False)
+        self.clears: Counter[tuple[str, str, str, int]] = Counter()
+        """How often each task instance was cleared: DAG, run, task, map index."""
 
     def __enter__(self) -> Self:
         return self
@@ -54,6 +57,11 @@ class AirflowApi:
         """A task instance; `path` as in `dags/D/dagRuns/R/taskInstances/T/0`."""
         return self._dict("GET", path)
 
+    def task_instances(self, dag_id: str, run_id: str, task_id: str) -> list[dict[str, Any]]:
+        """The instances of a task, the first hundred of a mapped one."""
+        path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances?task_id={task_id}&limit=100"
+        return list(self._ask("GET", path)["task_instances"])
+
     def set_task_state(self, path: str, state: str) -> None:
         self._ask("PATCH", path, {"new_state": state})
 
@@ -62,6 +70,7 @@ class AirflowApi:
         base = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
         path = base if map_index < 0 else f"{base}/{map_index}"
         before = self.task(path)["id"]
+        self.clears[dag_id, run_id, task_id, map_index] += 1
 
         def is_cleared() -> bool:
             now = self.task(path)
@@ -79,6 +88,7 @@ class AirflowApi:
 
     def clear_mapped(self, dag_id: str, run_id: str, task_id: str, map_indexes: list[int]) -> None:
         """Clear mapped task instances that have not ended, all by one request."""
+        self.clears.update((dag_id, run_id, task_id, map_index) for map_index in map_indexes)
         body = {
             "dry_run": False,
             "dag_run_id": run_id,

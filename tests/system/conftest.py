@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.system.airflow_server import RunningAirflow, running_airflow
+from tests.system.checked_history import allowed_rules, check_history
 from tests.system.fixtures import (
     api,
     ask,
@@ -21,11 +22,12 @@ from tests.system.fixtures import (
     sandbox,
     sandbox_control,
     start_task,
+    started,
     sync,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     import psutil
 
@@ -39,11 +41,13 @@ __all__ = [
     "sandbox",
     "sandbox_control",
     "start_task",
+    "started",
     "sync",
 ]
 
 _SHARED = "running_airflow"
 _stack = ExitStack()
+_passed = pytest.StashKey[bool]()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -79,6 +83,31 @@ def _part_of_triggerer(airflow: RunningAirflow, request: pytest.FixtureRequest) 
     with (airflow.home / "triggerer.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if call.when == "call":
+        item.stash[_passed] = report.passed
+    return report
+
+
+@pytest.fixture(autouse=True)
+def _checked_history(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After each test that has passed, with all it has started still as it left it, its history is
+    checked. A test that provokes what a rule forbids says so by a mark,
+    `history_allows(rule, because=...)`."""
+    if "start_task" not in request.fixturenames:
+        yield
+        return
+    sandbox, started = (request.getfixturevalue(name) for name in ("sandbox", "started"))
+    request.getfixturevalue("start_task")  # so that it ends after this one
+    yield
+    if request.node.stash.get(_passed, False):
+        check_history(sandbox, started, allowed_rules(request.node))
 
 
 @pytest.fixture

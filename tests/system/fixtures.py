@@ -66,14 +66,20 @@ def connection_id(api: AirflowApi, sandbox: PatientControl, worker_id: str) -> s
 
 
 @pytest.fixture
+def started() -> list[TaskRun]:
+    """What `start_task` has started."""
+    return []
+
+
+@pytest.fixture
 def start_task(
     api: AirflowApi,
     processes: AirflowProcesses,
     connection_id: str,
     sandbox: PatientControl,
+    started: list[TaskRun],
 ) -> Iterator[StartTask]:
     """`start_task(dag_id, task_id, **conf)` triggers a DAG run; what is left of it is ended."""
-    started: list[TaskRun] = []
 
     def start(dag_id: str, task_id: str, **conf: Any) -> TaskRun:
         whole = {"platform_conn_id": connection_id, "deferrable": False, **conf}

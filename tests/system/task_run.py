@@ -176,6 +176,11 @@ class TaskRun:
         """Clear so many instances of this mapped task at once."""
         self.api.clear_mapped(self.dag_id, self.run_id, self.task_id, list(range(count)))
 
+    @property
+    def clears(self) -> int:
+        """How often the tests have cleared it."""
+        return self.api.clears[self.dag_id, self.run_id, self.task_id, self.map_index]
+
     def wait_run(self, state: str, timeout: float = PATIENCE) -> None:
         """Wait until the whole DAG run has ended so. Raises AssertionError."""
         self.until(lambda _: self._run_state in ("success", "failed"), "its run's end", timeout)

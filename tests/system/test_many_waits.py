@@ -65,6 +65,7 @@ def all_are_followed(state: SandboxState) -> bool:
     return len({one.message_id for one in state.subscriptions[CHATS:]}) == CHATS
 
 
+@pytest.mark.history_allows("asked_by_no_task", because="the test asks, the tasks only wait")
 def test_all_end_right_and_none_is_asked_twice(
     airflow: RunningAirflow,
     sandbox: PatientControl,
