@@ -1,4 +1,7 @@
-"""What Airflow reads of this provider: its connection type and form, modules, decorator, links."""
+"""What Airflow reads of this provider: its connection type and form, modules, decorators, links.
+
+There are no settings of its own in `airflow.cfg`: what can be set is the connection's.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,11 @@ MODULES = {
     "sensors": ("account", "chat", "dbt_sync", "notifications", "reports"),
     "triggers": ("chat", "dbt_sync", "exports", "sensors"),
 }
-DECORATOR = f"{PACKAGE}.decorators.chat.platform_chat_task"
+DECORATORS = {"platform_chat": f"{PACKAGE}.decorators.chat.platform_chat_task"}
+DOCUMENTATION = "https://airflow-provider-platform.example.com/docs/"
+"""The address of the project's metadata (`[project.urls]`); a placeholder until there is a site."""
+GUIDES = ("connection", "management_api", "sandbox", "cluster")
+"""Pages of the documentation, by their paths in `docs`."""
 
 
 def get_provider_info() -> dict[str, Any]:
@@ -27,7 +34,15 @@ def get_provider_info() -> dict[str, Any]:
             "workbooks, notifications, exports and the rest of its management API."
         ),
         "versions": [__version__],
-        "integrations": [{"integration-name": HOOK_NAME, "tags": ["service"]}],
+        "integrations": [
+            {
+                "integration-name": HOOK_NAME,
+                "external-doc-url": DOCUMENTATION,
+                "logo": "/docs/integration-logos/platform.svg",
+                "how-to-guide": [f"/docs/{guide}.md" for guide in GUIDES],
+                "tags": ["service", "ai", "dbt"],
+            }
+        ],
         **{
             floor: [
                 {
@@ -39,6 +54,9 @@ def get_provider_info() -> dict[str, Any]:
         },
         "connection-types": [connection_type()],
         # The schema speaks of `path`, the code of Airflow reads `class-name`.
-        "task-decorators": [{"name": "platform_chat", "class-name": DECORATOR, "path": DECORATOR}],
+        "task-decorators": [
+            {"name": name, "class-name": function, "path": function}
+            for name, function in DECORATORS.items()
+        ],
         "extra-links": [f"{PACKAGE}.links.PlatformLink"],
     }

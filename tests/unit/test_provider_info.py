@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,12 +54,63 @@ def test_every_module_of_a_floor_is_listed(floor: str) -> None:
 
 
 def test_every_named_class_is_there() -> None:
-    [decorator] = INFO["task-decorators"]
-    assert decorator["class-name"] == decorator["path"]
-    named = [CONNECTION_TYPE["hook-class-name"], decorator["class-name"], *INFO["extra-links"]]
+    decorators = INFO["task-decorators"]
+    assert all(decorator["class-name"] == decorator["path"] for decorator in decorators)
+    named = [
+        CONNECTION_TYPE["hook-class-name"],
+        *(decorator["class-name"] for decorator in decorators),
+        *INFO["extra-links"],
+        *INFO.get("notifications", ()),
+    ]
     for path in named:
         module, _, name = path.rpartition(".")
         assert hasattr(import_module(module), name), path
+
+
+def test_nothing_is_named_in_a_way_that_airflow_does_not_read() -> None:
+    # The schema lets pass what it does not know, a mistyped name too.
+    known = airflow_schema("provider_info.schema.json")["properties"]
+    assert set(INFO) - {"versions"} <= set(known)
+    [integration] = INFO["integrations"]
+    read = set(known["integrations"]["items"]["properties"])
+    assert set(integration) - {"how-to-guide"} == read
+
+
+@pytest.mark.parametrize("floor", ["decorators", "notifications"])
+def test_every_decorator_and_notifier_is_listed(floor: str) -> None:
+    modules = {
+        f"airflow_provider_platform.{floor}.{file.stem}"
+        for file in (PACKAGE / floor).glob("[!_]*.py")
+    }
+    listed = {
+        "decorators": [decorator["path"] for decorator in INFO["task-decorators"]],
+        "notifications": INFO.get("notifications", []),
+    }
+    assert {path.rpartition(".")[0] for path in listed[floor]} == modules
+
+
+def test_pages_and_pictures_that_it_names_are_there() -> None:
+    [integration] = INFO["integrations"]
+    assert integration["how-to-guide"]
+    for path in (integration["logo"], *integration["how-to-guide"]):
+        assert (PACKAGE.parent / path.removeprefix("/")).is_file(), path
+
+
+def test_every_class_with_a_link_has_a_listed_one() -> None:
+    from airflow_provider_platform.operators._base.operator import PlatformOperator
+
+    links = {
+        f"{type(link).__module__}.{type(link).__name__}"
+        for link in PlatformOperator.operator_extra_links
+    }
+    assert links <= set(INFO["extra-links"])
+
+
+def test_the_documentation_is_where_the_project_says() -> None:
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
+    [integration] = INFO["integrations"]
+    # Airflow's page of providers links to the address of the installed metadata.
+    assert integration["external-doc-url"] == project["urls"]["Documentation"]
 
 
 def test_the_connection_type_is_the_hooks() -> None:
