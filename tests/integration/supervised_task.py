@@ -53,7 +53,9 @@ class ExecutionApi:
             case "GET", ["xcoms", *_]:
                 return httpx.Response(404, json={"detail": "none"})
             case "PUT", ["store", *_]:
-                store.write_text(json.dumps(body["value"]))
+                written = self._folder / "store.new"
+                written.write_text(json.dumps(body["value"]))
+                written.replace(store)  # the test reads it meanwhile
         return httpx.Response(200, json={})
 
     def _context(self) -> dict[str, Any]:
