@@ -11,11 +11,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.data_api.query import Cache
     from airflow_provider_platform.client.data_api.rows import AsyncSqlRows, SqlRows
     from airflow_provider_platform.client.formats.durations import Seconds
-    from airflow_provider_platform.client.http.client import (
-        AsyncPlatformClient,
-        Events,
-        PlatformClient,
-    )
+    from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
+    from airflow_provider_platform.client.http.events import Events
     from airflow_provider_platform.client.operations.program import Clock, Program
 
 SQL_TIMEOUT = 600.0

@@ -10,7 +10,7 @@ from airflow_provider_platform.client.data_api.query import SqlChunk, SqlColumns
 from airflow_provider_platform.client.errors import PlatformClosedError, PlatformError
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.http.client import Events
+    from airflow_provider_platform.client.http.events import Events
 
 
 class _Received:

@@ -6,7 +6,8 @@ import asyncio
 import random
 from typing import Any
 
-from airflow_provider_platform.client.http.transport import Stream, Transport
+from airflow_provider_platform.client.http.stream import Stream
+from airflow_provider_platform.client.http.transport import Transport
 from airflow_provider_platform.client.operations.program import (
     Call,
     CloseStream,

@@ -5,22 +5,19 @@
       follow or defer  on the worker, or in the triggerer until `execute_complete`
     finish             write `done`, return the result
 
-Each step's failure is judged in one place (`_ending`): whether the remote run has ended, goes on or
-must be stopped, and what the next try may rely on. A subclass says how its kind of run is
-submitted, followed, stopped and read; it holds no rule about tries.
+Each step's failure is judged in one place (`failures`): whether the remote run has ended, goes on
+or must be stopped, and what the next try may rely on. What becomes of it when the task is ended
+from outside stands in `kills`. A subclass says how its kind of run is submitted, followed, stopped
+and read; it holds no rule about tries.
 """
 
 from __future__ import annotations
 
-import sys
-import time
 from abc import abstractmethod
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from airflow_provider_platform._airflow import AirflowTaskTimeout, get_task_states
-from airflow_provider_platform._killed_tasks import UNKNOWN, run_within, stops_run
 from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformInterruptedError,
@@ -31,12 +28,12 @@ from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import (
     BACKSTOP_SECONDS,
     ForeseenFailures,
-    PlatformOperator,
     airflow_errors,
     default_deferrable,
 )
 from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
 from airflow_provider_platform.operators._submission.failures import disposition_of, run_is_dead
+from airflow_provider_platform.operators._submission.kills import KillableOperator
 from airflow_provider_platform.operators._submission.record import (
     Step,
     Submission,
@@ -48,27 +45,19 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import BaseTrigger, Context
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.http.client import PlatformClient
-    from airflow_provider_platform.client.operations.program import Clock, Program
 
 OutcomeT = TypeVar("OutcomeT")
 """What a run that is over has given."""
 
 LOOK_SECONDS = 15.0
-KILL_SECONDS = 4.0
-"""What `on_kill` may take in all; Airflow kills the process five seconds after the signal."""
-LOOK_UP_SECONDS = 2.0
-"""What Airflow may take of these to tell the task's state."""
-LOG_SECONDS = 0.2
 
 
-class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
+class RemoteRunOperator(KillableOperator, Generic[OutcomeT]):
     """Base of the operators that wait for a run at the service.
 
     :param deferrable: wait in the triggerer (default: `[operators] default_deferrable`)
     :param poll_interval: seconds (or a timedelta) between two looks at the run
     :param timeout: seconds (or a timedelta) of wall time from submission
-    :param cancel_on_kill: stop the remote run when the task is ended from outside or too late
     """
 
     waiting_fields: ClassVar[Sequence[str]] = (
@@ -93,21 +82,12 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         deferrable: bool | None = None,
         poll_interval: float | timedelta = 5.0,
         timeout: float | timedelta,
-        cancel_on_kill: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.deferrable = default_deferrable(deferrable)
         self.poll_interval: Any = poll_interval
         self.timeout: Any = timeout
-        self.cancel_on_kill = cancel_on_kill
-        self._attempt: Attempt | None = None
-        self._killed = False
-        self._left_to_retry = False
-        """Of a killed task: whether its run goes on for another try to take up."""
-        self._in_on_kill = False
-        self._state_was_unknown = False
-        self._deferring = False
 
     @abstractmethod
     def key_of(self, config: PlatformConfig) -> str:
@@ -133,13 +113,6 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
     @abstractmethod
     def poll_once(self, attempt: Attempt, ids: Ids) -> OutcomeT | None:
         """What the run has given, None where it is not over now."""
-
-    @abstractmethod
-    def stop(
-        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None
-    ) -> Program[bool]:
-        """Stop the run, within so many seconds if given; False where there was nothing of ours to
-        stop."""
 
     @abstractmethod
     def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
@@ -177,7 +150,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
                 self._defer(attempt, ids)
             try:
                 if event["status"] == "error":
-                    raise _error_of(event)
+                    raise from_payload(event["error"])
                 outcome = self.read_event(attempt, ids, event)
             except PlatformError as error:
                 return self._after_failure(attempt, ids, error, stopped=event.get("stopped", False))
@@ -198,23 +171,6 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
                     attempt.submission.note("failed", record.ids)
         with ForeseenFailures():
             return super().resume_execution(next_method, next_kwargs, context)
-
-    def on_kill(self) -> None:
-        """Stop the remote run of a task that is ended from outside, or leave it to the retry.
-
-        Airflow calls this in a signal handler, which may have interrupted anything, also a request
-        to Airflow or a line being logged: what could wait for that is done in other threads, with
-        a client of its own, and not waited for beyond `KILL_SECONDS`.
-        """
-        if self._in_on_kill:
-            return  # the signal came twice
-        self._in_on_kill = True
-        try:
-            self._killed = True
-            if self._attempt is not None:
-                self._end_attempt(self._attempt, time.monotonic() + KILL_SECONDS)
-        finally:
-            self._in_on_kill = False
 
     def announce(self, attempt: Attempt, ids: Ids) -> None:
         """Write down what is about to be submitted. Raises PlatformInterruptedError where the task
@@ -267,10 +223,7 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
                     try:
                         yield attempt
                     except PlatformInterruptedError:
-                        if self._state_was_unknown:
-                            # The signal may have come in the middle of a request to Airflow, so
-                            # that none could be made; now one can.
-                            self._end_attempt(attempt, time.monotonic() + LOOK_UP_SECONDS)
+                        self._end_interrupted(attempt)
                         self._attempt = None
                         raise
                     except Exception:
@@ -404,108 +357,3 @@ class RemoteRunOperator(PlatformOperator, Generic[OutcomeT]):
         elif known is not None and not self._killed:
             # Again, in case that the store could not be reached before.
             attempt.submission.note("running" if attempt.ids else "intent", known)
-
-    def _end_attempt(self, attempt: Attempt, until: float) -> None:
-        """What a kill means for the run; `until` by the monotonic clock."""
-        self._left_to_retry = not self.cancel_on_kill or not self._stops_when_killed(attempt)
-        ids = attempt.known
-        if self._left_to_retry:
-            self._tell(
-                self.log.warning,
-                "The remote run is left to the task's next try, which takes it up.",
-            )
-            if attempt.ids is not None:
-                # Else the try goes on until the service has accepted: who breaks off now does not
-                # learn the name of the run.
-                attempt.client.interrupt()
-            return
-        if ids is None:
-            self._tell(
-                self.log.warning,
-                "The service has not accepted the submission yet, so it cannot be stopped; it may "
-                "still be processed.",
-            )
-            return
-        with self._stop_logged() as tell:
-            tell(self._stop_in_time(attempt.client.config, ids, until - time.monotonic()))
-
-    def _stops_when_killed(self, attempt: Attempt) -> bool:
-        """Whether the run is to be stopped, by what Airflow says of the task."""
-        if isinstance(sys.exception(), AirflowTaskTimeout):
-            return True  # `execution_timeout`: Airflow has ended this try itself
-        has_record = attempt.submission.finds(attempt.known)
-        state: str | None = UNKNOWN
-        if has_record:
-            try:
-                state = run_within(LOOK_UP_SECONDS, lambda: get_task_states(attempt.context["ti"]))
-            except Exception as error:  # noqa: BLE001 - whatever it was, nobody knows the state
-                self._tell(
-                    self.log.warning,
-                    "Airflow did not tell the state of the task: %s",
-                    str(error) or repr(error),
-                )
-            else:
-                self._tell(self.log.info, "Told to end; Airflow has the task as %s.", state)
-            self._state_was_unknown = state == UNKNOWN
-        # A trigger that follows is as good as a retry.
-        last_try = self._is_last_try(attempt) and not self._deferring
-        return stops_run(state, killed="worker", last_try=last_try, has_record=has_record)
-
-    def _tell(self, log: Callable[..., None], message: str, *args: Any) -> None:
-        """Log a line. In a signal handler another thread does: the handler may have interrupted
-        this one while it held the log's lock."""
-        if not self._in_on_kill:
-            log(message, *args)
-            return
-        with suppress(TimeoutError):
-            run_within(LOG_SECONDS, lambda: log(message, *args))
-
-    def _stop_in_time(self, config: PlatformConfig, ids: Ids, seconds: float) -> bool:
-        """Stop the run on an event loop of its own. Raises PlatformError, TimeoutError."""
-        import asyncio
-
-        from airflow_provider_platform.client.http.client import AsyncPlatformClient
-
-        quick = config.model_copy(update={"request_timeout": seconds, "max_attempts": 1})
-
-        async def stop() -> bool:
-            async with AsyncPlatformClient(quick) as client:
-                return await client.run(self.stop(quick, client.clock, ids, seconds=seconds))
-
-        return run_within(seconds, lambda: asyncio.run(stop()))
-
-    def _refuse_when_killed(self) -> None:
-        if self._killed:
-            raise PlatformInterruptedError("The task was ended from outside: it goes no further.")
-
-    def _is_last_try(self, attempt: Attempt) -> bool:
-        ti = attempt.context.get("ti")
-        return int(getattr(ti, "try_number", 1) or 1) > int(getattr(ti, "max_tries", 0) or 0)
-
-    def _stop_quietly(self, client: PlatformClient, ids: Ids) -> None:
-        if self.cancel_on_kill:
-            with self._stop_logged() as tell:
-                tell(client.run(self.stop(client.config, client.clock, ids, seconds=None)))
-
-    @contextmanager
-    def _stop_logged(self) -> Iterator[Callable[[bool], None]]:
-        """Logs how a stop ended: that it failed, or what the block tells of it."""
-
-        def tell(stopped: bool) -> None:
-            self._tell(
-                self.log.info,
-                "The remote run was stopped." if stopped else "There was nothing of ours to stop.",
-            )
-
-        try:
-            yield tell
-        except TimeoutError:
-            self._tell(
-                self.log.warning, "The remote run could not be stopped: there was no time left."
-            )
-        except PlatformError as error:
-            self._tell(self.log.warning, "The remote run could not be stopped: %s", error)
-
-
-def _error_of(event: dict[str, Any]) -> PlatformError:
-    return from_payload(event["error"])

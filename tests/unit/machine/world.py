@@ -18,7 +18,7 @@ from unittest.mock import patch
 from airflow_provider_platform.client.chat import call as chat_call
 from airflow_provider_platform.client.errors import PlatformTransportError
 from airflow_provider_platform.client.http import client as platform_client
-from airflow_provider_platform.client.http import transport
+from airflow_provider_platform.client.http import driver, transport
 from airflow_provider_platform.client.operations.program import (
     CloseStream,
     OpenStream,
@@ -29,7 +29,7 @@ from airflow_provider_platform.client.operations.program import (
 )
 from airflow_provider_platform.hooks import platform as platform_hook
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.operators._submission import remote_run
+from airflow_provider_platform.operators._submission import kills
 from airflow_provider_platform.operators._submission.record import Submission
 from airflow_provider_platform.triggers import _remote_run as remote_trigger
 from tests.unit.client.fakes.played_service import Fault
@@ -353,7 +353,7 @@ def borders(world: World) -> Iterator[None]:
     library = logging.getLogger("airflow_provider_platform")
     handler, level = _LibraryLog(world), library.level
     replaced = [
-        patch.object(platform_client, "Session", session),
+        patch.object(driver, "Session", session),
         patch.object(platform_client, "run_sync", _at_once),
         patch.object(platform_client, "LoopThread", _LoopThread),
         patch.object(transport, "SteadyClock", lambda: lambda: world.time.now),
@@ -362,7 +362,7 @@ def borders(world: World) -> Iterator[None]:
         patch.object(platform_hook, "get_connection_on_loop", connection_on_loop),
         patch.object(remote_trigger, "get_task_states_on_loop", state_on_loop),
         patch.object(Submission, "_write_later", write_later),
-        patch.object(remote_run, "run_within", lambda _, function: function()),
+        patch.object(kills, "run_within", lambda _, function: function()),
         patch.object(RuntimeTaskInstance, "get_task_states", states),
     ]
     with ExitStack() as stack:

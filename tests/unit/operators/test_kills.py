@@ -16,7 +16,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformInterruptedError,
 )
-from airflow_provider_platform.operators._submission import remote_run as _remote_run
+from airflow_provider_platform.operators._submission import kills
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from tests.unit.operators.remote_tasks import HISTORY, LOOK, chat, lost_prompt, sync
 from tests.unit.operators.task_context import StateStore, TaskTries, deferral
@@ -372,7 +372,7 @@ def test_where_airflow_does_not_answer_the_run_is_left_while_tries_remain(
     monkeypatch.setattr(
         RuntimeTaskInstance, "get_task_states", staticmethod(lambda **_: answered.wait(60))
     )
-    monkeypatch.setattr(_remote_run, "LOOK_UP_SECONDS", 0.2)
+    monkeypatch.setattr(kills, "LOOK_UP_SECONDS", 0.2)
     operator, ended = under_way(control, task, TaskTries(max_tries=0 if last else 2))
     operator.on_kill()
     expected: type[PlatformError] = ChatAbortedError if last else PlatformInterruptedError
@@ -450,7 +450,7 @@ def test_a_stop_that_takes_too_long_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(_remote_run, "KILL_SECONDS", 0.5)
+    monkeypatch.setattr(kills, "KILL_SECONDS", 0.5)
     operator, _ = under_way(control, task, TaskTries())
     control.hold("before_call", path="/abort$")
     operator.on_kill()
@@ -472,7 +472,7 @@ def test_a_signal_in_the_middle_of_a_request_to_airflow_is_handled(
     store.state = state
     states = staticmethod(store.get_task_states)
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", states, raising=False)
-    monkeypatch.setattr(_remote_run, "LOOK_UP_SECONDS", 0.2)
+    monkeypatch.setattr(kills, "LOOK_UP_SECONDS", 0.2)
     log = LockedLog(store.airflow)
     monkeypatch.setattr(type(operator), "log", log)
     before = signal.signal(signal.SIGUSR1, lambda *_: operator.on_kill())

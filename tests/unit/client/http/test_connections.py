@@ -12,7 +12,7 @@ import httpcore
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformClosedError, PlatformTransportError
-from airflow_provider_platform.client.http import transport
+from airflow_provider_platform.client.http import connections
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.management.dbt_sync.run import SyncPatience, wait
 from airflow_provider_platform.client.operations.program import (
@@ -43,7 +43,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> Any:
     passed = [0.0]
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + passed[0], time=time.time)
     monkeypatch.setattr(httpcore._async.http11, "time", clock)  # type: ignore[attr-defined]
-    monkeypatch.setattr(transport, "time", clock)
+    monkeypatch.setattr(connections, "time", clock)
 
     def advance(seconds: float) -> None:
         passed[0] += seconds

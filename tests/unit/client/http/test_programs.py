@@ -17,11 +17,8 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http.client import (
-    AsyncPlatformClient,
-    PlatformClient,
-    _Course,
-)
+from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.http.events import RunningProgram
 from airflow_provider_platform.client.http.loop_thread import LoopThread
 from airflow_provider_platform.client.operations.program import Notify, Sleep
 from tests.unit.client.http.calls import GET, POST, config_for, reading, run_sync
@@ -228,7 +225,7 @@ def test_an_interrupt_that_comes_while_its_error_is_cleaned_up_after() -> None:
         return None
 
     thread = LoopThread(nothing)
-    course = _Course(thread, steps(), lambda: True)
+    course = RunningProgram(thread, steps(), lambda: True)
     try:
         with ThreadPoolExecutor(1) as pool:
             step = pool.submit(course.step)

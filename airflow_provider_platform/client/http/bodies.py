@@ -1,0 +1,95 @@
+"""What goes into a request and what comes out of a response, as bytes; httpx errors as ours."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from airflow_provider_platform.client.errors import (
+    PlatformInputError,
+    PlatformProtocolError,
+    PlatformTransportError,
+    quote_service,
+)
+
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+
+
+@asynccontextmanager
+async def translated(what: str, seconds: float) -> AsyncIterator[None]:
+    """Turns time-outs and httpx errors inside the block into PlatformTransportError."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise PlatformTransportError(
+            f"{what}: no complete answer within {seconds:g} seconds."
+        ) from None
+    except _NEVER_SENT as error:
+        raise PlatformTransportError(
+            f"{what}: no connection could be made ({reason(error)}). Check the address, the "
+            "network and, for a certificate error, ca_bundle.",
+            processed=False,
+        ) from error
+    except (httpx.InvalidURL, UnicodeEncodeError) as error:
+        raise PlatformInputError(
+            f"{what}: nothing was sent, the address cannot be used ({reason(error)})."
+        ) from error
+    except httpx.HTTPError as error:
+        raise PlatformTransportError(
+            f"{what}: the connection broke before the answer was complete ({reason(error)})."
+        ) from error
+
+
+async def read_body(what: str, response: httpx.Response, limit: int, *, cut: bool) -> bytes:
+    """The body; with `cut` (errors, of which any part is good enough) as much of it as comes."""
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async for piece in response.aiter_bytes():
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                if cut:
+                    break
+                raise PlatformProtocolError(
+                    f"{what}: the answer exceeds {limit} bytes; it was not read on."
+                )
+    except httpx.HTTPError:
+        if not cut:
+            raise
+    return b"".join(pieces)
+
+
+def json_body(what: str, value: Any) -> bytes:
+    """A request's body, empty for None. Raises PlatformInputError for what JSON cannot carry."""
+    if value is None:
+        return b""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PlatformInputError(
+            f"{what}: nothing was sent, the body cannot be written as JSON ({reason(error)})."
+        ) from None
+
+
+def query_pairs(params: Mapping[str, Any] | None) -> list[tuple[str, Any]] | None:
+    """Query parameters as pairs: lists repeat their name, None is absent, booleans are lower."""
+    if not params:
+        return None
+    return [
+        (name, str(one).lower() if isinstance(one, bool) else str(one))
+        for name, value in params.items()
+        for one in (value if isinstance(value, list | tuple) else [value])
+        if one is not None
+    ]
+
+
+def reason(error: Exception) -> str:
+    return quote_service(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)

@@ -1,0 +1,133 @@
+"""A program that runs on the loop of another thread, as an iterator of what it notifies of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, Self
+
+from airflow_provider_platform.client.errors import (
+    PlatformClosedError,
+    PlatformError,
+    PlatformInterruptedError,
+)
+from airflow_provider_platform.client.http.driver import INTERRUPTED
+from airflow_provider_platform.client.http.loop_thread import LoopStoppedError, LoopThread
+from airflow_provider_platform.client.operations.program import Program
+
+_END = object()
+
+
+class Events:
+    """What a program notifies of, as an iterator: the program goes on when more is wanted.
+
+    `close` ends a program half way. What has not come to its end never looks as if it had: asked
+    again, it raises again. Raises PlatformError; PlatformClosedError where the client, or this, was
+    closed before the program's end.
+    """
+
+    def __init__(self, begin: Callable[[], RunningProgram], program: Program[Any]) -> None:
+        self._begin = begin
+        self._program = program
+        self._running: RunningProgram | None = None
+        self._ended = False
+        self._closed = False
+        self._failure: PlatformError | None = None
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        if self._ended:
+            raise StopIteration
+        if self._failure is not None:
+            raise self._failure
+        if self._closed:
+            raise PlatformClosedError("This was closed before its end.")
+        try:
+            self._running = self._running or self._begin()
+            event = self._running.step()
+        except LoopStoppedError:
+            self._failure = PlatformClosedError(_why_stopped(self._running))
+            raise self._failure from None
+        except PlatformError as error:
+            self._failure = error
+            raise
+        except BaseException:
+            self._failure = PlatformClosedError("This was interrupted before its end.")
+            raise
+        if event is _END:
+            self._ended = True
+            raise StopIteration
+        return event
+
+    def close(self) -> None:
+        """End the program, if it has not ended, and close what it has open."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._ended:
+            return
+        if self._running is None:
+            self._program.close()
+            return
+        try:
+            self._running.close()
+        except LoopStoppedError:
+            return
+
+
+class RunningProgram:
+    """A program under way on the loop of another thread."""
+
+    def __init__(
+        self, thread: LoopThread, steps: AsyncGenerator[Any], interrupted: Callable[[], bool]
+    ) -> None:
+        self.thread = thread
+        self._steps = steps
+        self._interrupted = interrupted
+        self._under_way: list[asyncio.Task[Any]] = []
+        self._one_at_a_time = asyncio.Lock()
+
+    def step(self) -> Any:
+        """The next event, `_END` at the end."""
+        return self.thread.call(self._step, self._begun)
+
+    def close(self) -> None:
+        self.thread.call(self._close)
+
+    def interrupt(self) -> None:
+        """Cancel the step that is under way; returns at once."""
+        self.thread.call_soon(self._cancel)
+
+    def _begun(self, step: asyncio.Task[Any]) -> None:
+        self._under_way.append(step)
+
+    async def _step(self) -> Any:
+        # One that is cancelled keeps the lock until it has cleaned up.
+        try:
+            async with self._one_at_a_time:
+                return await anext(self._steps, _END)
+        except asyncio.CancelledError:
+            # The cancel of an interrupt can come while its error is cleaned up after already.
+            if not self._interrupted():
+                raise
+            raise PlatformInterruptedError(INTERRUPTED) from None
+        finally:
+            self._under_way.clear()
+
+    async def _close(self) -> None:
+        self._cancel()
+        async with self._one_at_a_time:
+            await self._steps.aclose()
+
+    def _cancel(self) -> None:
+        for step in self._under_way:
+            if not step.cancelling():  # a second one would end the cleaning up
+                step.cancel()
+
+
+def _why_stopped(running: RunningProgram | None) -> str:
+    if running is not None and not running.thread.here:
+        return "This was begun in the process that this one was forked from: begin it anew here."
+    return "The client was closed before this was complete."

@@ -1,0 +1,103 @@
+"""The open body of a response, read piece by piece as it arrives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+import httpx
+
+from airflow_provider_platform.client.errors import (
+    PlatformClosedError,
+    PlatformError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.http.bodies import reason
+from airflow_provider_platform.client.http.connections import OpenResponse
+
+DRAIN_SECONDS = 0.25
+MAX_WAITING_BYTES = 1024 * 1024
+"""What a stream takes of the network before anybody reads it."""
+
+
+class Stream:
+    """The open answer of a request, read piece by piece; bytes come decoded.
+
+    A task of its own takes what arrives, so that a reader gets all of that at once.
+    """
+
+    def __init__(self, what: str, response: OpenResponse) -> None:
+        self._what = what
+        self._response = response
+        self._pieces: deque[bytes] = deque()
+        self._size = 0
+        self._ended = False
+        self._failure: PlatformError | None = None
+        self._progress = asyncio.Event()
+        self._room = asyncio.Event()
+        self._arrivals = asyncio.create_task(self._receive())
+
+    async def read(self, seconds: float) -> bytes | None:
+        """The bytes that have arrived, b"" at the clean end, None after so many seconds without
+        any (the connection is lost then). Raises PlatformTransportError where the answer broke
+        off, PlatformClosedError where it was closed before its end."""
+        if not self._progress.is_set():
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._progress.wait()
+            except TimeoutError:
+                return None
+        if self._response.connections.closed and not self._over:
+            raise PlatformClosedError(f"{self._what}: the client was closed before its end.")
+        if self._pieces:
+            data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+            self._pieces.clear()
+            self._size = 0
+            self._room.set()
+            if not (self._ended or self._failure):
+                self._progress.clear()
+            return data
+        if self._failure is not None:
+            raise self._failure
+        return b""
+
+    async def drain(self) -> None:
+        """Wait a moment for the end of an answer of which nothing more is wanted."""
+        self._pieces.clear()
+        self._room.set()
+        await asyncio.wait({self._arrivals}, timeout=DRAIN_SECONDS)
+
+    @property
+    def _over(self) -> bool:
+        """Whether all has been read, to the clean end."""
+        return self._ended and not self._pieces
+
+    async def aclose(self) -> None:
+        """Give the connection back or close it."""
+        self._failure = self._failure or PlatformClosedError(
+            f"{self._what}: closed before its end."
+        )
+        self._progress.set()
+        self._arrivals.cancel()
+        try:
+            await asyncio.wait({self._arrivals})
+        finally:
+            await self._response.aclose()
+
+    async def _receive(self) -> None:
+        try:
+            async for piece in self._response.head.aiter_bytes():
+                self._pieces.append(piece)
+                self._size += len(piece)
+                self._progress.set()
+                if self._size > MAX_WAITING_BYTES:
+                    self._room.clear()
+                    await self._room.wait()
+            self._ended = True
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            self._failure = PlatformTransportError(
+                f"{self._what}: the connection broke ({reason(error)})."
+            )
+            self._failure.__cause__ = error
+        finally:
+            self._progress.set()
