@@ -1,0 +1,92 @@
+"""What is checked of a finished picture, and the page around a chart.
+
+Values of the data reach a picture too, as a colour or a link, so that a clean specification is not
+enough. An SVG that would load or run something is refused. A page holds its data where no text ends
+a script, and a policy that lets the browser load nothing and run only the two scripts that are
+meant, which it names by their digests.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from airflow_provider_platform.results.charts.errors import ChartError
+
+_ELEMENTS = {
+    "svg", "g", "path", "text", "tspan", "rect", "line", "circle", "title", "desc", "defs",
+    "clipPath", "linearGradient", "radialGradient", "stop", "a", "style", "image",
+}  # fmt: skip
+_EXTERNAL = re.compile(r"url\s*\(\s*(?!['\"]?#)|@import|expression\s*\(|\\", re.IGNORECASE)
+
+_START = """
+const spec = JSON.parse(document.getElementById("spec").textContent);
+vegaEmbed("#chart", spec, {
+  mode: "vega-lite", renderer: "svg", ast: true,
+  actions: {export: true, source: false, compiled: false, editor: false},
+}).catch(console.error);
+"""
+
+
+def check_svg(text: str) -> None:
+    """Raise ChartError for an SVG in which something is loaded or run."""
+    if "<!" in text:
+        raise ChartError("The SVG has a declaration, which no chart has.")
+    try:
+        # No declaration, so no entities: nothing that an XML bomb could be made of.
+        root = ET.fromstring(text)  # noqa: S314
+    except ET.ParseError as error:
+        raise ChartError(f"The SVG is not well-formed: {error}.") from error
+    for element in root.iter():
+        kind = element.tag.rpartition("}")[2]
+        if kind not in _ELEMENTS or (kind == "style" and element.text):
+            raise ChartError(f"The SVG has an element <{kind}>, which no chart needs.")
+        for name, value in element.attrib.items():
+            local = name.rpartition("}")[2].lower()
+            if local.startswith("on"):
+                raise ChartError(f"The SVG has a script in its attribute {local!r}.")
+            if kind == "image" and local == "href" and value:
+                raise ChartError("The SVG would load an image.")
+            if local == "href" and not re.match(r"https://|#|$", value):
+                raise ChartError("The SVG has a link that leads elsewhere than to https.")
+            if not local.startswith("aria-") and _EXTERNAL.search(value):
+                raise ChartError(f"The SVG would load something for its attribute {local!r}.")
+
+
+def page(spec: dict[str, Any], bundle: str, *, title: str) -> str:
+    """A page of HTML that draws the chart and needs nothing else.
+
+    `bundle` is the JavaScript of Vega, which defines `vegaEmbed`.
+    """
+    if re.search(r"</script|<!--", bundle, re.IGNORECASE):
+        raise ChartError("The JavaScript of Vega ends the script that it stands in.")
+    scripts = f"{_digest(bundle)} {_digest(_START)}"
+    policy = (
+        f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    return (
+        '<!DOCTYPE html>\n<html>\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f"<title>{html.escape(title)}</title>\n</head>\n<body>\n"
+        '<div id="chart"></div>\n'
+        f'<script type="application/json" id="spec">{embedded_json(spec)}</script>\n'
+        f"<script>{bundle}</script>\n<script>{_START}</script>\n</body>\n</html>\n"
+    )
+
+
+def embedded_json(value: Any) -> str:
+    """JSON that can stand in an element `script`: nothing in it ends or begins one."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _digest(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

@@ -1,0 +1,77 @@
+"""A finished picture loads and runs nothing, whatever its data says."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.results.charts import ChartError
+from airflow_provider_platform.results.charts.picture import check_svg, embedded_json, page
+
+HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
+_TEXTS = st.text() | st.sampled_from(["</script>", "<!--<script>", "]]>", "\u2028", "&lt;/script"])
+
+
+@given(st.recursive(_TEXTS, lambda inner: st.lists(inner) | st.dictionaries(_TEXTS, inner)))
+def test_no_text_ends_the_script_that_holds_it(value: Any) -> None:
+    text = embedded_json(value)
+    assert not set("<>&") & set(text)
+    assert text.isascii()
+    assert json.loads(text) == value
+
+
+def test_the_page_names_its_scripts_and_lets_nothing_else_run_or_load() -> None:
+    spec = {"title": "</title><script>x</script>", "data": {"values": [{"a": "</script>"}]}}
+    text = page(spec, "window.vegaEmbed = 1;", title="</title><script>x</script>")
+    assert text.count("<script") == 3
+    assert text.count("</script>") == 3
+    assert text.count("</title>") == 1
+    [policy] = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+    assert "http" not in policy
+
+
+@pytest.mark.parametrize("bundle", ["a</SCRIPT>b", "a<!--b"])
+def test_javascript_that_ends_its_script_is_refused(bundle: str) -> None:
+    with pytest.raises(ChartError, match="ends the script"):
+        page({}, bundle, title="Chart")
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "<image xlink:href='https://x.example/a.png'/>",
+        "<script>x</script>",
+        "<foreignObject/>",
+        "<style>@import 'x';</style>",
+        "<rect onload='x'/>",
+        "<a xlink:href='javascript:x'/>",
+        "<a href='http://x.example'/>",
+        "<path fill='url(https://x.example/a.svg#b)'/>",
+        "<path fill='URL ( \"//x.example\")'/>",
+        "<path style='cursor: url(file:///x)'/>",
+        "<path style='cursor: \\75rl(x)'/>",
+        "<unclosed>",
+    ],
+)
+def test_a_picture_that_would_load_or_run_something_is_refused(inner: str) -> None:
+    with pytest.raises(ChartError, match="SVG"):
+        check_svg(f"{HEAD}{inner}</svg>")
+
+
+def test_a_declaration_is_refused() -> None:
+    with pytest.raises(ChartError, match="declaration"):
+        check_svg(f'<!DOCTYPE svg [<!ENTITY a "b">]>{HEAD}</svg>')
+
+
+def test_a_picture_that_speaks_of_addresses_is_none_that_loads_them() -> None:
+    check_svg(
+        f"{HEAD}<g clip-path='url(#clip0)'><a xlink:href='https://x.example'>"
+        "<text aria-label='url(https://x)'>url(file:///x) javascript:x</text></a></g></svg>"
+    )

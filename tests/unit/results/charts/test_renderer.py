@@ -1,0 +1,206 @@
+"""Charts are drawn in a process that ends with what is too much, and holds no secret."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from airflow_provider_platform.results.charts import (
+    ChartError,
+    ChartLimits,
+    ChartRenderer,
+    render_chart,
+)
+from airflow_provider_platform.results.charts import process as drawing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytest.importorskip("vl_convert", reason="the extra charts is not installed")
+
+COLUMNS = [{"name": "country", "type": "String"}, {"name": "revenue", "type": "Double"}]
+ROWS: list[list[Any]] = [["Spain", "12.5"], ["</script><script>x<!--&", 7]]
+BARS: dict[str, Any] = {
+    "title": "Revenue </title>",
+    "mark": "bar",
+    "encoding": {
+        "x": {"field": "country", "type": "nominal"},
+        "y": {"field": "revenue", "type": "quantitative"},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def renderer() -> Iterator[ChartRenderer]:
+    with ChartRenderer(ChartLimits(seconds=120)) as one:
+        yield one
+
+
+def pid_of(renderer: ChartRenderer) -> int | None:
+    process = renderer._process._process
+    return process.pid if process else None
+
+
+def texts(svg: bytes) -> list[str]:
+    return [element.text or "" for element in ET.fromstring(svg).iter() if element.text]
+
+
+def test_a_chart_is_drawn_in_every_format(renderer: ChartRenderer) -> None:
+    found = renderer.render(BARS, COLUMNS, ROWS, ["html", "png", "svg"])
+    assert list(found) == ["html", "png", "svg"]
+    assert found["png"].startswith(b"\x89PNG")
+    assert ROWS[1][0] in texts(found["svg"])
+    html = found["html"].decode()
+    assert html.count("<script") == html.count("</script>") == 3
+    assert ROWS[1][0] not in html
+    assert "https://cdn" not in html
+
+
+def test_rows_are_in_the_picture(renderer: ChartRenderer) -> None:
+    one = renderer.render(BARS, COLUMNS, ROWS[:1], ["svg"])["svg"]
+    both = renderer.render(BARS, COLUMNS, ROWS, ["svg"])["svg"]
+    assert "Spain" in texts(one)
+    assert one.count(b'aria-roledescription="bar"') == 1
+    assert both.count(b'aria-roledescription="bar"') == 2
+
+
+def test_one_process_draws_many_charts_and_the_same_twice(renderer: ChartRenderer) -> None:
+    first = renderer.render(BARS, COLUMNS, ROWS, ["png", "svg"])
+    pid = pid_of(renderer)
+    assert renderer.render(BARS, COLUMNS, ROWS, ["png", "svg"]) == first
+    assert pid_of(renderer) == pid
+
+
+def test_a_chart_that_cannot_be_drawn_says_why_and_leaves_the_process(
+    renderer: ChartRenderer,
+) -> None:
+    renderer.render(BARS, COLUMNS, ROWS, ["svg"])
+    pid = pid_of(renderer)
+    with pytest.raises(ChartError, match=r"cannot be drawn: .*hconcat\.map is not a function"):
+        renderer.render({"mark": "bar", "hconcat": 5}, COLUMNS, ROWS, ["svg"])
+    with pytest.raises(ChartError, match="cannot be drawn"):
+        renderer.render({"mark": "nonsense"}, COLUMNS, ROWS, ["html"])
+    assert pid_of(renderer) == pid
+
+
+def test_local_files_and_addresses_are_not_read(renderer: ChartRenderer, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("country,revenue\nSECRETLAND,5\n")
+    source = {"url": secret.as_uri(), "format": {"type": "csv"}}
+    layer = {**BARS, "data": source}
+    for spec in ({**BARS, "data": source}, {"layer": [layer]}, {"hconcat": [layer]}):
+        assert b"SECRETLAND" not in renderer.render(spec, COLUMNS, ROWS, ["svg"])["svg"]
+    image = {"mark": {"type": "image", "url": secret.as_uri()}, "encoding": BARS["encoding"]}
+    drawn = renderer.render({"layer": [BARS, image]}, COLUMNS, ROWS, ["svg"])
+    assert b"secret.csv" not in drawn["svg"]
+
+
+def test_data_that_would_load_something_is_refused(renderer: ChartRenderer) -> None:
+    encoding = {**BARS["encoding"], "color": {"field": "country", "scale": None}}
+    rows = [["url(https://evil.example/x.svg#y)", 5]]
+    with pytest.raises(ChartError, match="would load something for its attribute 'fill'"):
+        renderer.render({**BARS, "encoding": encoding}, COLUMNS, rows, ["svg"])
+
+
+def test_too_many_rows_and_unknown_formats_are_refused_before_anything_starts() -> None:
+    with ChartRenderer(ChartLimits(rows=1, input_bytes=2000)) as renderer:
+        with pytest.raises(ChartError, match="2 rows, more than the limit of 1"):
+            renderer.render(BARS, COLUMNS, ROWS)
+        with pytest.raises(ChartError, match="not as gif"):
+            renderer.render(BARS, COLUMNS, ROWS, ["png", "gif"])
+        with pytest.raises(ChartError, match="more than the limit of 2,000"):
+            renderer.render({**BARS, "description": "x" * 3000}, COLUMNS, ROWS[:1])
+        assert pid_of(renderer) is None
+
+
+def test_a_chart_that_takes_too_long_is_ended_and_the_next_one_is_drawn() -> None:
+    endless = {**BARS, "data": {"sequence": {"start": 0, "stop": 3e7, "as": "country"}}}
+    with ChartRenderer(ChartLimits(seconds=120, memory_bytes=1 << 40)) as renderer:
+        renderer.render(BARS, COLUMNS, ROWS, ["svg"])
+        pid = pid_of(renderer)
+        assert pid is not None
+        renderer._process._limits = ChartLimits(seconds=0.2, memory_bytes=1 << 40)
+        with pytest.raises(ChartError, match=r"within the limit of 0\.2 seconds"):
+            renderer.render(endless, COLUMNS, ROWS, ["svg"])
+        assert not Path(f"/proc/{pid}").exists()
+        renderer._process._limits = ChartLimits(seconds=120)
+        assert renderer.render(BARS, COLUMNS, ROWS, ["svg"])
+        assert pid_of(renderer) != pid
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is watched on Linux")
+def test_a_chart_that_needs_too_much_memory_is_ended() -> None:
+    spec = {**BARS, "transform": [{"calculate": "pad('x', 536870000, 'y')", "as": "z"}]}
+    with pytest.raises(ChartError, match="needs more memory than the limit of 300,000,000"):
+        render_chart(spec, COLUMNS, ROWS, ["svg"], ChartLimits(120, memory_bytes=300_000_000))
+
+
+def test_a_picture_that_is_too_large_is_refused() -> None:
+    with pytest.raises(ChartError, match="larger than the limit of 1,000 bytes"):
+        render_chart(BARS, COLUMNS, ROWS, ["png"], ChartLimits(120, output_bytes=1000))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_process_has_no_secret_of_ours_in_its_environment(
+    renderer: ChartRenderer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", "secret")
+    with ChartRenderer(ChartLimits(seconds=120)) as fresh:
+        fresh.render(BARS, COLUMNS, ROWS, ["svg"])
+        environment = Path(f"/proc/{pid_of(fresh)}/environ").read_bytes()
+        names = {entry.partition(b"=")[0] for entry in environment.split(b"\0") if entry}
+        assert names == {b"LANG", b"PATH", b"TZ"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel refuses on Linux")
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "import socket; socket.socket()",
+        "import socket; socket.socket(socket.AF_UNIX)",
+        "import os; os.execv('/bin/true', ['true'])",
+        "import subprocess; subprocess.run(['/bin/true'])",
+    ],
+)
+def test_the_process_can_neither_connect_nor_start_programs(attempt: str) -> None:
+    folder = str(Path(drawing.__file__).parent)
+    code = (
+        f"import sys; sys.path.insert(0, {folder!r})\n"
+        "import worker; worker.refuse_system_calls()\n"
+        f"try:\n    {attempt}\nexcept PermissionError:\n    print('refused')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "refused", done.stderr
+
+
+def test_a_process_that_dies_is_an_error_and_the_next_chart_is_drawn() -> None:
+    with ChartRenderer(ChartLimits(seconds=120)) as renderer:
+        renderer.render(BARS, COLUMNS, ROWS, ["svg"])
+        pid = pid_of(renderer)
+        assert pid is not None
+        os.kill(pid, 9)
+        with pytest.raises(ChartError, match=r"ended unexpectedly \(exit status -9\)"):
+            renderer.render(BARS, COLUMNS, ROWS, ["svg"])
+        assert renderer.render(BARS, COLUMNS, ROWS, ["svg"])
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "find_spec", lambda _: None)
+    with pytest.raises(ChartError, match=r"airflow-provider-platform\[charts\]"):
+        render_chart(BARS, COLUMNS, ROWS)
+
+
+def test_columns_with_dots_are_drawn(renderer: ChartRenderer) -> None:
+    encoding = {
+        "y": {"field": "orders.country"},
+        "x": {"field": "orders.revenue", "type": "quantitative"},
+    }
+    columns = [{"name": "orders.country"}, {"name": "orders.revenue", "type": "Int64"}]
+    found = renderer.render({"mark": "bar", "encoding": encoding}, columns, ROWS, ["svg"])
+    assert "Spain" in texts(found["svg"])
