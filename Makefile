@@ -71,9 +71,9 @@ lint: $(ENVIRONMENT) ## ruff: rules and format; directions of imports; whether d
 types: $(ENVIRONMENT) ## mypy, strict
 	@$(VENV_PYTHON) -m mypy
 
-.PHONY: package
-package: $(ENVIRONMENT) ## build the wheel and try it in an environment of its own
-	@$(IN_PROJECT) $(VENV_PYTHON) .ci/package.py
+.PHONY: dist
+dist: .venv .venv-docs ## build wheel and source distribution, and try the wheel in an environment of its own
+	@$(IN_PROJECT) "$(ROOT)/.venv/bin/python" .ci/dist.py $(ARGS)
 
 .PHONY: bench
 bench: $(ENVIRONMENT) ## the benchmarks
@@ -89,13 +89,17 @@ constraints: $(ENVIRONMENT) ## resolve the constraints files anew
 
 .PHONY: clean
 clean: ## remove everything that these commands made
-	rm -rf .venv .venv-* .cache .demo .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf .venv .venv-* .cache .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: $(ENVIRONMENT)
 $(ENVIRONMENT):
 	@python=$$(sh .ci/find-python.sh $(PYTHONS)) && \
 	  "$$python" .ci/environment.py $@ constraints$(RELEASE:%=-%).txt $(if $(RELEASE),test,dev)
+
+.PHONY: .venv-docs
+.venv-docs:
+	@python=$$(sh .ci/find-python.sh) && "$$python" .ci/environment.py .venv-docs constraints-docs.txt docs,dist
 
 .PHONY: .venv-cluster
 .venv-cluster:

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Resolves the constraints files anew from pyproject.toml, one for each release of .ci/releases and one for a cluster:
-# exact versions, without hashes and hosts. Run as `make constraints`; to move to another release, change the versions
-# and days there.
+# Resolves the constraints files anew from pyproject.toml, one for each release of .ci/releases, one for a cluster and
+# one for the documentation: exact versions, without hashes and hosts. Run as `make constraints`; to move to another
+# release, change the versions and days there.
 set -eu
 
 uv=$1 # the uv to resolve with
@@ -29,3 +29,4 @@ done
 
 # Whatever both hold is in both the same.
 resolve constraints-cluster.txt --extra cluster --universal <constraints.txt
+resolve constraints-docs.txt --extra docs --extra dist --universal <constraints.txt

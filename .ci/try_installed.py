@@ -6,15 +6,22 @@ line says what is missing.
 
 from __future__ import annotations
 
+import io
+import json
 import pkgutil
 import sys
+from contextlib import redirect_stdout
 from importlib import import_module, metadata
+from importlib.resources import files
+from typing import Any
 
+from airflow.cli.cli_parser import get_parser
 from airflow.providers_manager import ProvidersManager
 
 import airflow_provider_platform
 
 DISTRIBUTION = "airflow-provider-platform"
+PACKAGE = "airflow_provider_platform"
 
 version = airflow_provider_platform.__version__
 assert airflow_provider_platform.__file__.startswith(sys.prefix), "the checkout is imported"
@@ -38,6 +45,39 @@ for floor in ("hooks", "operators", "sensors", "triggers"):
     for group in info[floor]:
         for name in group["python-modules"]:
             import_module(name)
-for link in info["extra-links"]:
-    home, _, name = link.rpartition(".")
+for path in (*info["extra-links"], *info.get("notifications", ())):
+    home, _, name = path.rpartition(".")
     getattr(import_module(home), name)
+
+examples = [file.name for file in (files(PACKAGE) / "example_dags").iterdir()]
+for example in examples:
+    if example.endswith(".py"):
+        import_module(f"{PACKAGE}.example_dags.{example.removesuffix('.py')}")
+assert "nightly_pipeline.py" in examples
+
+
+def told(*command: str) -> list[dict[str, Any]]:
+    """What `airflow providers ...` prints, as rows."""
+    parsed = get_parser().parse_args(["providers", *command, "--output", "json"])
+    with redirect_stdout(io.StringIO()) as printed:
+        parsed.func(parsed)
+    text = printed.getvalue()
+    rows: list[dict[str, Any]] = json.loads(text[text.index("[") :])
+    return rows
+
+
+def values(rows: list[dict[str, Any]]) -> str:
+    return json.dumps(rows)
+
+
+assert version in values(
+    [row for row in told("list") if DISTRIBUTION in row.values() or DISTRIBUTION in str(row)]
+)
+assert version in values(told("get", DISTRIBUTION))
+assert info["connection-types"][0]["hook-class-name"] in values(told("hooks"))
+for link in info["extra-links"]:
+    assert link in values(told("links")), f"airflow providers links does not list {link}"
+for notifier in info.get("notifications", ()):
+    assert notifier in values(told("notifications")), f"the notifier {notifier} is not listed"
+documentation = metadata.metadata(DISTRIBUTION).get_all("Project-URL") or []
+assert any(entry.startswith("Documentation, ") for entry in documentation)

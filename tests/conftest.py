@@ -49,7 +49,7 @@ def airflow_home() -> Path:
 @pytest.fixture(scope="session")
 def airflow_db() -> None:
     """The metadata database of this test process."""
-    dag_runs.initialise_database()
+    dag_runs.ensure_database()
     supervisor = import_module("airflow.sdk.execution_time.supervisor")
     # Airflow 3.3 makes the API of `DAG.test` once, its predecessors for each task, which takes
     # them longer than the task.

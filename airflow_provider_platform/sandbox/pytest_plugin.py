@@ -20,11 +20,23 @@ def _platform_sandbox_server() -> Iterator[Sandbox]:
         yield sandbox
 
 
+@pytest.fixture(scope="session")
+def _platform_airflow_database() -> None:
+    from airflow_provider_platform.sandbox.demo.dag_runs import ensure_database
+
+    ensure_database()
+
+
 @pytest.fixture
 def platform_sandbox(
-    _platform_sandbox_server: Sandbox, monkeypatch: pytest.MonkeyPatch
+    _platform_sandbox_server: Sandbox,
+    _platform_airflow_database: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Sandbox]:
-    """A fresh sandbox, to which the connection ``platform_default`` leads during the test."""
+    """A fresh sandbox, to which the connection ``platform_default`` leads during the test.
+
+    Airflow's metadata database is made where its home holds none yet, so that DAGs can run.
+    """
     sandbox = _platform_sandbox_server
     sandbox.control.reset()
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", sandbox.connection_json())

@@ -1,8 +1,8 @@
 """``python -m airflow_provider_platform.sandbox.demo``: the example pipeline from end to end.
 
 The sandbox and Airflow each run in a process of their own and are stopped at the end, on Ctrl-C
-too. What is kept lies in ``.demo`` of the checkout: the metadata database of the last run and the
-logs.
+too. What is kept lies in ``.demo`` of the checkout, or of the folder that it is run in: the
+metadata database of the last run and the logs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from typing import Any
 
 from airflow_provider_platform.sandbox.demo.airflow_home import isolated
 from airflow_provider_platform.sandbox.demo.airflow_log import read_line
-from airflow_provider_platform.sandbox.demo.checkout import DAG_FILE, DAG_ID, FOLDER, HOME, shown
+from airflow_provider_platform.sandbox.demo.checkout import (
+    DAG_FILE,
+    DAG_ID,
+    FOLDER,
+    HOME,
+    IN_CHECKOUT,
+    shown,
+)
 from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun, FinishedTask
 from airflow_provider_platform.sandbox.demo.processes import (
     DemoError,
@@ -98,11 +105,12 @@ def _show_progress(process: subprocess.Popen[str]) -> None:
 
 
 def _next_steps() -> str:
+    ui = "make ui" if IN_CHECKOUT else "python -m airflow_provider_platform.sandbox.demo.ui"
     return (
         "What to do next\n"
         "---------------\n"
-        "  Look at the pipeline          example_dags/nightly_pipeline.py\n"
-        "  See the run in Airflow's UI   make ui\n"
+        f"  Look at the pipeline          {shown(DAG_FILE)}\n"
+        f"  See the run in Airflow's UI   {ui}\n"
         '  Use your own platform         README.md, "The connection"'
     )
 

@@ -1,16 +1,22 @@
-"""Where the demo finds the example pipeline and keeps its files: in a checkout of the project."""
+"""Where the demo finds the example pipeline and keeps its files.
+
+In a checkout of the project that is the checkout itself; the installed package brings the examples
+with it and keeps what it makes in the folder that it is run in.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[3]
+_PACKAGE = Path(__file__).resolve().parents[2]
+DAG_ID = "nightly_pipeline"
+IN_CHECKOUT = (_PACKAGE.parent / "example_dags" / f"{DAG_ID}.py").exists()
+CHECKOUT = _PACKAGE.parent if IN_CHECKOUT else Path.cwd()
 FOLDER = CHECKOUT / ".demo"
 HOME = FOLDER / "airflow"
-DAG_ID = "nightly_pipeline"
-DAG_FILE = CHECKOUT / "example_dags" / f"{DAG_ID}.py"
+DAG_FILE = (_PACKAGE.parent if IN_CHECKOUT else _PACKAGE) / "example_dags" / f"{DAG_ID}.py"
 
 
 def shown(path: Path) -> str:
-    """The path as a reader in the checkout's folder would type it."""
-    return str(path.relative_to(CHECKOUT))
+    """The path as a reader in the demo's folder would type it."""
+    return str(path.relative_to(CHECKOUT)) if path.is_relative_to(CHECKOUT) else str(path)

@@ -70,6 +70,20 @@ def initialise_database() -> None:
     DagBundlesManager().sync_bundles_to_db()
 
 
+def ensure_database() -> None:
+    """Make the metadata database if there is nothing in it yet; one that is in use stays as it is.
+
+    What runs DAGs needs its tables, and a home that was never used has none.
+    """
+    from airflow.utils.session import create_session
+    from sqlalchemy import inspect
+
+    with create_session() as session:
+        there = inspect(session.get_bind()).has_table("alembic_version")
+    if not there:
+        initialise_database()
+
+
 def load_dag(file: Path, dag_id: str) -> DAG:
     """The DAG of a DAG file. Raises `ValueError` with the import error if there is none."""
     bag = _dag_bag_module().DagBag(file)

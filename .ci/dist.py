@@ -1,0 +1,250 @@
+"""Builds the wheel and the source distribution into `dist`, and tries them as a user would.
+
+Both hold what they should, twice the same bytes, under the version of the changelog. The wheel is
+installed without a network, from a wheelhouse made before, into an environment of its own; there
+Airflow must find the provider, the fixture serve a test and the demo run. `--publish` refuses
+addresses that are placeholders.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+PACKAGE = "airflow_provider_platform"
+DIST = PROJECT / "dist"
+WORK = PROJECT / ".cache" / "dist"
+WHEELHOUSE = PROJECT / ".cache" / "wheelhouse"
+UV = Path(sys.executable).parent / "uv"
+CONSTRAINTS = PROJECT / "constraints.txt"
+PLACEHOLDER = ".example.com/"
+GENERATED = {"PKG-INFO"}
+
+
+def main() -> int:
+    """Build, look into what was built, install it and try it; 0 when all is well."""
+    shutil.rmtree(WORK, ignore_errors=True)
+    shutil.rmtree(DIST, ignore_errors=True)
+    WORK.mkdir(parents=True)
+    said("addresses", check_addresses())
+    wheel, source = build(PROJECT, DIST)
+    said("version", check_version(wheel))
+    check_wheel(wheel)
+    check_source(source)
+    said("contents", "wheel and source distribution hold what they should")
+    run([python_of("docs"), "-m", "twine", "check", "--strict", str(wheel), str(source)])
+    said("metadata", "twine accepts it")
+    check_same_bytes(wheel, source)
+    said("bytes", "the same from this folder and from the source distribution")
+    said("wheelhouse", fill_wheelhouse(wheel))
+    python = install(wheel)
+    said("install", "from the wheelhouse, without a network")
+    try_provider(python)
+    said("Airflow", "finds the provider, its hook, links, notifiers and decorators")
+    try_fixture(python)
+    said("fixture", "the README's test passes on an empty Airflow home")
+    try_demo(python)
+    said("demo", "runs from the wheel")
+    print(f"dist/{wheel.name} and dist/{source.name} are as they should be")
+    return 0
+
+
+def check_addresses() -> str:
+    """Whether the project's addresses can be published; only `--publish` refuses placeholders."""
+    urls = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["urls"]
+    placeholders = sorted(name for name, url in urls.items() if PLACEHOLDER in url)
+    if not placeholders:
+        return "set"
+    named = ", ".join(placeholders)
+    demand(
+        "--publish" not in sys.argv,
+        f"{named} of [project.urls] are placeholders: set them before publishing",
+    )
+    return f"placeholders still, not to be published: {named}"
+
+
+def build(folder: Path, to: Path) -> tuple[Path, Path]:
+    """The wheel and the source distribution of a folder."""
+    run(
+        [sys.executable, "-m", "hatchling", "build", "-d", str(to)],
+        cwd=folder,
+        SOURCE_DATE_EPOCH=str(changed_at()),
+    )
+    [wheel], [source] = to.glob("*.whl"), to.glob("*.tar.gz")
+    return wheel, source
+
+
+def changed_at() -> int:
+    """The time that both builds stamp files with: of the newest commit where git knows it."""
+    git = ["git", "log", "-1", "--format=%ct"]
+    told = subprocess.run(git, cwd=PROJECT, capture_output=True, text=True, check=False)
+    return int(told.stdout) if told.returncode == 0 else 1577836800
+
+
+def check_version(wheel: Path) -> str:
+    """The version is the newest of the changelog."""
+    newest = re.search(r"^## (\S+)", (PROJECT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    version = wheel.name.split("-")[1]
+    demand(
+        newest is not None and newest[1] == version,
+        f"the version is {version}, the newest of CHANGELOG.md {newest and newest[1]}",
+    )
+    return version
+
+
+def check_wheel(wheel: Path) -> None:
+    """Nothing is in the wheel but the package, all of it, and the example DAGs."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    packaged = {name for name in names if ".dist-info/" not in name}
+    present = files_of(PACKAGE) | {f"{PACKAGE}/{name}" for name in files_of("example_dags")}
+    demand(packaged == present, f"the wheel differs from the package: {packaged ^ present}")
+    demand(f"{PACKAGE}/py.typed" in packaged, "the wheel has no py.typed")
+    demand(any(name.endswith("licenses/LICENSE") for name in names), "the wheel has no LICENSE")
+
+
+def files_of(folder: str) -> set[str]:
+    return {
+        str(file.relative_to(PROJECT))
+        for file in (PROJECT / folder).rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+
+
+def check_source(source: Path) -> None:
+    """The source distribution is the whole project: what git tracks, and nothing else."""
+    with tarfile.open(source) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()} - GENERATED
+    needed = {"Makefile", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", ".ci/run"}
+    demand(needed <= names, f"the source distribution lacks {needed - names}")
+    git = ["git", "ls-files"]
+    told = subprocess.run(git, cwd=PROJECT, capture_output=True, text=True, check=False)
+    if told.returncode == 0:
+        tracked = {name for name in told.stdout.splitlines() if (PROJECT / name).is_file()}
+        demand(
+            names == tracked,
+            f"the source distribution differs from what git tracks: {sorted(names ^ tracked)}; "
+            "commit the files that belong to the project",
+        )
+
+
+def check_same_bytes(wheel: Path, source: Path) -> None:
+    """Built again, from the unpacked source distribution, both are the same."""
+    with tarfile.open(source) as archive:
+        archive.extractall(WORK / "source", filter="data")
+    [folder] = (WORK / "source").iterdir()
+    again = build(folder, WORK / "again")
+    for first, second in zip((wheel, source), again, strict=True):
+        same = digest(first) == digest(second)
+        demand(same, f"{first.name} has other bytes when it is built from the source distribution")
+
+
+def digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def fill_wheelhouse(wheel: Path) -> str:
+    """Get the wheels of everything that the package needs, unless they are there.
+
+    The one step that needs the package index.
+    """
+    stamp = WHEELHOUSE / "stamp"
+    wanted = f"{sys.version_info[:2]} {digest(CONSTRAINTS)} {digest(PROJECT / 'pyproject.toml')}"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return "there already"
+    shutil.rmtree(WHEELHOUSE, ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--wheel-dir", str(WHEELHOUSE)]
+    run(
+        [*pip, "-c", str(CONSTRAINTS), f"{wheel}[sandbox]", "pytest"],
+        PIP_CACHE_DIR=str(PROJECT / ".cache" / "pip"),
+    )
+    (WHEELHOUSE / wheel.name).unlink(missing_ok=True)
+    stamp.write_text(wanted)
+    return f"made, {len(list(WHEELHOUSE.glob('*.whl')))} wheels"
+
+
+def install(wheel: Path) -> Path:
+    """Install the wheel where nothing else is; gives that environment's Python."""
+    environment = WORK / "environment"
+    python = environment / "bin" / "python"
+    run([sys.executable, "-m", "venv", "--without-pip", str(environment)])
+    offline = ["--offline", "--no-index", "--find-links", str(WHEELHOUSE)]
+    command = [str(UV), "pip", "install", "--quiet", "--python", str(python), *offline]
+    run([*command, "-c", str(CONSTRAINTS), f"{wheel}[sandbox]", "pytest"])
+    return python
+
+
+def try_provider(python: Path) -> None:
+    """What `.ci/try_installed.py` demands of the installed package."""
+    home = WORK / "provider"
+    home.mkdir()
+    run([str(python), str(PROJECT / ".ci" / "try_installed.py")], cwd=home, AIRFLOW_HOME=str(home))
+
+
+def try_fixture(python: Path) -> None:
+    """The README's DAG and its test, word for word, in a folder of their own."""
+    readme = (PROJECT / "README.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    [dag] = [block for block in blocks if block.startswith("# dags/")]
+    [test] = [block for block in blocks if block.startswith("# tests/")]
+    folder = WORK / "author"
+    for block in (dag, test):
+        file = folder / block.partition("\n")[0].removeprefix("# ").split()[0]
+        file.parent.mkdir(parents=True)
+        file.write_text(block)
+    run(
+        [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
+        cwd=folder,
+        AIRFLOW_HOME=str(folder / ".airflow"),
+        AIRFLOW__CORE__DAGS_FOLDER=str(folder / "dags"),
+        AIRFLOW__CORE__LOAD_EXAMPLES="False",
+    )
+
+
+def try_demo(python: Path) -> None:
+    """The demo, in a folder that holds nothing."""
+    folder = WORK / "newcomer"
+    folder.mkdir()
+    run([str(python), "-m", f"{PACKAGE}.sandbox.demo"], cwd=folder)
+    demand({entry.name for entry in folder.iterdir()} == {".demo"}, "the demo left other files")
+
+
+def python_of(environment: str) -> str:
+    return str(PROJECT / f".venv-{environment}" / "bin" / "python")
+
+
+def run(command: list[str], cwd: Path = PROJECT, **variables: str) -> None:
+    """Run a command; what it printed is shown when it fails. Raises `SystemExit`."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("AIRFLOW_", "PYTHONPATH"))
+    }
+    env = inherited | {"UV_CACHE_DIR": str(PROJECT / ".cache" / "uv")} | variables
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    demand(
+        done.returncode == 0,
+        f"{' '.join(command)} failed:\n{done.stdout[-4000:]}{done.stderr[-4000:]}",
+    )
+
+
+def said(what: str, result: str) -> None:
+    print(f"  {what:<12}{result}", flush=True)
+
+
+def demand(truth: bool, otherwise: str) -> None:
+    if not truth:
+        raise SystemExit(f"dist: {otherwise}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
