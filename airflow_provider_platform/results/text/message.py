@@ -1,0 +1,105 @@
+"""What a message says, whoever reads it: made once of a result, worded by each target's module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_platform.results.text.bars import bar_chart
+from airflow_provider_platform.results.text.table import aligned_table, rows_shown
+
+
+@dataclass(frozen=True)
+class Section:
+    """One query: its title, its first rows, its chart."""
+
+    title: str
+    columns: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[list[Any]] = field(default_factory=list)
+    """All rows that the result holds; a message shows the first `max_rows` of them."""
+    total_rows: int = 0
+    chart: dict[str, Any] | None = None
+    error: str | None = None
+    path: str | None = None
+    chart_paths: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the rows are all that there are: a chart of some of them is another chart."""
+        return len(self.rows) >= self.total_rows
+
+    def table(self, max_rows: int, max_width: int = 100) -> list[str]:
+        return aligned_table(self.columns, self.rows, max_rows=max_rows, max_width=max_width)
+
+    def bars(self, max_width: int = 72) -> list[str]:
+        if self.chart is None or not self.complete:
+            return []
+        return bar_chart(self.chart, self.columns, self.rows, max_width=max_width)
+
+    def counted(self, max_rows: int) -> str:
+        return rows_shown(min(max_rows, len(self.rows)), self.total_rows)
+
+
+@dataclass(frozen=True)
+class Message:
+    """A title, the agent's answer or what went wrong, the queries, and facts of the run."""
+
+    title: str
+    text: str = ""
+    sections: tuple[Section, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    """Names and values, as `("DAG", "weekly_report")`."""
+    link: str | None = None
+    """An https address where the run can be seen."""
+    max_rows: int = 10
+
+
+def message_of(
+    result: Any,
+    *,
+    title: str,
+    text: str | None = None,
+    facts: Sequence[tuple[str, str]] = (),
+    link: str | None = None,
+    max_rows: int = 10,
+) -> Message:
+    """The message of a chat task's result, of a query task's, or of none (None).
+
+    :param text: said in the place of the answer
+    """
+    found = result if isinstance(result, Mapping) else {}
+    queries = found.get("queries")
+    if not isinstance(queries, Sequence) and "columns" in found and "rows" in found:
+        queries = [found]  # of a query operator
+    answer = text if text is not None else found.get("answer")
+    if answer is None and result is not None and not found:
+        answer = result
+    link = link if link and link.startswith(("https://", "http://")) else None
+    return Message(
+        title=title,
+        text="" if answer is None else str(answer),
+        sections=tuple(section_of(query) for query in queries or () if isinstance(query, Mapping)),
+        facts=tuple((str(name), str(value)) for name, value in facts),
+        link=link,
+        max_rows=max_rows,
+    )
+
+
+def section_of(query: Mapping[str, Any]) -> Section:
+    """A section of a query as results hold it."""
+    rows = [list(row) for row in query.get("rows") or ()]
+    total = query.get("total_rows", query.get("row_count"))
+    chart = query.get("chart")
+    paths = query.get("chart_paths") or ()
+    listed = paths.values() if isinstance(paths, Mapping) else paths
+    return Section(
+        title=str(query.get("title") or ""),
+        columns=[dict(column) for column in query.get("columns") or ()],
+        rows=rows,
+        total_rows=total if isinstance(total, int) and total >= len(rows) else len(rows),
+        chart=dict(chart) if isinstance(chart, Mapping) else None,
+        error=None if query.get("error") is None else str(query["error"]),
+        path=None if not query.get("path") else str(query["path"]),
+        chart_paths=tuple(str(path) for path in listed),
+    )

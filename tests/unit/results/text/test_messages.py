@@ -1,0 +1,236 @@
+"""Messages: what the data says is text everywhere, within what each target takes."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.results.text import mail, markdown, slack
+from airflow_provider_platform.results.text.message import Message, message_of
+from airflow_provider_platform.results.text.plain import to_plain
+
+NASTY = [
+    "<!channel> <@U123> <https://evil.example|click>", "@here @channel", "[a](https://evil.example)",
+    "![x](https://evil.example/x.png)", "```\nend", "`code`", "<script>alert(1)</script>",
+    "| a | b |\n|---|---|", "# heading", "**bold** __x__ ~~y~~", "a\r\nBcc: x@evil.example",
+    "\x1b[31mred\x1b[0m", "</pre><img src=x onerror=y>", "&lt;!channel&gt;", "https://evil.example",
+    "\u202egnp.exe", "    indented code", "1. list", "{{ conn.secret }}", "'\" onload=\"x",
+]  # fmt: skip
+TEXTS = st.one_of(st.sampled_from(NASTY), st.text(max_size=60), st.text("<>&@`*|\n", max_size=4000))
+VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS
+QUERY = st.fixed_dictionaries(
+    {
+        "title": TEXTS,
+        "columns": st.lists(st.fixed_dictionaries({"name": TEXTS, "type": TEXTS}), max_size=4),
+        "rows": st.lists(st.lists(VALUES, min_size=4, max_size=4), max_size=4),
+        "total_rows": st.integers(0, 10**6),
+        "error": st.none() | TEXTS,
+        "chart": st.none() | st.just({"mark": "bar"}),
+        "path": st.none() | TEXTS,
+        "chart_paths": st.lists(TEXTS, max_size=2),
+    }
+)
+RESULTS = st.fixed_dictionaries({"answer": TEXTS, "queries": st.lists(QUERY, max_size=3)})
+REVENUE = {
+    "title": "Revenue",
+    "columns": [{"name": "country", "type": "String"}, {"name": "revenue", "type": "Double"}],
+    "rows": [["Spain", 30], ["Italy", 15]],
+    "total_rows": 2,
+    "chart": {"mark": "bar", "encoding": {"x": {"field": "country"}, "y": {"field": "revenue"}}},
+}
+
+
+def nasty(text: str) -> Message:
+    query = {**REVENUE, "title": text, "rows": [[text, text]], "total_rows": 1, "path": text}
+    query["columns"] = [{"name": text}, {"name": "b"}]
+    failed = {"title": text, "error": text}
+    result = {"answer": text, "queries": [query, failed]}
+    return message_of(result, title=text, facts=[(text, text)], link=f"https://a.example/{text}")
+
+
+def strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [text for one in inner for text in strings(one)]
+
+
+def check_slack(text: str, blocks: list[dict[str, Any]]) -> None:
+    assert 1 <= len(blocks) <= 50
+    assert len(text) <= 3000
+    for block in blocks:
+        assert block["type"] in {"header", "section", "context"}
+        for one in block.get("elements", [block.get("text")]):
+            assert 1 <= len(one["text"]) <= {"header": 150}.get(block["type"], 3000)
+            marks = re.sub(r"<https://[^<>|]*\|Open in Airflow>", "", one["text"])
+            if one["type"] == "plain_text":
+                assert one["emoji"] is False
+                marks = one["text"]
+            assert not set("<>") & set(marks)
+            assert "@here" not in marks
+            assert re.fullmatch(r"(?:[^&]|&(?:amp|lt|gt);)*", marks)
+            if one["text"].startswith("```"):
+                assert one["text"].count("```") == 2
+                assert one["text"].endswith("\n```")
+    assert not set("<>") & set(text)
+    json.dumps(blocks)
+
+
+@given(RESULTS)
+def test_slack_gets_no_marks_and_not_too_much(result: dict[str, Any]) -> None:
+    check_slack(*slack.to_slack(message_of(result, title="Weekly")))
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_slack_shows_what_is_there(text: str) -> None:
+    shown, blocks = slack.to_slack(nasty(text))
+    check_slack(shown, blocks)
+
+
+def test_a_long_answer_and_many_queries_stay_within_slacks_limits() -> None:
+    result = {"answer": ("line & more " * 50 + "\n") * 200, "queries": [REVENUE] * 40}
+    text, blocks = slack.to_slack(message_of(result, title="t" * 500))
+    check_slack(text, blocks)
+    assert any("more queries" in one for one in strings(blocks))
+    assert any(one.endswith("…") for one in strings(blocks))
+
+
+def test_slack_draws_table_and_bars_as_code() -> None:
+    _, blocks = slack.to_slack(message_of({"answer": "A", "queries": [REVENUE]}, title="Weekly"))
+    code = [one for one in strings(blocks) if one.startswith("```")]
+    assert "country  revenue" in code[0]
+    assert re.search(r"Spain +█+ 30\n", code[1])
+
+
+class _Elements(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def parsed(html: str) -> _Elements:
+    parser = _Elements()
+    parser.feed(html)
+    return parser
+
+
+ALLOWED = {"div", "h2", "h3", "p", "br", "a", "img", "pre", "table", "tr", "th", "td"}
+
+
+def check_html(html: str) -> None:
+    for tag, attributes in parsed(html).found:
+        assert tag in ALLOWED
+        assert set(attributes) <= {"style", "href", "src", "alt"}
+        assert (attributes.get("href") or "https://").startswith("https://")
+        assert (attributes.get("src") or "cid:").startswith("cid:")
+
+
+@given(RESULTS)
+def test_a_mail_has_only_elements_of_ours(result: dict[str, Any]) -> None:
+    check_html(mail.to_html(message_of(result, title="Weekly"), {0: "cid:chart-1.png"}))
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_a_mail_shows_what_is_there(text: str) -> None:
+    message = nasty(text)
+    html = mail.to_html(message)
+    check_html(html)
+    assert "\n" not in mail.subject(message)
+    assert "\r" not in mail.subject(message)
+
+
+def test_a_mail_shows_the_picture_in_the_place_of_bars() -> None:
+    message = message_of({"answer": "A", "queries": [REVENUE]}, title="Weekly")
+    with_picture = mail.to_html(message, {0: "cid:chart-1.png"})
+    assert 'src="cid:chart-1.png"' in with_picture
+    assert "█" not in with_picture
+    assert "█" in mail.to_html(message)
+    assert "Spain" in parsed(with_picture).text
+
+
+@given(TEXTS)
+def test_markdown_escapes_whatever_is_a_mark(text: str) -> None:
+    escaped = markdown.escape(text)
+    assert "\n" not in escaped
+    # Every punctuation character has an odd number of backslashes before it: its own.
+    bare = re.sub(r"\\[!-/:-@\[-`{-~]", "", escaped)
+    assert not set("!\"#$%&'()*+,-./:;<=>?[\\]^_`{|}~") & set(bare)
+    assert not re.search(r"@[a-z]", escaped)
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_markdown_keeps_its_own_shape(text: str) -> None:
+    found = markdown.to_markdown(nasty(text))
+    assert len(re.findall(r"^## ", found, re.MULTILINE)) == 1
+    assert len(re.findall(r"^### ", found, re.MULTILINE)) == 2
+    outside_code = re.sub(r"^(`{3,})\n.*?^\1$", "", found, flags=re.MULTILINE | re.DOTALL)
+    outside_links = re.sub(r"^<https://[^<>\s]*>$", "", outside_code, flags=re.MULTILINE)
+    assert not set("<>[]!`*_") & set(re.sub(r"\\.", "", outside_links))
+    assert "\x1b" not in found
+
+
+def test_code_in_markdown_is_ended_by_its_own_fence_only() -> None:
+    drawn = markdown.fenced(["a ``` b", "````"]).splitlines()
+    assert drawn[0] == drawn[-1] == "`````"
+
+
+def test_markdown_reads_well() -> None:
+    message = message_of(
+        {"answer": "Up by 5 %.\nGood.", "queries": [REVENUE]},
+        title="Weekly",
+        facts=[("DAG", "weekly_report")],
+        link="https://airflow.example/run?a=1",
+    )
+    found = markdown.to_markdown(message)
+    assert found.startswith("## Weekly\n\nUp by 5 \\%\\.  \nGood\\.\n\n### Revenue\n\n")
+    assert "| country | revenue |\n| --- | --- |\n| Spain | 30 |\n" in found
+    assert found.endswith("DAG: weekly\\_report  \n<https://airflow.example/run?a=1>\n")
+
+
+@given(RESULTS)
+def test_plain_text_has_no_control_characters(result: dict[str, Any]) -> None:
+    found = to_plain(message_of(result, title="Weekly"))
+    assert all(one.isprintable() for one in found.split("\n"))
+
+
+def test_the_result_of_a_query_task_is_a_section() -> None:
+    rows = [["Spain", 3]]
+    result = {"columns": REVENUE["columns"], "rows": rows, "row_count": 5000, "path": "s3://b/x"}
+    found = to_plain(message_of(result, title="Rows"))
+    assert "Query (1 of 5,000 rows)" in found
+    assert "Rows: s3://b/x" in found
+
+
+@pytest.mark.parametrize(
+    "result", [None, {}, {"queries": None}, {"queries": ["x"]}, {"answer": None}]
+)
+def test_a_result_with_nothing_in_it_is_a_message_all_the_same(result: Any) -> None:
+    message = message_of(result, title="Failed", text="It failed.")
+    assert to_plain(message) == "Failed\nIt failed."
+    assert slack.to_slack(message)[0] == "Failed It failed."
+
+
+def test_any_other_result_is_shown_as_text() -> None:
+    assert "done" in to_plain(message_of("done", title="T"))
+
+
+def test_a_link_that_is_none_is_left_out() -> None:
+    assert message_of(None, title="T", link="javascript:x").link is None
+
+
+def test_a_chart_of_some_rows_is_not_drawn() -> None:
+    query = {**REVENUE, "total_rows": 100}
+    assert "█" not in to_plain(message_of({"answer": "A", "queries": [query]}, title="T"))
