@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from airflow_provider_platform.client.chat.call import ChatCall, ask_or_stop
-from airflow_provider_platform.client.chat.program import ChatLimits
+from airflow_provider_platform.client.chat.reading import ChatLimits
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 

@@ -84,7 +84,8 @@ async def submit_all() -> list[PlatformChatTrigger]:
 async def submit(client: Any) -> PlatformChatTrigger:
     """Ask one chat; the trigger that follows it."""
     from airflow_provider_platform.client.chat.call import ChatCall
-    from airflow_provider_platform.client.chat.program import ChatLimits, ask
+    from airflow_provider_platform.client.chat.program import ask
+    from airflow_provider_platform.client.chat.reading import ChatLimits
     from airflow_provider_platform.client.chat.request import input_digest
     from airflow_provider_platform.triggers.chat import PlatformChatTrigger
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from airflow_provider_platform.client.chat.request import ChatRequest
-from airflow_provider_platform.client.chat.stop import abort
+from airflow_provider_platform.client.chat.thread import abort, first_record
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
@@ -35,7 +35,6 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     quote_service,
 )
-from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
 from airflow_provider_platform.client.http.responses import PREMIUM_HINT, rpc_message
 from airflow_provider_platform.client.management.account.app_config import get_app_config
 from airflow_provider_platform.client.management.deployments.operations import (
@@ -46,10 +45,7 @@ from airflow_provider_platform.client.management.deployments.operations import (
 )
 from airflow_provider_platform.client.operations.program import (
     Clock,
-    CloseStream,
-    OpenStream,
     Program,
-    ReadStream,
     call,
 )
 from airflow_provider_platform.client.service_token import token_warnings
@@ -194,26 +190,23 @@ def _read_nothing(config: PlatformConfig, thread: str, clock: Clock) -> Program[
     the service gives a state. Raises PlatformError."""
     request = ChatRequest.build(chat_id=thread, session_settings=config.session_settings)
     wait = min(LONGEST_WAIT, config.request_timeout)
-    until = clock() + wait
-    reader = LineReader()
     try:
-        yield OpenStream(request.to_json(), timeout=wait)
+        record, ended = yield from first_record(
+            request.to_json(), _ends_the_look, clock, seconds=wait
+        )
     except PlatformBadRequestError as error:
         raise PlatformBadRequestError(
             f"{error.message} Check session_settings.", **error.details
         ) from None
-    while clock() < until:
-        data: bytes | None = yield ReadStream(until - clock())
-        if data is None:
-            break
-        lines = reader.feed(data or b"\n")
-        for record in (parse_line(line, number) for line, number in lines):
-            if isinstance(record, dict) and (record.get("error") or record.get("id") == _END):
-                yield CloseStream()
-                return _error_text(record)
-        if data == b"":
-            raise PlatformProtocolError(f"{_STATE}: the answer ended without a state.")
+    if record is not None:
+        return _error_text(record)
+    if ended:
+        raise PlatformProtocolError(f"{_STATE}: the answer ended without a state.")
     raise PlatformTransportError(f"{_STATE}: no answer within {wait:g} seconds.")
+
+
+def _ends_the_look(record: Any) -> bool:
+    return isinstance(record, dict) and bool(record.get("error") or record.get("id") == _END)
 
 
 def _error_text(record: dict[str, Any]) -> str | None:

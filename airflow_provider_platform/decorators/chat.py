@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from airflow_provider_platform._airflow import Context, TaskDecorator
+    from airflow_provider_platform.operators._base.operator import Checks
 
 
 class PlatformChatDecoratedOperator(DecoratedOperator, PlatformChatOperator):
@@ -34,9 +35,7 @@ class PlatformChatDecoratedOperator(DecoratedOperator, PlatformChatOperator):
         **PlatformChatOperator.template_fields_renderers,
     }
 
-    checks: ClassVar[dict[str, Any]] = {
-        name: check for name, check in PlatformChatOperator.checks.items() if name != "prompt"
-    }
+    checks: ClassVar[Checks] = {"prompt": None}
     _context: Context | None = None
     _prompt: Any = SET_DURING_EXECUTION
 

@@ -8,28 +8,52 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from airflow_provider_platform._lazy import lazy_module
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from airflow_provider_platform.client.management.account.app_config import AppConfigResponse
-    from airflow_provider_platform.client.management.account.oauth import UserOAuthToken
-    from airflow_provider_platform.client.management.dbt_sync.operations import DbtSyncResponse
-    from airflow_provider_platform.client.management.embed.sessions import GenerateSessionResponse
-    from airflow_provider_platform.client.management.notifications.operations import Notification
-    from airflow_provider_platform.client.management.notifications.recipients import (
-        NotificationRecipient,
-        NotificationRecipientsMutationResponse,
+    from airflow_provider_platform.client.management.account import app_config, oauth
+    from airflow_provider_platform.client.management.dbt_sync import operations as dbt_sync
+    from airflow_provider_platform.client.management.embed import sessions as embed_sessions
+    from airflow_provider_platform.client.management.embed import tenants as embed_tenants
+    from airflow_provider_platform.client.management.notifications import (
+        operations as notifications,
     )
-    from airflow_provider_platform.client.management.reports.operations import Report
-    from airflow_provider_platform.client.management.workbooks.dashboards import Dashboard
-    from airflow_provider_platform.client.management.workbooks.operations import Workbook
-    from airflow_provider_platform.client.management.workspace.folders import Folder
+    from airflow_provider_platform.client.management.notifications import (
+        recipients as notification_recipients,
+    )
+    from airflow_provider_platform.client.management.reports import operations as reports
+    from airflow_provider_platform.client.management.reports import placements
+    from airflow_provider_platform.client.management.workbooks import dashboards
+    from airflow_provider_platform.client.management.workbooks import operations as workbooks
+    from airflow_provider_platform.client.management.workspace import folders
+    from airflow_provider_platform.client.operations import paging
     from airflow_provider_platform.client.operations.operation import DeploymentId, Operation
     from airflow_provider_platform.client.operations.paging import Page
     from airflow_provider_platform.client.operations.program import Program
 
     Id = int | str
+else:
+    _ROOM = "airflow_provider_platform.client.management"
+    app_config = lazy_module(f"{_ROOM}.account.app_config")
+    dashboards = lazy_module(f"{_ROOM}.workbooks.dashboards")
+    dbt_sync = lazy_module(f"{_ROOM}.dbt_sync.operations")
+    embed_sessions = lazy_module(f"{_ROOM}.embed.sessions")
+    embed_tenants = lazy_module(f"{_ROOM}.embed.tenants")
+    folders = lazy_module(f"{_ROOM}.workspace.folders")
+    notification_recipients = lazy_module(
+        "airflow_provider_platform.client.management.notifications.recipients"
+    )
+    notifications = lazy_module(
+        "airflow_provider_platform.client.management.notifications.operations"
+    )
+    oauth = lazy_module(f"{_ROOM}.account.oauth")
+    paging = lazy_module("airflow_provider_platform.client.operations.paging")
+    placements = lazy_module(f"{_ROOM}.reports.placements")
+    reports = lazy_module(f"{_ROOM}.reports.operations")
+    workbooks = lazy_module(f"{_ROOM}.workbooks.operations")
 
 T = TypeVar("T")
 
@@ -55,23 +79,17 @@ class ManagementMethods:
 
         Raises PlatformError; PlatformProtocolError where the list cannot be read to its end.
         """
-        from airflow_provider_platform.client.operations.paging import PageWalk
-
-        walk = PageWalk(operation)
+        walk = paging.PageWalk(operation)
         while (page := walk.operation) is not None:
             yield from walk.take(self.run(page))
 
-    def get_app_config(self) -> AppConfigResponse:
+    def get_app_config(self) -> app_config.AppConfigResponse:
         """The app configuration: theme, titles, embedding."""
-        from airflow_provider_platform.client.management.account.app_config import get_app_config
+        return self.run(app_config.get_app_config())
 
-        return self.run(get_app_config())
-
-    def list_user_oauth_tokens(self) -> Iterator[UserOAuthToken]:
+    def list_user_oauth_tokens(self) -> Iterator[oauth.UserOAuthToken]:
         """The tokens that users have given for OAuth integrations; `status` is free text."""
-        from airflow_provider_platform.client.management.account.oauth import list_user_oauth_tokens
-
-        return self.iterate(list_user_oauth_tokens())
+        return self.iterate(oauth.list_user_oauth_tokens())
 
     def start_dbt_sync(
         self,
@@ -79,33 +97,23 @@ class ManagementMethods:
         branch_name: str | None = None,
         deployment_id: DeploymentId = None,
         **fields: Any,
-    ) -> DbtSyncResponse:
+    ) -> dbt_sync.DbtSyncResponse:
         """Start a dbt sync; returns its id and the platform's branch that it writes to. Further
         `fields` of `StartDbtSyncInput`: `ref`, `source`, `manifest`, `output`.
 
         Every call starts a sync and, with `output` `branch` (the default), makes a branch: it is
         never repeated when its outcome is unknown.
         """
-        from airflow_provider_platform.client.management.dbt_sync.operations import (
-            StartDbtSyncInput,
-            start_dbt_sync,
-        )
-
-        body = StartDbtSyncInput.build(branch_name=branch_name, **fields)
-        return self.run(start_dbt_sync(deployment_id=deployment_id, body=body))
+        body = dbt_sync.StartDbtSyncInput.build(branch_name=branch_name, **fields)
+        return self.run(dbt_sync.start_dbt_sync(deployment_id=deployment_id, body=body))
 
     def list_reports(
         self, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> Iterator[Report]:
+    ) -> Iterator[reports.Report]:
         """Reports: all, or those that the `fields` of `ReportsQuery` say; `first` is the page size,
         which `sort_by` `lastViewedAt` has not."""
-        from airflow_provider_platform.client.management.reports.operations import (
-            ReportsQuery,
-            list_reports,
-        )
-
-        query = ReportsQuery.build(**fields)
-        return self.iterate(list_reports(deployment_id=deployment_id, query=query))
+        query = reports.ReportsQuery.build(**fields)
+        return self.iterate(reports.list_reports(deployment_id=deployment_id, query=query))
 
     def connect_report(
         self,
@@ -115,7 +123,7 @@ class ManagementMethods:
         result_location: str,
         deployment_id: DeploymentId = None,
         **fields: Any,
-    ) -> Report:
+    ) -> reports.Report:
         """Record that a report lies in a spreadsheet of one's own, from `result_location` (as
         `Sheet1!A1`) to `end_result_cell`; this and the other `fields` are those of
         `ConnectReportToWorkbookInput`.
@@ -123,34 +131,28 @@ class ManagementMethods:
         It records an address and writes no cells; read access to the report is enough. Returns
         the report with its placements.
         """
-        from airflow_provider_platform.client.management.reports.operations import connect_report
-        from airflow_provider_platform.client.management.reports.placements import (
-            ConnectReportToWorkbookInput,
-        )
-
-        body = ConnectReportToWorkbookInput.build(
+        body = placements.ConnectReportToWorkbookInput.build(
             external_workbook_id=external_workbook_id, result_location=result_location, **fields
         )
-        return self.run(connect_report(report_id=report_id, deployment_id=deployment_id, body=body))
+        return self.run(
+            reports.connect_report(report_id=report_id, deployment_id=deployment_id, body=body)
+        )
 
     def list_folders(
         self, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> Iterator[Folder]:
+    ) -> Iterator[folders.Folder]:
         """The folders right below a folder (`parent_id`), or below the root; `fields` of
         `FoldersQuery`."""
-        from airflow_provider_platform.client.management.workspace.folders import (
-            FoldersQuery,
-            list_folders,
-        )
+        query = folders.FoldersQuery.build(**fields)
+        return self.iterate(folders.list_folders(deployment_id=deployment_id, query=query))
 
-        query = FoldersQuery.build(**fields)
-        return self.iterate(list_folders(deployment_id=deployment_id, query=query))
-
-    def get_workbook(self, workbook_id: Id, *, deployment_id: DeploymentId = None) -> Workbook:
+    def get_workbook(
+        self, workbook_id: Id, *, deployment_id: DeploymentId = None
+    ) -> workbooks.Workbook:
         """One workbook. Raises PlatformNotFoundError for an unknown id."""
-        from airflow_provider_platform.client.management.workbooks.operations import get_workbook
-
-        return self.run(get_workbook(workbook_id=workbook_id, deployment_id=deployment_id))
+        return self.run(
+            workbooks.get_workbook(workbook_id=workbook_id, deployment_id=deployment_id)
+        )
 
     def update_workbook(
         self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
@@ -158,13 +160,12 @@ class ManagementMethods:
         """Change the given `fields` of `UpdateWorkbookInput`; `slug_takeover` takes the slug from
         the workbook that has it. The service answers nothing: see `get_workbook`. Raises
         PlatformConflictError for a slug that is taken."""
-        from airflow_provider_platform.client.management.workbooks.operations import (
-            UpdateWorkbookInput,
-            update_workbook,
+        body = workbooks.UpdateWorkbookInput.build(**fields)
+        self.run(
+            workbooks.update_workbook(
+                workbook_id=workbook_id, deployment_id=deployment_id, body=body
+            )
         )
-
-        body = UpdateWorkbookInput.build(**fields)
-        self.run(update_workbook(workbook_id=workbook_id, deployment_id=deployment_id, body=body))
 
     def duplicate_workbook(
         self,
@@ -172,82 +173,68 @@ class ManagementMethods:
         *,
         shared: bool | None = None,
         deployment_id: DeploymentId = None,
-    ) -> Workbook:
+    ) -> workbooks.Workbook:
         """Clone a workbook, from the shared workspace with `shared`; returns the clone.
 
         Not repeated when its outcome is unknown. Raises PlatformBadRequestError at the limit of
         workbooks, and for a shared clone without a published dashboard.
         """
-        from airflow_provider_platform.client.management.workbooks.operations import (
-            DuplicateWorkbookInput,
-            duplicate_workbook,
-        )
-
-        body = DuplicateWorkbookInput.build(shared=shared)
+        body = workbooks.DuplicateWorkbookInput.build(shared=shared)
         return self.run(
-            duplicate_workbook(workbook_id=workbook_id, deployment_id=deployment_id, body=body)
+            workbooks.duplicate_workbook(
+                workbook_id=workbook_id, deployment_id=deployment_id, body=body
+            )
         )
 
     def publish_workbook(
         self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> Dashboard:
+    ) -> dashboards.Dashboard:
         """Publish a workbook's dashboard with the `fields` of `PublishDashboardInput`: `config` (a
         `DashboardConfigInput` or its object), or the saved draft. Returns the published
         dashboard."""
-        from airflow_provider_platform.client.management.workbooks.operations import (
-            PublishDashboardInput,
-            publish_workbook,
-        )
-
-        body = PublishDashboardInput.build(workbook_id=workbook_id, **fields)
+        body = workbooks.PublishDashboardInput.build(workbook_id=workbook_id, **fields)
         return self.run(
-            publish_workbook(workbook_id=workbook_id, deployment_id=deployment_id, body=body)
+            workbooks.publish_workbook(
+                workbook_id=workbook_id, deployment_id=deployment_id, body=body
+            )
         )
 
     def attach_ai_widget_thread(
         self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> Dashboard:
+    ) -> dashboards.Dashboard:
         """Attach an AI thread to a widget of the published dashboard: `fields` of
         `UpdatePublishedAiWidgetThreadInput`, `widget_id` and `thread_id`. Returns the dashboard."""
-        from airflow_provider_platform.client.management.workbooks.operations import (
-            UpdatePublishedAiWidgetThreadInput,
-            attach_ai_widget_thread,
-        )
-
-        body = UpdatePublishedAiWidgetThreadInput.build(**fields)
+        body = workbooks.UpdatePublishedAiWidgetThreadInput.build(**fields)
         return self.run(
-            attach_ai_widget_thread(workbook_id=workbook_id, deployment_id=deployment_id, body=body)
+            workbooks.attach_ai_widget_thread(
+                workbook_id=workbook_id, deployment_id=deployment_id, body=body
+            )
         )
 
     def list_notifications(
         self, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> Iterator[Notification]:
+    ) -> Iterator[notifications.Notification]:
         """Schedules, newest first: all, those of a dashboard, or those with a recipient, by the
         `fields` of `NotificationsQuery`. Raises PlatformPermissionError where the credential is
         not an administrator's."""
-        from airflow_provider_platform.client.management.notifications.operations import (
-            NotificationsQuery,
-            list_notifications,
+        query = notifications.NotificationsQuery.build(**fields)
+        return self.iterate(
+            notifications.list_notifications(deployment_id=deployment_id, query=query)
         )
-
-        query = NotificationsQuery.build(**fields)
-        return self.iterate(list_notifications(deployment_id=deployment_id, query=query))
 
     def get_notification(
         self, notification_id: Id, *, deployment_id: DeploymentId = None
-    ) -> Notification:
+    ) -> notifications.Notification:
         """One schedule. Raises PlatformNotFoundError for an unknown id."""
-        from airflow_provider_platform.client.management.notifications.operations import (
-            get_notification,
-        )
-
         return self.run(
-            get_notification(notification_id=notification_id, deployment_id=deployment_id)
+            notifications.get_notification(
+                notification_id=notification_id, deployment_id=deployment_id
+            )
         )
 
     def create_notification(
         self, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> Notification:
+    ) -> notifications.Notification:
         """Create a schedule without recipients from the `fields` of `CreateNotificationInput`:
         `schedule_type` and exactly one of `dashboard_id` and `dashboard_public_id` at least.
 
@@ -256,27 +243,17 @@ class ManagementMethods:
         schedules: it is never repeated when its outcome is unknown. Raises PlatformNotFoundError
         for an unknown dashboard, PlatformPermissionError.
         """
-        from airflow_provider_platform.client.management.notifications.operations import (
-            CreateNotificationInput,
-            create_notification,
-        )
-
-        body = CreateNotificationInput.build(**fields)
-        return self.run(create_notification(deployment_id=deployment_id, body=body))
+        body = notifications.CreateNotificationInput.build(**fields)
+        return self.run(notifications.create_notification(deployment_id=deployment_id, body=body))
 
     def update_notification(
         self, notification_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> Notification:
+    ) -> notifications.Notification:
         """Change the given `fields` of `UpdateNotificationInput`; filters, time grains and member
         switchers replace the stored ones, recipients stay. Raises as `create_notification`."""
-        from airflow_provider_platform.client.management.notifications.operations import (
-            UpdateNotificationInput,
-            update_notification,
-        )
-
-        body = UpdateNotificationInput.build(**fields)
+        body = notifications.UpdateNotificationInput.build(**fields)
         return self.run(
-            update_notification(
+            notifications.update_notification(
                 notification_id=notification_id, deployment_id=deployment_id, body=body
             )
         )
@@ -285,11 +262,11 @@ class ManagementMethods:
         self, notification_id: Id, *, deployment_id: DeploymentId = None
     ) -> None:
         """Delete a schedule and its recipients."""
-        from airflow_provider_platform.client.management.notifications.operations import (
-            delete_notification,
+        self.run(
+            notifications.delete_notification(
+                notification_id=notification_id, deployment_id=deployment_id
+            )
         )
-
-        self.run(delete_notification(notification_id=notification_id, deployment_id=deployment_id))
 
     def list_notification_recipients(
         self,
@@ -297,18 +274,13 @@ class ManagementMethods:
         *,
         first: int | None = None,
         deployment_id: DeploymentId = None,
-    ) -> Iterator[NotificationRecipient]:
+    ) -> Iterator[notification_recipients.NotificationRecipient]:
         """Who gets a notification."""
-        from airflow_provider_platform.client.management.notifications.recipients import (
-            list_notification_recipients,
-        )
-        from airflow_provider_platform.client.operations.paging import PageQuery
-
         return self.iterate(
-            list_notification_recipients(
+            notification_recipients.list_notification_recipients(
                 notification_id=notification_id,
                 deployment_id=deployment_id,
-                query=PageQuery.build(first=first),
+                query=paging.PageQuery.build(first=first),
             )
         )
 
@@ -318,7 +290,7 @@ class ManagementMethods:
         recipients: Sequence[Any],
         *,
         deployment_id: DeploymentId = None,
-    ) -> NotificationRecipientsMutationResponse:
+    ) -> notification_recipients.NotificationRecipientsMutationResponse:
         """Add recipients, as objects or as `NotificationRecipientInput`: a USER by `user_id` or
         `email`, an EMBED_USER by `embed_tenant_name` and `external_id`.
 
@@ -326,12 +298,10 @@ class ManagementMethods:
         Returns who was created, updated, unchanged. Raises PlatformBadRequestError for a batch
         with somebody who has no e-mail address.
         """
-        from airflow_provider_platform.client.management.notifications.recipients import (
-            add_recipients,
-        )
-
         return self.run(
-            add_recipients(self.resolve_deployment_id(deployment_id), notification_id, recipients)
+            notification_recipients.add_recipients(
+                self.resolve_deployment_id(deployment_id), notification_id, recipients
+            )
         )
 
     def remove_notification_recipients(
@@ -343,23 +313,17 @@ class ManagementMethods:
     ) -> None:
         """Remove recipients, as objects or as `RemoveNotificationRecipientInput` (`type`, `id`, for
         an EMBED_USER `embed_tenant_name`), in batches of 1000; who is none already is fine."""
-        from airflow_provider_platform.client.management.notifications.recipients import (
-            remove_recipients,
-        )
-
         deployment = self.resolve_deployment_id(deployment_id)
-        self.run(remove_recipients(deployment, notification_id, recipients))
+        self.run(notification_recipients.remove_recipients(deployment, notification_id, recipients))
 
     def delete_embed_tenant(self, embed_tenant_name: str) -> None:
         """Delete an embed tenant with its users, groups and content; gone already is fine where
         the service says so. Raises PlatformInputError for a name not in lower case."""
-        from airflow_provider_platform.client.management.embed.tenants import delete_embed_tenant
-
-        self.run(delete_embed_tenant(embed_tenant_name))
+        self.run(embed_tenants.delete_embed_tenant(embed_tenant_name))
 
     def generate_embed_session(
         self, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> GenerateSessionResponse:
+    ) -> embed_sessions.GenerateSessionResponse:
         """Generate a session for a user from the `fields` of `GenerateSession`; `session_id` is a
         SecretStr that can be redeemed once.
 
@@ -367,12 +331,7 @@ class ManagementMethods:
         `creator_mode` and `embed_tenant_name`. Not repeated when its outcome is unknown. Raises
         PlatformPermissionError where the credential is not an administrator's or embedding is off.
         """
-        from airflow_provider_platform.client.management.embed.sessions import (
-            GenerateSession,
-            generate_embed_session,
-        )
-
-        body = GenerateSession.build(
+        body = embed_sessions.GenerateSession.build(
             deployment_id=self.resolve_deployment_id(deployment_id), **fields
         )
-        return self.run(generate_embed_session(body=body))
+        return self.run(embed_sessions.generate_embed_session(body=body))

@@ -14,8 +14,8 @@ from airflow_provider_platform._airflow import (
     mask_secrets_on_loop,
 )
 from airflow_provider_platform.client.chat.call import ChatCall, ask_or_stop
-from airflow_provider_platform.client.chat.program import ChatLimits
-from airflow_provider_platform.client.chat.stop import abort
+from airflow_provider_platform.client.chat.reading import ChatLimits
+from airflow_provider_platform.client.chat.thread import abort
 from airflow_provider_platform.client.connection_check import check_connection, summary
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.formats.durations import in_seconds
@@ -278,17 +278,16 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
     def _chat_call(
         self, client: PlatformClient | AsyncPlatformClient, prompt: str, options: ChatOptions
     ) -> ChatCall:
-        patience = ChatLimits(
+        limits = ChatLimits.of(
+            client.config,
             deadline=client.clock() + in_seconds(options.get("timeout", 1800.0)),
             poll_interval=in_seconds(options.get("poll_interval", 5.0)),
-            idle_timeout=client.config.stream_idle_timeout,
-            max_attempts=client.config.max_attempts,
             if_thread_busy=options.get("if_thread_busy", "wait"),
         )
         return ChatCall.prepare(
             client.config,
             prompt,
-            patience,
+            limits,
             message_id=options.get("message_id"),
             chat_id=options.get("chat_id"),
             session_settings=options.get("session_settings"),

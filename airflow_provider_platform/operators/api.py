@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import (
@@ -22,32 +23,30 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.operation import Operation
     from airflow_provider_platform.client.redaction import KnownSecrets
     from airflow_provider_platform.hooks.platform import PlatformHook
-    from airflow_provider_platform.operators._base.operator import Rule
+    from airflow_provider_platform.operators._base.operator import Checks, Rule
 
 
-def _method(value: Any) -> str:
-    found = arguments.text("method", value).strip().upper()
-    return arguments.choice("method", found, ("GET", "POST", "PUT", "PATCH", "DELETE"))
+def _method(name: str, value: Any) -> str:
+    found = arguments.text(name, value).strip().upper()
+    return arguments.choice(name, found, ("GET", "POST", "PUT", "PATCH", "DELETE"))
 
 
-def _path(value: Any) -> str:
+def _path(name: str, value: Any) -> str:
     from airflow_provider_platform.client.operations.operation import check_path
 
-    return check_path(arguments.text("path", value))
+    return check_path(arguments.text(name, value))
 
 
-def _body(value: Any) -> Any:
+def _body(name: str, value: Any) -> Any:
     """JSON: as it is, or as text."""
     found = arguments.optional(value)
     if not isinstance(found, str):
         return found
-    import json
-
     try:
         return json.loads(found)
     except ValueError:
         raise PlatformInputError(
-            "Nothing was sent: body must be JSON, or its text.", field="body"
+            f"Nothing was sent: {name} must be JSON, or its text.", field=name
         ) from None
 
 
@@ -77,23 +76,14 @@ class PlatformApiOperator(SingleCallOperator):
     :param response_filter: what to return of the answer (with `paginate`: of the items)
     """
 
-    template_fields: Sequence[str] = (
-        "method",
-        "path",
-        "query",
-        "body",
-        "paginate",
-        "max_items",
-        "platform_conn_id",
-    )
     template_fields_renderers: ClassVar[dict[str, str]] = {"query": "json", "body": "json"}
-    checks: ClassVar[dict[str, Any]] = {
+    checks: ClassVar[Checks] = {
         "method": _method,
         "path": _path,
+        "query": arguments.mapping,
         "body": _body,
-        **arguments.named(arguments.mapping, "query"),
-        **arguments.named(arguments.boolean, "paginate"),
-        **arguments.named(arguments.whole_number, "max_items", minimum=1),
+        "paginate": arguments.boolean,
+        "max_items": partial(arguments.whole_number, minimum=1),
     }
     rules: ClassVar[Sequence[Rule]] = ((("method", "body", "paginate"), _only_lists_are_paged),)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_platform.client.errors import quote_service, shortened
@@ -18,16 +19,15 @@ from airflow_provider_platform.operators._submission.remote_run import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import BaseTrigger
     from airflow_provider_platform.client.chat.call import ChatCall
-    from airflow_provider_platform.client.chat.program import ChatLimits
+    from airflow_provider_platform.client.chat.reading import ChatLimits
     from airflow_provider_platform.client.chat.result import ChatResult, Query
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.http.client import PlatformClient
     from airflow_provider_platform.client.operations.program import Clock, Program
+    from airflow_provider_platform.operators._base.operator import Checks
     from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
 
 CHAT_TIMEOUT = 1800.0
@@ -59,32 +59,17 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
     :param timeout: seconds from submission (default 1800)
     """
 
-    template_fields: Sequence[str] = (
-        "prompt",
-        "chat_id",
-        "session_settings",
-        "active_branch_name",
-        "is_default_branch",
-        "if_thread_busy",
-        "fail_on_tool_error",
-        "max_rows",
-        "platform_conn_id",
-        *RemoteRunOperator.waiting_fields,
-    )
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
     event_names = "message_id"
-    checks: ClassVar[dict[str, Any]] = {
-        **RemoteRunOperator.checks,
-        "prompt": lambda value: arguments.text("prompt", value),
-        "chat_id": arguments.optional,
+    checks: ClassVar[Checks] = {
+        "prompt": arguments.text,
+        "chat_id": arguments.unchecked,
         "session_settings": arguments.session_settings,
-        "active_branch_name": arguments.optional,
-        "is_default_branch": lambda value: arguments.optional_boolean("is_default_branch", value),
-        "if_thread_busy": lambda value: arguments.choice("if_thread_busy", value, ("wait", "fail")),
-        "fail_on_tool_error": lambda value: arguments.choice(
-            "fail_on_tool_error", value, ("all", "any", "never")
-        ),
-        "max_rows": lambda value: arguments.whole_number("max_rows", value, minimum=0),
+        "active_branch_name": arguments.unchecked,
+        "is_default_branch": arguments.optional_boolean,
+        "if_thread_busy": partial(arguments.choice, choices=("wait", "fail")),
+        "fail_on_tool_error": partial(arguments.choice, choices=("all", "any", "never")),
+        "max_rows": partial(arguments.whole_number, minimum=0),
     }
 
     def __init__(
@@ -130,8 +115,6 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         )
 
     def submit(self, attempt: Attempt, *, ids: Ids | None, until_end: bool) -> ChatResult | None:
-        from airflow_provider_platform.client.chat.program import ask
-
         submitted_at = attempt.now
         call = self._call(attempt, {**(ids or {}), "submitted_at": submitted_at})
         repeats = bool((ids or {}).get("repeats"))
@@ -156,7 +139,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
             call.run.message_id,
         )
 
-        told = self.log_events(attempt)
+        tell_log = self.log_events(attempt)
 
         def tell(event: Any) -> None:
             from airflow_provider_platform.client.chat.events import Accepted, ThreadNamed, Waiting
@@ -172,30 +155,18 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
                 attempt.submission.note("intent", known())
             if isinstance(event, Accepted):
                 self.accepted(attempt, self._ids(call, submitted_at))
-            told(event)
+            tell_log(event)
 
-        program = (
-            call.ask_to_end(attempt.client.clock, repeats=repeats)
-            if until_end
-            else ask(
-                call.run,
-                call.request,
-                call.limits,
-                attempt.client.clock,
-                until_end=False,
-                repeats=repeats,
-            )
-        )
+        program = call.ask(attempt.client.clock, until_end=until_end, repeats=repeats)
         try:
             over = attempt.client.run(program, tell)
         finally:
             if call.run.can_be_followed and attempt.ids is None:
                 self.accepted(attempt, self._ids(call, submitted_at))
-        return call.run.result(fail_on_tool_error="never") if until_end or over else None
+        return call.result() if over else None
 
     def recover(self, attempt: Attempt, ids: Ids) -> tuple[bool, Ids]:
-        from airflow_provider_platform.client.chat import errors as chat_failures
-        from airflow_provider_platform.client.chat.program import look_up
+        from airflow_provider_platform.client.chat import errors
 
         # A look-up is due however late this try comes.
         deadline = max(self.deadline(attempt, ids), attempt.now + LOOK_SECONDS)
@@ -204,13 +175,10 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         if call.run.chat_id is None:
             return False, ids
         attempt.naming = lambda: self._ids(call, submitted_at) if call.run.chat_id else None
-        found = attempt.client.run(
-            look_up(call.run, call.request, call.limits, attempt.client.clock),
-            self.log_events(attempt),
-        )
+        found = attempt.client.run(call.look_up(attempt.client.clock), self.log_events(attempt))
         if not found and call.run.chat_id is not None:
             if ids.get("repeats"):
-                raise chat_failures.absent(call.run, None)
+                raise errors.absent(call.run, None)
             return False, {**self._ids(call, submitted_at), "repeats": True}
         return found, self._ids(call, submitted_at)
 
@@ -234,21 +202,16 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
     def follow(self, attempt: Attempt, ids: Ids) -> ChatResult:
         call = self._call(attempt, ids)
         attempt.ids = attempt.ids or ids
-        attempt.client.run(call.follow_to_end(attempt.client.clock), self.log_events(attempt))
-        return call.run.result(fail_on_tool_error="never")
+        attempt.client.run(call.follow(attempt.client.clock), self.log_events(attempt))
+        return call.result()
 
     def take(self, attempt: Attempt, ids: Ids) -> ChatResult:
         return self.follow(attempt, {**ids, "submitted_at": attempt.now})
 
     def poll_once(self, attempt: Attempt, ids: Ids) -> ChatResult | None:
-        from airflow_provider_platform.client.chat.program import look_at_end
-
         call = self._known_call(attempt.client.config, ids, deadline=attempt.now + LOOKS_SECONDS)
-        program = look_at_end(
-            call.run, call.request, call.limits, attempt.client.clock, seconds=LOOK_SECONDS
-        )
-        over = attempt.client.run(program, self.log_events(attempt))
-        return call.run.result(fail_on_tool_error="never") if over else None
+        over = attempt.client.run(call.look_at_end(attempt.client.clock), self.log_events(attempt))
+        return call.result() if over else None
 
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None
@@ -274,7 +237,6 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         )
 
     def read_event(self, attempt: Attempt, ids: Ids, event: dict[str, Any]) -> ChatResult | None:
-        from airflow_provider_platform.client.chat.program import ask
         from airflow_provider_platform.client.chat.result import ChatResult
         from airflow_provider_platform.client.errors import ChatSuspendedError
 
@@ -286,19 +248,17 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
                 )
             self.log.info("The run stays suspended; repeating its input once.")
             call = self._call(attempt, ids)
-            over = attempt.client.run(
-                ask(call.run, call.request, call.limits, attempt.client.clock, until_end=False),
-                self.log_events(attempt),
-            )
+            program = call.ask(attempt.client.clock, until_end=False)
+            over = attempt.client.run(program, self.log_events(attempt))
             attempt.ids = {**ids, "resumed": True}
-            return call.run.result(fail_on_tool_error="never") if over else None
+            return call.result() if over else None
         if event.get("result") is not None:
             return ChatResult.from_event(event["result"])
         call = self._known_call(
             attempt.client.config, ids, deadline=attempt.now + float(self.timeout)
         )
-        attempt.client.run(call.follow_to_end(attempt.client.clock), self.log_events(attempt))
-        result = call.run.result(fail_on_tool_error="never")
+        attempt.client.run(call.follow(attempt.client.clock), self.log_events(attempt))
+        result = call.result()
         result.usage = result.usage or event.get("usage")
         return result
 
@@ -323,9 +283,6 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         more = f", or raise max_rows: the chat gives the first {CHAT_ROWS}" if fewer else ""
         return f"{kept}: for all of them run its SQL with PlatformHook.run_sql{more}."
 
-    def _call(self, attempt: Attempt, ids: Ids, *, deadline: float | None = None) -> ChatCall:
-        return self._call_for(attempt.client, ids, deadline=deadline or self.deadline(attempt, ids))
-
     def _known_call(
         self,
         config: PlatformConfig,
@@ -339,35 +296,32 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
 
         return ChatCall.known(
             config,
-            self._patience(config, deadline),
-            message_id=ids["message_id"],
-            chat_id=ids["chat_id"],
-            digest=ids["input_sha256"],
-            thread_given=bool(ids.get("thread_given")),
+            self._limits(config, deadline),
+            ids,
             session_settings=settings or self.session_settings,
             max_rows=int(self.max_rows),
         )
 
-    def _patience(self, config: PlatformConfig, deadline: float) -> ChatLimits:
-        from airflow_provider_platform.client.chat.program import ChatLimits
+    def _limits(self, config: PlatformConfig, deadline: float) -> ChatLimits:
+        from airflow_provider_platform.client.chat.reading import ChatLimits
 
-        return ChatLimits(
-            deadline=deadline,
+        return ChatLimits.of(
+            config,
+            deadline,
             poll_interval=float(self.poll_interval),
-            idle_timeout=config.stream_idle_timeout,
-            max_attempts=config.max_attempts,
             if_thread_busy=self.if_thread_busy,
             given_up=lambda: self._killed,
         )
 
-    def _call_for(self, client: PlatformClient, ids: Ids, *, deadline: float) -> ChatCall:
+    def _call(self, attempt: Attempt, ids: Ids, *, deadline: float | None = None) -> ChatCall:
         """The call that the ids name; with no message id yet, a new one."""
         from airflow_provider_platform.client.chat.call import ChatCall
 
+        config = attempt.client.config
         call = ChatCall.prepare(
-            client.config,
+            config,
             self.prompt,
-            self._patience(client.config, deadline),
+            self._limits(config, deadline or self.deadline(attempt, ids)),
             message_id=ids.get("message_id"),
             chat_id=ids.get("chat_id") or self.chat_id,
             session_settings=self.session_settings,
@@ -383,13 +337,4 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         return call
 
     def _ids(self, call: ChatCall, submitted_at: float) -> Ids:
-        settings = call.request.session_settings
-        return {
-            "chat_id": call.run.chat_id,
-            "message_id": call.run.message_id,
-            "thread_given": call.run.thread_given,
-            "input_sha256": call.run.digest,
-            "identity": settings.identity if settings else None,
-            "accepted": call.run.accepted,
-            "submitted_at": submitted_at,
-        }
+        return {**call.ids(), "submitted_at": submitted_at}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_platform.client.errors import PlatformInputError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.management.dbt_sync.operations import StartDbtSyncInput
     from airflow_provider_platform.client.management.dbt_sync.run import DbtSyncOutcome
     from airflow_provider_platform.client.operations.program import Clock, Program
-    from airflow_provider_platform.operators._base.operator import Rule
+    from airflow_provider_platform.operators._base.operator import Checks, Rule
     from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
 
 DBT_SYNC_TIMEOUT = 3600.0
@@ -54,30 +55,16 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
     :param timeout: seconds from submission (default 3600)
     """
 
-    template_fields: Sequence[str] = (
-        "branch_name",
-        "ref",
-        "wait_for_completion",
-        "source",
-        "manifest",
-        "output_mode",
-        "deployment_id",
-        "platform_conn_id",
-        *RemoteRunOperator.waiting_fields,
-    )
     template_fields_renderers: ClassVar[dict[str, str]] = {"manifest": "json"}
     event_names = "sync_job_id"
-    checks: ClassVar[dict[str, Any]] = {
-        **RemoteRunOperator.checks,
-        "branch_name": arguments.optional,
-        "ref": arguments.optional,
-        **arguments.named(arguments.boolean_or, "wait_for_completion", choices=("if_supported",)),
-        "source": lambda value: arguments.optional_choice("source", value, ("git", "manifest")),
-        "manifest": lambda value: arguments.mapping("manifest", value),
-        "output_mode": lambda value: arguments.optional_choice(
-            "output_mode", value, ("branch", "files")
-        ),
-        "deployment_id": lambda value: arguments.optional_id("deployment_id", value),
+    checks: ClassVar[Checks] = {
+        "branch_name": arguments.unchecked,
+        "ref": arguments.unchecked,
+        "wait_for_completion": partial(arguments.boolean_or, choices=("if_supported",)),
+        "source": partial(arguments.optional_choice, choices=("git", "manifest")),
+        "manifest": arguments.mapping,
+        "output_mode": partial(arguments.optional_choice, choices=("branch", "files")),
+        "deployment_id": arguments.optional_id,
     }
 
     rules: ClassVar[Sequence[Rule]] = ((("source", "manifest"), _manifest_fits),)
@@ -260,13 +247,13 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
     def _wait_program(
         self, attempt: Attempt, ids: Ids, *, poll_once: bool = False
     ) -> Program[DbtSyncOutcome | None]:
-        from airflow_provider_platform.client.management.dbt_sync.run import SyncPatience, wait
+        from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits, wait
 
         deadline = attempt.now + LOOK_SECONDS if poll_once else self.deadline(attempt, ids)
         return wait(
             ids["deployment_id"],
             ids["sync_job_id"],
-            SyncPatience(deadline=deadline, poll_interval=float(self.poll_interval)),
+            SyncLimits(deadline=deadline, poll_interval=float(self.poll_interval)),
             attempt.client.clock,
             poll_once=poll_once,
         )

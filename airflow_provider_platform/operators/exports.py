@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import (
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     )
     from airflow_provider_platform.client.management.exports.run import ExportOutcome
     from airflow_provider_platform.client.operations.program import Clock, Program
-    from airflow_provider_platform.operators._base.operator import Rule
+    from airflow_provider_platform.operators._base.operator import Checks, Rule
     from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
 
 EXPORT_TIMEOUT = 300.0
@@ -61,20 +62,6 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
     :param timeout: seconds from submission (default 300, which is all that the service gives)
     """
 
-    template_fields: Sequence[str] = (
-        "output_path",
-        "format",
-        "dashboard_id",
-        "dashboard_public_id",
-        "filters",
-        "time_grains",
-        "member_switchers",
-        "render_as",
-        "layout",
-        "deployment_id",
-        "platform_conn_id",
-        *RemoteRunOperator.waiting_fields,
-    )
     template_fields_renderers: ClassVar[dict[str, str]] = {
         "filters": "json",
         "time_grains": "json",
@@ -82,15 +69,17 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         "render_as": "json",
     }
     event_names = "job_id"
-    checks: ClassVar[dict[str, Any]] = {
-        **RemoteRunOperator.checks,
-        **arguments.named(check_output_path, "output_path"),
-        **arguments.named(arguments.choice, "format", choices=("png", "pdf")),
-        **arguments.named(arguments.optional_id, "dashboard_id", "deployment_id"),
-        **arguments.named(arguments.optional_text, "dashboard_public_id"),
-        **arguments.named(dashboard_settings, "filters", "time_grains", "member_switchers"),
-        **arguments.named(arguments.mapping, "render_as"),
-        **arguments.named(arguments.optional_choice, "layout", choices=("screenshot", "print")),
+    checks: ClassVar[Checks] = {
+        "output_path": check_output_path,
+        "format": partial(arguments.choice, choices=("png", "pdf")),
+        "dashboard_id": arguments.optional_id,
+        "dashboard_public_id": arguments.optional_text,
+        "filters": dashboard_settings,
+        "time_grains": dashboard_settings,
+        "member_switchers": dashboard_settings,
+        "render_as": arguments.mapping,
+        "layout": partial(arguments.optional_choice, choices=("screenshot", "print")),
+        "deployment_id": arguments.optional_id,
     }
     rules: ClassVar[Sequence[Rule]] = (
         (("dashboard_id", "dashboard_public_id"), arguments.exactly_one),

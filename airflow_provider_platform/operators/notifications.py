@@ -5,6 +5,7 @@ All of them need an administrator's token.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import PlatformNotFoundError
@@ -18,7 +19,6 @@ from airflow_provider_platform.operators._notifications.filters import (
     NotificationFilterOperator,
 )
 from airflow_provider_platform.operators._notifications.schedule import (
-    SCHEDULE,
     NotificationScheduleOperator,
     describe,
 )
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.hooks.platform import PlatformHook
+    from airflow_provider_platform.operators._base.operator import Checks
 
 __all__ = [
     "PlatformCreateNotificationOperator",
@@ -54,14 +55,9 @@ def _recipients(name: str, value: Any) -> list[Any] | None:
 class NotificationOperator(PlatformOperator):
     """Base of what is done to one schedule."""
 
-    template_fields: Sequence[str] = (
-        "notification_id",
-        "deployment_id",
-        *PlatformOperator.template_fields,
-    )
-    checks: ClassVar[dict[str, Any]] = {
-        **arguments.named(arguments.identifier, "notification_id"),
-        **arguments.named(arguments.optional_id, "deployment_id"),
+    checks: ClassVar[Checks] = {
+        "notification_id": arguments.identifier,
+        "deployment_id": arguments.optional_id,
     }
 
     def __init__(
@@ -89,15 +85,8 @@ class PlatformUpdateNotificationOperator(NotificationOperator, NotificationSched
     :param deployment_id: default: the connection's
     """
 
-    template_fields: Sequence[str] = (
-        "is_enabled",
-        *NotificationOperator.template_fields,
-        *SCHEDULE,
-    )
-    checks: ClassVar[dict[str, Any]] = {
-        **NotificationOperator.checks,
-        **NotificationScheduleOperator.checks,
-        **arguments.named(arguments.optional_boolean, "is_enabled"),
+    checks: ClassVar[Checks] = {
+        "is_enabled": arguments.optional_boolean,
     }
 
     def __init__(self, *, is_enabled: bool | str | None = None, **kwargs: Any) -> None:
@@ -159,13 +148,8 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
     :param deployment_id: default: the connection's
     """
 
-    template_fields: Sequence[str] = (
-        "max_items",
-        *NotificationFilterOperator.template_fields,
-    )
-    checks: ClassVar[dict[str, Any]] = {
-        **NotificationFilterOperator.checks,
-        **arguments.named(arguments.whole_number, "max_items", minimum=1),
+    checks: ClassVar[Checks] = {
+        "max_items": partial(arguments.whole_number, minimum=1),
     }
 
     def __init__(self, *, max_items: int | str = MAX_ITEMS, **kwargs: Any) -> None:
@@ -195,17 +179,11 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
     :param deployment_id: default: the connection's
     """
 
-    template_fields: Sequence[str] = (
-        "add",
-        "remove",
-        "max_items",
-        *NotificationOperator.template_fields,
-    )
     template_fields_renderers: ClassVar[dict[str, str]] = {"add": "json", "remove": "json"}
-    checks: ClassVar[dict[str, Any]] = {
-        **NotificationOperator.checks,
-        **arguments.named(_recipients, "add", "remove"),
-        **arguments.named(arguments.whole_number, "max_items", minimum=1),
+    checks: ClassVar[Checks] = {
+        "add": _recipients,
+        "remove": _recipients,
+        "max_items": partial(arguments.whole_number, minimum=1),
     }
 
     def __init__(

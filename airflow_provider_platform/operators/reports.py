@@ -12,9 +12,8 @@ from airflow_provider_platform.operators._base.operator import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.operators._base.operator import Checks
 
 
 class PlatformConnectReportOperator(PlatformOperator):
@@ -30,20 +29,12 @@ class PlatformConnectReportOperator(PlatformOperator):
     :param deployment_id: default: the connection's
     """
 
-    template_fields: Sequence[str] = (
-        "report_id",
-        "external_workbook_id",
-        "result_location",
-        "end_result_cell",
-        "deployment_id",
-        "platform_conn_id",
-    )
-    checks: ClassVar[dict[str, Any]] = {
-        "report_id": lambda value: arguments.whole_number("report_id", value, minimum=1),
-        "external_workbook_id": lambda value: arguments.text("external_workbook_id", value),
-        "result_location": lambda value: arguments.text("result_location", value),
-        "end_result_cell": arguments.optional,
-        "deployment_id": lambda value: arguments.optional_id("deployment_id", value),
+    checks: ClassVar[Checks] = {
+        "report_id": arguments.identifier,
+        "external_workbook_id": arguments.text,
+        "result_location": arguments.text,
+        "end_result_cell": arguments.unchecked,
+        "deployment_id": arguments.optional_id,
     }
 
     def __init__(

@@ -9,25 +9,19 @@ from airflow_provider_platform.operators._base.operator import ForeseenFailures,
 from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.management.workbooks.dashboards import Dashboard
     from airflow_provider_platform.hooks.platform import PlatformHook
+    from airflow_provider_platform.operators._base.operator import Checks
 
 
 class WorkbookOperator(PlatformOperator):
     """Base of the operators on one workbook."""
 
-    template_fields: Sequence[str] = (
-        "workbook_id",
-        "deployment_id",
-        *PlatformOperator.template_fields,
-    )
-    checks: ClassVar[dict[str, Any]] = {
-        **arguments.named(arguments.identifier, "workbook_id"),
-        **arguments.named(arguments.optional_id, "deployment_id"),
+    checks: ClassVar[Checks] = {
+        "workbook_id": arguments.identifier,
+        "deployment_id": arguments.optional_id,
     }
 
     def __init__(
@@ -57,10 +51,8 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
     :param deployment_id: default: the connection's
     """
 
-    template_fields: Sequence[str] = ("shared", *WorkbookOperator.template_fields)
-    checks: ClassVar[dict[str, Any]] = {
-        **WorkbookOperator.checks,
-        **arguments.named(arguments.optional_boolean, "shared"),
+    checks: ClassVar[Checks] = {
+        "shared": arguments.optional_boolean,
     }
 
     def __init__(self, *, shared: bool | str | None = None, **kwargs: Any) -> None:
@@ -97,21 +89,13 @@ class PlatformUpdateWorkbookOperator(WorkbookOperator):
     :param deployment_id: default: the connection's
     """
 
-    template_fields: Sequence[str] = (
-        "name",
-        "folder_id",
-        "meta",
-        "slug",
-        "slug_takeover",
-        *WorkbookOperator.template_fields,
-    )
     template_fields_renderers: ClassVar[dict[str, str]] = {"meta": "json"}
-    checks: ClassVar[dict[str, Any]] = {
-        **WorkbookOperator.checks,
-        **arguments.named(arguments.optional_text, "name", "slug"),
-        **arguments.named(arguments.optional_id, "folder_id"),
-        **arguments.named(arguments.mapping, "meta"),
-        **arguments.named(arguments.optional_boolean, "slug_takeover"),
+    checks: ClassVar[Checks] = {
+        "name": arguments.optional_text,
+        "folder_id": arguments.optional_id,
+        "meta": arguments.mapping,
+        "slug": arguments.optional_text,
+        "slug_takeover": arguments.optional_boolean,
     }
 
     def __init__(
@@ -163,21 +147,13 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
     :param deployment_id: default: the connection's
     """
 
-    template_fields: Sequence[str] = (
-        "title",
-        "description",
-        "allow_embed",
-        "config",
-        "dashboard_id",
-        *WorkbookOperator.template_fields,
-    )
     template_fields_renderers: ClassVar[dict[str, str]] = {"config": "json"}
-    checks: ClassVar[dict[str, Any]] = {
-        **WorkbookOperator.checks,
-        **arguments.named(arguments.optional_text, "title", "description"),
-        **arguments.named(arguments.optional_boolean, "allow_embed"),
-        **arguments.named(arguments.mapping, "config"),
-        **arguments.named(arguments.optional_id, "dashboard_id"),
+    checks: ClassVar[Checks] = {
+        "title": arguments.optional_text,
+        "description": arguments.optional_text,
+        "allow_embed": arguments.optional_boolean,
+        "config": arguments.mapping,
+        "dashboard_id": arguments.optional_id,
     }
 
     def __init__(
@@ -258,16 +234,10 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
     :param deployment_id: default: the connection's
     """
 
-    template_fields: Sequence[str] = (
-        "widget_id",
-        "thread_id",
-        "checksum",
-        *WorkbookOperator.template_fields,
-    )
-    checks: ClassVar[dict[str, Any]] = {
-        **WorkbookOperator.checks,
-        **arguments.named(arguments.text, "widget_id", "thread_id"),
-        **arguments.named(arguments.optional_text, "checksum"),
+    checks: ClassVar[Checks] = {
+        "widget_id": arguments.text,
+        "thread_id": arguments.text,
+        "checksum": arguments.optional_text,
     }
 
     def __init__(

@@ -29,13 +29,14 @@ from airflow_provider_platform.operators._base.operator import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from airflow_provider_platform._airflow import Context, PokeReturnValue
     from airflow_provider_platform.client.conditions import Condition
     from airflow_provider_platform.client.http.client import PlatformClient
     from airflow_provider_platform.client.polling.failure_budget import FailureBudget
     from airflow_provider_platform.client.redaction import KnownSecrets
+    from airflow_provider_platform.operators._base.operator import Checks
 
 STORE_KEY = "platform_sensor"
 
@@ -49,9 +50,8 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
     :param deferrable: wait in the triggerer (default: `[operators] default_deferrable`)
     """
 
-    template_fields: Sequence[str] = ("platform_conn_id", "deferrable")
-    checks: ClassVar[dict[str, Any]] = {
-        "deferrable": lambda value: arguments.boolean("deferrable", value),
+    checks: ClassVar[Checks] = {
+        "deferrable": arguments.boolean,
     }
     look_kind: ClassVar[str]
     """A name of `client.conditions.KINDS`."""

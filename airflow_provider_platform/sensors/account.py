@@ -10,13 +10,15 @@ from airflow_provider_platform.sensors._base import PlatformSensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from airflow_provider_platform.operators._base.operator import Checks
 
-def _statuses(value: Any) -> list[str]:
+
+def _statuses(name: str, value: Any) -> list[str]:
     """One status, or a list of them; a list may be JSON text."""
     if isinstance(value, str) and not value.lstrip().startswith("["):
-        return [arguments.text("target_statuses", value)]
-    listed = arguments.sequence("target_statuses", value) or [None]
-    return [arguments.text("target_statuses", status) for status in listed]
+        return [arguments.text(name, value)]
+    listed = arguments.sequence(name, value) or [None]
+    return [arguments.text(name, status) for status in listed]
 
 
 class PlatformUserOAuthTokenSensor(PlatformSensor):
@@ -30,18 +32,11 @@ class PlatformUserOAuthTokenSensor(PlatformSensor):
     :param user_id: whose token (default: anybody's)
     """
 
-    template_fields: Sequence[str] = (
-        "integration_id",
-        "target_statuses",
-        "user_id",
-        *PlatformSensor.template_fields,
-    )
     look_kind = "user_oauth_token"
-    checks: ClassVar[dict[str, Any]] = {
-        **PlatformSensor.checks,
-        **arguments.named(arguments.identifier, "integration_id"),
-        **arguments.named(arguments.optional_id, "user_id"),
+    checks: ClassVar[Checks] = {
+        "integration_id": arguments.identifier,
         "target_statuses": _statuses,
+        "user_id": arguments.optional_id,
     }
 
     def __init__(

@@ -8,7 +8,7 @@ from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.sensors._base import PlatformSensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from airflow_provider_platform.operators._base.operator import Checks
 
 
 class PlatformChatThreadSensor(PlatformSensor):
@@ -20,16 +20,10 @@ class PlatformChatThreadSensor(PlatformSensor):
     :param session_settings: who asks; replaces the connection's settings as a whole
     """
 
-    template_fields: Sequence[str] = (
-        "chat_id",
-        "session_settings",
-        *PlatformSensor.template_fields,
-    )
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
     look_kind = "chat_thread"
-    checks: ClassVar[dict[str, Any]] = {
-        **PlatformSensor.checks,
-        **arguments.named(arguments.text, "chat_id"),
+    checks: ClassVar[Checks] = {
+        "chat_id": arguments.text,
         "session_settings": arguments.session_settings,
     }
 

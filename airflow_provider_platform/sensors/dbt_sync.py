@@ -8,7 +8,7 @@ from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.sensors._base import PlatformSensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from airflow_provider_platform.operators._base.operator import Checks
 
 
 class PlatformDbtSyncSensor(PlatformSensor):
@@ -21,16 +21,10 @@ class PlatformDbtSyncSensor(PlatformSensor):
     :param deployment_id: default: the connection's
     """
 
-    template_fields: Sequence[str] = (
-        "sync_job_id",
-        "deployment_id",
-        *PlatformSensor.template_fields,
-    )
     look_kind = "dbt_sync"
-    checks: ClassVar[dict[str, Any]] = {
-        **PlatformSensor.checks,
-        **arguments.named(arguments.text, "sync_job_id"),
-        **arguments.named(arguments.optional_id, "deployment_id"),
+    checks: ClassVar[Checks] = {
+        "sync_job_id": arguments.text,
+        "deployment_id": arguments.optional_id,
     }
 
     def __init__(

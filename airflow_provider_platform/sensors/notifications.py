@@ -15,7 +15,7 @@ from airflow_provider_platform.sensors._base import PlatformSensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_platform.operators._base.operator import Rule
+    from airflow_provider_platform.operators._base.operator import Checks, Rule
 
 
 def _refuse_filters_with_id(notification_id: int | None, **filters: Any) -> None:
@@ -46,23 +46,12 @@ class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
     :param deployment_id: default: the connection's
     """
 
-    template_fields: Sequence[str] = (
-        "notification_id",
-        "is_enabled",
-        "deferrable",
-        *NotificationFilterOperator.template_fields,
-    )
     look_kind = "notification"
-    checks: ClassVar[dict[str, Any]] = {
-        **PlatformSensor.checks,
-        **NotificationFilterOperator.checks,
-        **arguments.named(arguments.optional_id, "notification_id"),
-        **arguments.named(arguments.optional_boolean, "is_enabled"),
+    checks: ClassVar[Checks] = {
+        "notification_id": arguments.optional_id,
+        "is_enabled": arguments.optional_boolean,
     }
-    rules: ClassVar[Sequence[Rule]] = (
-        *NotificationFilterOperator.rules,
-        (("notification_id", *FILTERS), _refuse_filters_with_id),
-    )
+    rules: ClassVar[Sequence[Rule]] = ((("notification_id", *FILTERS), _refuse_filters_with_id),)
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from airflow_provider_platform.operators._base.operator import Rule
+    from airflow_provider_platform.operators._base.operator import Checks, Rule
 
 
 class PlatformReportSensor(PlatformSensor):
@@ -28,20 +28,13 @@ class PlatformReportSensor(PlatformSensor):
     :param deployment_id: default: the connection's
     """
 
-    template_fields: Sequence[str] = (
-        "report_id",
-        "name",
-        "folder_id",
-        "updated_after",
-        "deployment_id",
-        *PlatformSensor.template_fields,
-    )
     look_kind = "report"
-    checks: ClassVar[dict[str, Any]] = {
-        **PlatformSensor.checks,
-        **arguments.named(arguments.optional_id, "report_id", "folder_id", "deployment_id"),
-        **arguments.named(arguments.optional_text, "name"),
-        **arguments.named(arguments.moment, "updated_after"),
+    checks: ClassVar[Checks] = {
+        "report_id": arguments.optional_id,
+        "name": arguments.optional_text,
+        "folder_id": arguments.optional_id,
+        "updated_after": arguments.moment,
+        "deployment_id": arguments.optional_id,
     }
     rules: ClassVar[Sequence[Rule]] = (
         (("report_id", "name"), arguments.exactly_one),

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.chat.call import ChatCall
-from airflow_provider_platform.client.chat.program import ChatLimits, follow
+from airflow_provider_platform.client.chat.reading import ChatLimits
 from airflow_provider_platform.client.errors import ChatSuspendedError
 from airflow_provider_platform.client.operations.log_events import log_events
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
@@ -29,12 +29,12 @@ class PlatformChatTrigger(RemoteRunTrigger):
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
         call = self._call(client, self.limits.get("session_settings"))
-        program = follow(call.run, call.request, call.limits, client.clock)
+        program = call.follow(client.clock, resumes=False)
         try:
             await client.run(program, log_events(self.log, client.secrets))
         except ChatSuspendedError:
             return {"status": "suspended"}
-        result = call.run.result(fail_on_tool_error="never")
+        result = call.result()
         event = {"status": "success", "result": client.secrets.redact_data(result.to_event())}
         if len(json.dumps(event).encode()) > MAX_EVENT_BYTES:
             return {"status": "success", "result": None, "usage": result.usage}
@@ -50,20 +50,15 @@ class PlatformChatTrigger(RemoteRunTrigger):
         return await client.run(self._call(client, settings).stop(client.clock))
 
     def _call(self, client: AsyncPlatformClient, settings: dict[str, Any] | None) -> ChatCall:
-        arguments = self.limits
-        limits = ChatLimits(
-            deadline=float(arguments["deadline"]),
-            poll_interval=float(arguments["poll_interval"]),
-            idle_timeout=client.config.stream_idle_timeout,
-            max_attempts=client.config.max_attempts,
+        limits = ChatLimits.of(
+            client.config,
+            deadline=float(self.limits["deadline"]),
+            poll_interval=float(self.limits["poll_interval"]),
         )
         return ChatCall.known(
             client.config,
             limits,
-            message_id=self.ids["message_id"],
-            chat_id=self.ids["chat_id"],
-            digest=arguments["input_sha256"],
-            thread_given=bool(self.ids.get("thread_given")),
+            {**self.ids, "input_sha256": self.limits["input_sha256"]},
             session_settings=settings,
-            max_rows=int(arguments["max_rows"]),
+            max_rows=int(self.limits["max_rows"]),
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_platform.client.management.dbt_sync.operations import cancel_dbt_sync
 from airflow_provider_platform.client.management.dbt_sync.run import (
     DbtSyncOutcome,
-    SyncPatience,
+    SyncLimits,
     wait,
 )
 from airflow_provider_platform.client.operations.log_events import log_events
@@ -27,12 +27,12 @@ class PlatformDbtSyncTrigger(RemoteRunTrigger):
         if not self.ids["waits"]:
             started = DbtSyncOutcome(self.ids["sync_job_id"], self.ids["branch_name"], None)
             return {"status": "success", "outcome": asdict(started)}
-        patience = SyncPatience(
+        limits = SyncLimits(
             deadline=float(self.limits["deadline"]),
             poll_interval=float(self.limits["poll_interval"]),
             one_of_many=True,
         )
-        program = wait(self.ids["deployment_id"], self.ids["sync_job_id"], patience, client.clock)
+        program = wait(self.ids["deployment_id"], self.ids["sync_job_id"], limits, client.clock)
         outcome = await client.run(program, log_events(self.log, client.secrets))
         if outcome is None:
             raise RuntimeError("a wait ends with an outcome")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.chat.call import ChatCall
-from airflow_provider_platform.client.chat.program import ChatLimits, ask
+from airflow_provider_platform.client.chat.program import ask
+from airflow_provider_platform.client.chat.reading import ChatLimits
 from airflow_provider_platform.client.chat.request import input_digest
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.triggers.chat import PlatformChatTrigger

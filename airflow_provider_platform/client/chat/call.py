@@ -1,18 +1,22 @@
-"""One question to the agent as a whole: its run, its request and how patient to be.
+"""One question to the agent as a whole: its run, its request and its limits.
 
-Puts the pieces of `run`, `program` and `stop` together for callers, so that every
-caller asks, follows and stops by the same rules.
+Puts the pieces of `run`, `program`, `look_up` and `stop` together, so that every caller asks,
+follows and stops by the same rules.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_platform.client.chat.program import ChatLimits, ask, resume
+from airflow_provider_platform.client.chat.look_up import look_at_end, look_up
+from airflow_provider_platform.client.chat.program import ask, follow, resume
+from airflow_provider_platform.client.chat.reading import ChatLimits
 from airflow_provider_platform.client.chat.request import ChatRequest, input_digest, new_message_id
+from airflow_provider_platform.client.chat.result import ChatResult
 from airflow_provider_platform.client.chat.run import ChatRun
-from airflow_provider_platform.client.chat.stop import stop_run
+from airflow_provider_platform.client.chat.thread import stop_run
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     ChatSuspendedError,
@@ -68,27 +72,36 @@ class ChatCall:
         cls,
         config: PlatformConfig,
         limits: ChatLimits,
+        ids: Mapping[str, Any],
         *,
-        message_id: str,
-        chat_id: str,
-        digest: str,
-        thread_given: bool,
         session_settings: dict[str, Any] | None = None,
         max_rows: int = 100,
     ) -> ChatCall:
-        """A question that the service has accepted, told by its ids: it can be followed and
-        stopped without the prompt. `digest` is the prompt's `input_digest`."""
+        """A question that the service has accepted, named by its `ids`: it can be followed and
+        stopped without the prompt."""
         run = ChatRun(
-            message_id=message_id,
-            digest=digest,
-            chat_id=chat_id,
-            thread_given=thread_given,
+            message_id=ids["message_id"],
+            digest=ids["input_sha256"],
+            chat_id=ids["chat_id"],
+            thread_given=bool(ids.get("thread_given")),
             accepted=True,
             max_rows=max_rows,
         )
         settings = config.resolve_session_settings(session_settings)
-        request = ChatRequest.build(message_id=message_id, session_settings=settings)
+        request = ChatRequest.build(message_id=run.message_id, session_settings=settings)
         return cls(run, request, limits)
+
+    def ids(self) -> dict[str, Any]:
+        """What names the question, as plain JSON, without the prompt."""
+        settings = self.request.session_settings
+        return {
+            "chat_id": self.run.chat_id,
+            "message_id": self.run.message_id,
+            "thread_given": self.run.thread_given,
+            "input_sha256": self.run.digest,
+            "identity": settings.identity if settings else None,
+            "accepted": self.run.accepted,
+        }
 
     @property
     def may_run_on(self) -> bool:
@@ -96,18 +109,37 @@ class ChatCall:
         a given thread looks first.)"""
         return self.run.chat_id is not None
 
-    def ask_to_end(self, clock: Clock, *, repeats: bool = False) -> Program[None]:
-        """Send the question (see `ask`) and stay until the run is over. Raises PlatformError."""
+    def ask(self, clock: Clock, *, until_end: bool = True, repeats: bool = False) -> Program[bool]:
+        """Send the question (see `program.ask`) and stay until the run is over; with `until_end`
+        False, until it is accepted. Returns whether it is over. Raises PlatformError."""
+        run, request, limits = self.run, self.request, self.limits
         try:
-            yield from ask(
-                self.run, self.request, self.limits, clock, until_end=True, repeats=repeats
+            return (
+                yield from ask(run, request, limits, clock, until_end=until_end, repeats=repeats)
             )
         except ChatSuspendedError:
-            yield from resume(self.run, self.request, self.limits, clock)
+            if not until_end:
+                raise
+            return (yield from resume(run, request, limits, clock))
 
-    def follow_to_end(self, clock: Clock) -> Program[None]:
-        """Stay with an accepted run until it is over. Raises PlatformError."""
-        yield from resume(self.run, self.request, self.limits, clock)
+    def follow(self, clock: Clock, *, resumes: bool = True) -> Program[bool]:
+        """Stay with an accepted run until it is over; one that stays suspended gets its input
+        repeated, or raises ChatSuspendedError. Raises PlatformError."""
+        program = resume if resumes else follow
+        return (yield from program(self.run, self.request, self.limits, clock))
+
+    def look_at_end(self, clock: Clock) -> Program[bool]:
+        """Whether an accepted run is over by now (see `look_up.look_at_end`)."""
+        return (yield from look_at_end(self.run, self.request, self.limits, clock))
+
+    def look_up(self, clock: Clock) -> Program[bool]:
+        """Whether the thread holds the message (see `look_up.look_up`)."""
+        return (yield from look_up(self.run, self.request, self.limits, clock))
+
+    def result(self) -> ChatResult:
+        """The result of a run that is over, whatever its tool calls came to. Raises
+        ChatNoAnswerError."""
+        return self.run.result(fail_on_tool_error="never")
 
     def stop(self, clock: Clock, *, seconds: float = STOP_SECONDS) -> Program[bool]:
         """Stop the run, and no other in its thread, within so many seconds (see
@@ -118,7 +150,7 @@ class ChatCall:
 def ask_or_stop(call: ChatCall, clock: Clock) -> Program[None]:
     """Ask; a run that is given up for any reason is stopped before the error is raised."""
     try:
-        yield from call.ask_to_end(clock)
+        yield from call.ask(clock)
     except PlatformError:
         if call.may_run_on:
             yield from _stop_quietly(call, clock)

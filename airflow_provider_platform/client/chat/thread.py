@@ -1,11 +1,18 @@
-"""Whether a chat thread is streaming: one request without `input`, read until it says so."""
+"""Threads: whether one is streaming, and how a run in it is stopped.
+
+An abort knows threads only. In a thread that the run made itself, aborting the thread aborts the
+run. In a thread that was given, another turn may be streaming by now: it is read first, and stopped
+only if its latest user record is ours.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from airflow_provider_platform.client.chat.connection import is_error
-from airflow_provider_platform.client.chat.request import is_busy, says_busy
+from airflow_provider_platform.client.chat.request import ChatRequest, is_busy, says_busy
+from airflow_provider_platform.client.chat.run import ChatRun, Verdict
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     ChatStreamError,
@@ -17,6 +24,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
 from airflow_provider_platform.client.http.responses import rpc_message
+from airflow_provider_platform.client.http.retry import is_transient
 from airflow_provider_platform.client.operations.program import (
     Clock,
     CloseStream,
@@ -24,8 +32,115 @@ from airflow_provider_platform.client.operations.program import (
     Program,
     ReadStream,
     ReloadCredentials,
+    SendChat,
+    Sleep,
 )
 from airflow_provider_platform.client.session_settings import SessionSettings
+
+ABORT_SHARE = 1 / 3
+"""How much of a stop's time is kept for the abort, whatever the read before takes."""
+LEAST_SECONDS = 0.5
+AFTERTHOUGHT = 0.5
+"""Seconds in which a thread that seems to be ours may still tell of a later message."""
+BETWEEN_READS = 0.2
+
+
+def abort(
+    chat_id: str, settings: SessionSettings | None, *, timeout: float | None = None
+) -> Program[None]:
+    """Stop whatever streams in the thread. Returns when the service confirmed it (204).
+
+    Raises PlatformNotFoundError for an unknown thread, PlatformPermissionError for one of another
+    owner, ChatRpcError for a refused credential.
+    """
+    body: dict[str, Any] = {"chatId": chat_id}
+    if settings is not None:
+        body["sessionSettings"] = settings.identity
+    try:
+        yield SendChat("/abort", body, timeout)
+    except (ChatRpcError, PlatformAuthenticationError):
+        if not (yield ReloadCredentials()):
+            raise
+        yield SendChat("/abort", body, timeout)
+
+
+def stop_run(run: ChatRun, request: ChatRequest, clock: Clock, *, seconds: float) -> Program[bool]:
+    """Stop this run and no other, within so many seconds: a read of the thread, where it was
+    given, and the abort.
+
+    Returns False where the thread was given and its latest message is not ours, so that nothing
+    was stopped. Raises what `abort` raises, and PlatformTransportError where a given thread could
+    not be read: whose run streams there is not known then, and it is left alone.
+    """
+    if run.chat_id is None:
+        return False
+    until = clock() + seconds
+    read_until = until - seconds * ABORT_SHARE
+    if run.thread_given and not (yield from _is_latest(run, request, clock, read_until)):
+        return False
+    left = max(LEAST_SECONDS, until - clock())
+    yield from abort(run.chat_id, request.session_settings, timeout=left)
+    return True
+
+
+def _is_latest(run: ChatRun, request: ChatRequest, clock: Clock, until: float) -> Program[bool]:
+    """Whether the thread's latest user record is this run's message; a read that breaks before
+    that is told is repeated until then."""
+    reloaded = False
+    while True:
+        failure: PlatformError | None = None
+        reader = ChatRun(
+            message_id=run.message_id, digest=run.digest, chat_id=run.chat_id, thread_given=True
+        )
+        try:
+            latest = yield from _read_latest(reader, request, clock, until)
+        except PlatformError as error:
+            if is_busy(error):
+                return False
+            refused = isinstance(error, ChatRpcError | PlatformAuthenticationError)
+            if refused and not reloaded and (yield ReloadCredentials()):
+                reloaded = True
+                continue
+            if not is_transient(error):
+                raise
+            failure, latest = error, None
+        if latest is not None:
+            return latest
+        if clock() + BETWEEN_READS >= until:
+            raise PlatformTransportError(
+                f"{run}: the thread could not be read, so it is not known whose run it streams. "
+                "Nothing was stopped."
+            ) from failure
+        yield Sleep(BETWEEN_READS)
+
+
+def _read_latest(
+    reader: ChatRun, request: ChatRequest, clock: Clock, until: float
+) -> Program[bool | None]:
+    """What one reading of the thread tells; None where it broke too early to tell."""
+    seconds = max(AFTERTHOUGHT, until - clock())
+    yield OpenStream(request.follow(str(reader.chat_id)), timeout=seconds, repeatable=True)
+    reader.connect(submits=False)
+    broken = False
+    try:
+        while not reader.ended and not reader.passed_by:
+            wait = until - clock()
+            data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
+            if not data:
+                broken = data is not None or not reader.history_received
+                break
+            reader.feed(data, clock())
+            if reader.history_received:
+                until = min(until, clock() + AFTERTHOUGHT)
+    except PlatformTransportError:
+        broken = True
+    verdict = reader.disconnect(clean=False)
+    yield CloseStream()
+    if verdict is Verdict.REFUSED:
+        raise ChatRpcError(rpc_message(str(reader), reader.failed_with))
+    if verdict is Verdict.BUSY:
+        return False
+    return None if broken else reader.is_latest
 
 
 def thread_is_streaming(
@@ -41,7 +156,7 @@ def thread_is_streaming(
         body["sessionSettings"] = settings.to_json()
     for attempt in range(2):
         try:
-            return (yield from _read(chat_id, body, clock, timeout))
+            return (yield from _ask_state(chat_id, body, clock, timeout))
         except (ChatRpcError, PlatformAuthenticationError):
             if attempt or not (yield ReloadCredentials()):
                 raise
@@ -52,25 +167,37 @@ def thread_is_streaming(
     raise AssertionError("the second attempt returns or raises")
 
 
-def _read(chat_id: str, body: dict[str, Any], clock: Clock, timeout: float) -> Program[bool]:
-    until = clock() + timeout
-    yield OpenStream(body, timeout=timeout, repeatable=True)
+def _ask_state(chat_id: str, body: dict[str, Any], clock: Clock, timeout: float) -> Program[bool]:
+    record, _ = yield from first_record(
+        body, lambda one: state_told(chat_id, one) is not None, clock, seconds=timeout
+    )
+    streaming = None if record is None else state_told(chat_id, record)
+    if streaming is None:
+        raise PlatformTransportError(
+            f"chat {chat_id}: the answer ended before it said whether the thread is streaming."
+        )
+    return streaming
+
+
+def first_record(
+    body: dict[str, Any], wanted: Callable[[Any], bool], clock: Clock, *, seconds: float
+) -> Program[tuple[Any, bool]]:
+    """Send a request without `input` and read its records until one is wanted: that one, or None;
+    and whether the response came to its clean end."""
+    until = clock() + seconds
+    yield OpenStream(body, timeout=seconds, repeatable=True)
     reader = LineReader()
     while True:
         wait = until - clock()
         data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
-        lines = reader.feed(data) if data else _last_line(reader)
-        for line, number in lines:
-            streaming = state_told(chat_id, parse_line(line, number))
-            if streaming is not None:
+        for line, number in reader.feed(data) if data else _last_line(reader):
+            record = parse_line(line, number)
+            if wanted(record):
                 yield CloseStream()
-                return streaming
+                return record, False
         if not data:
-            break
-    yield CloseStream()
-    raise PlatformTransportError(
-        f"chat {chat_id}: the answer ended before it said whether the thread is streaming."
-    )
+            yield CloseStream()
+            return None, data is not None
 
 
 def _last_line(reader: LineReader) -> list[tuple[bytes, int]]:

@@ -9,11 +9,16 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from itertools import count
+from typing import Any, Literal
 
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program
-from airflow_provider_platform.client.polling.failure_budget import FailureBudget, poll_pause
+from airflow_provider_platform.client.polling.failure_budget import (
+    FailureBudget,
+    first_pause,
+    poll_pause,
+)
 
 
 @dataclass(frozen=True)
@@ -61,23 +66,31 @@ def poll_until(
     deadline: float,
     clock: Clock,
     grace: bool = False,
+    begins: Literal["at once", "within the interval", "after a pause"] = "after a pause",
+    tells_failures: bool = True,
 ) -> Program[Any]:
     """Poll until the condition holds, at last at the deadline (Unix time); None after that.
 
-    The first poll comes after a pause: whoever begins to wait has just polled. Notifies of
-    PollFailed and of what the condition tells. Raises what it raises, once that is not tolerated.
+    By default the first poll comes after a pause, for those who have just polled; "within the
+    interval" is for one of many waits that begin together. Notifies of what the condition tells
+    and, with `tells_failures`, of PollFailed. Raises what the condition raises, once that is not
+    tolerated.
     """
-    polls = 1
+    if begins == "within the interval":
+        yield from first_pause(interval.interval, deadline - clock())
     failure: PlatformError | None = None
-    while True:
-        pause = budget.pause(interval.pause(polls), failure)
-        yield from poll_pause(pause, deadline - clock())
-        found, failure = yield from poll_once(condition, budget, clock, grace=grace)
-        polls += 1
+    for polls in count(1):
+        if polls > 1 or begins == "after a pause":
+            pause = budget.pause(interval.pause(polls), failure)
+            yield from poll_pause(pause, deadline - clock())
+        found, failure = yield from poll_once(
+            condition, budget, clock, grace=grace, tells_failures=tells_failures
+        )
         if found is not None:
             return found
         if clock() >= deadline:
             return None
+    raise AssertionError("polls are counted without end")
 
 
 def poll_once(
@@ -86,6 +99,7 @@ def poll_once(
     clock: Clock,
     *,
     grace: bool = False,
+    tells_failures: bool = True,
 ) -> Program[tuple[Any, PlatformError | None]]:
     """One poll: what it gave, and the failure that was tolerated in its place; with `grace`, what
     is unknown to the service is tolerated for a minute."""
@@ -94,7 +108,8 @@ def poll_once(
     except PlatformError as error:
         if not budget.tolerates(error, clock(), grace=grace):
             raise
-        yield Notify(PollFailed(error))
+        if tells_failures:
+            yield Notify(PollFailed(error))
         return None, error
     budget.clear()
     return found, None

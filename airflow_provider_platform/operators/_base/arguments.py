@@ -8,7 +8,6 @@ when the DAG is parsed, so that a mistake shows before the first run.
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_platform._airflow import SET_DURING_EXECUTION
@@ -43,6 +42,11 @@ def optional(value: Any) -> Any:
     if isinstance(value, str) and value.strip() in ("", "None"):
         return None
     return value
+
+
+def unchecked(_name: str, value: Any) -> Any:
+    """Any value, or None where it rendered to nothing."""
+    return optional(value)
 
 
 def number(
@@ -143,11 +147,6 @@ def mapping(name: str, value: Any) -> dict[str, Any] | None:
     return found or None
 
 
-def named(check: Callable[..., Any], *names: str, **rules: Any) -> dict[str, Callable[[Any], Any]]:
-    """The same check for several arguments, by their names."""
-    return {name: partial(check, name, **rules) for name in names}
-
-
 def by_rule(rule: Callable[[str], Any], name: str, value: Any) -> str | None:
     """A text that a rule accepts, or None. The rule raises ValueError, this PlatformInputError."""
     found = optional_text(name, value)
@@ -186,9 +185,9 @@ def moment(name: str, value: Any) -> str | None:
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).isoformat()
 
 
-def session_settings(value: Any) -> dict[str, Any] | None:
+def session_settings(name: str, value: Any) -> dict[str, Any] | None:
     """Who a chat call acts as; checked as soon as it is known. Raises PlatformInputError."""
-    found = mapping("session_settings", value)
+    found = mapping(name, value)
     if found is not None and not is_template(found):
         from airflow_provider_platform.client.session_settings import session_settings as check
 

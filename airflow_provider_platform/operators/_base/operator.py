@@ -15,13 +15,16 @@ from airflow_provider_platform.operators._base.arguments import is_template, opt
 from airflow_provider_platform.operators._base.outputs import storing_outputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.hooks.platform import PlatformHook
 
+Check: TypeAlias = "Callable[[str, Any], Any]"
+"""Makes of an argument's name and the value that was given the value that is meant."""
+Checks: TypeAlias = "Mapping[str, Check | None]"
 Rule: TypeAlias = "tuple[tuple[str, ...], Callable[..., Any]]"
 """Names of arguments, and what checks their values by name."""
 
@@ -37,12 +40,25 @@ class PlatformOperator(BaseOperator):
     `platform_default`)."""
 
     template_fields: Sequence[str] = ("platform_conn_id",)
+    """Follows from `checks`."""
     ui_color = "#eef3fb"
     operator_extra_links = (PlatformLink(),)
-    checks: ClassVar[dict[str, Callable[[Any], Any]]] = {}
-    """For each argument, what makes the value that is meant of the one that was given."""
+    checks: ClassVar[Checks] = {}
+    """The arguments of the class, each with its check. A subclass names its own; those of its bases
+    are added, and None takes one of them away."""
     rules: ClassVar[Sequence[Rule]] = ()
-    """What arguments must fulfil together."""
+    """What arguments must fulfil together; those of the bases are added here too."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        bases = [base for base in cls.__bases__ if issubclass(base, PlatformOperator)]
+        inherited = {name: check for base in bases for name, check in base.checks.items()}
+        named = {**vars(cls).get("checks", {}), **inherited, **vars(cls).get("checks", {})}
+        cls.checks = {name: check for name, check in named.items() if check is not None}
+        rules = [rule for base in bases for rule in base.rules]
+        cls.rules = tuple(dict.fromkeys([*rules, *vars(cls).get("rules", ())]))
+        if "template_fields" not in vars(cls):
+            cls.template_fields = (*cls.checks, "platform_conn_id")
 
     def __init__(self, *, platform_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
         super().__init__(post_execute=storing_outputs(kwargs.pop("post_execute", None)), **kwargs)
@@ -62,9 +78,9 @@ class PlatformOperator(BaseOperator):
         """Check every argument that holds no template. Raises PlatformInputError at parse time."""
         with self.named_errors():
             known = {
-                name: check(value)
+                name: check(name, value)
                 for name, check in self.checks.items()
-                if not is_template(value := self.effective_value(name))
+                if check and not is_template(value := self.effective_value(name))
             }
             for names, rule in self.rules:
                 if known.keys() >= set(names):
@@ -75,7 +91,8 @@ class PlatformOperator(BaseOperator):
         PlatformInputError."""
         with self.named_errors():
             for name, check in self.checks.items():
-                setattr(self, name, check(self.effective_value(name)))
+                if check:
+                    setattr(self, name, check(name, self.effective_value(name)))
             self.platform_conn_id = self.effective_value("platform_conn_id")
             for names, rule in self.rules:
                 rule(**{name: getattr(self, name) for name in names})

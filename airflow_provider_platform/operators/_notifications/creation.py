@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_platform.client.errors import (
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
         Notification,
     )
     from airflow_provider_platform.hooks.platform import PlatformHook
-    from airflow_provider_platform.operators._base.operator import Rule
+    from airflow_provider_platform.operators._base.operator import Checks, Rule
 
 IfExists = Literal["skip", "update", "fail"]
 
@@ -57,21 +58,13 @@ class PlatformCreateNotificationOperator(NotificationScheduleOperator, SingleCal
     :param deployment_id: default: the connection's
     """
 
-    template_fields: Sequence[str] = (
-        "dashboard_id",
-        "dashboard_public_id",
-        "if_exists",
-        "deployment_id",
-        *NotificationScheduleOperator.template_fields,
-    )
-    checks: ClassVar[dict[str, Any]] = {
-        **NotificationScheduleOperator.checks,
-        **arguments.named(arguments.optional_id, "dashboard_id", "deployment_id"),
-        **arguments.named(arguments.optional_text, "dashboard_public_id"),
-        **arguments.named(arguments.choice, "if_exists", choices=("skip", "update", "fail")),
+    checks: ClassVar[Checks] = {
+        "dashboard_id": arguments.optional_id,
+        "dashboard_public_id": arguments.optional_text,
+        "if_exists": partial(arguments.choice, choices=("skip", "update", "fail")),
+        "deployment_id": arguments.optional_id,
     }
     rules: ClassVar[Sequence[Rule]] = (
-        *NotificationScheduleOperator.rules,
         (("schedule_type",), arguments.required),
         (("dashboard_id", "dashboard_public_id"), arguments.exactly_one),
     )

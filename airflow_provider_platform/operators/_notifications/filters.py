@@ -10,38 +10,22 @@ from airflow_provider_platform.operators._base.operator import PlatformOperator
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_platform.operators._base.operator import Rule
+    from airflow_provider_platform.operators._base.operator import Check, Checks, Rule
 
-FILTERS = (
-    "dashboard_id",
-    "dashboard_public_id",
-    "recipient_user_id",
-    "recipient_email",
-    "recipient_embed_tenant_name",
-    "recipient_external_id",
-)
+FILTERS: dict[str, Check] = {
+    "dashboard_id": arguments.optional_id,
+    "dashboard_public_id": arguments.optional_text,
+    "recipient_user_id": arguments.optional_id,
+    "recipient_email": arguments.optional_text,
+    "recipient_embed_tenant_name": arguments.optional_text,
+    "recipient_external_id": arguments.optional_text,
+}
 
 
 class NotificationFilterOperator(PlatformOperator):
     """Base of what is about the schedules that filters find."""
 
-    template_fields: Sequence[str] = (
-        *FILTERS,
-        "deployment_id",
-        *PlatformOperator.template_fields,
-    )
-    checks: ClassVar[dict[str, Any]] = {
-        **arguments.named(
-            arguments.optional_id, "dashboard_id", "recipient_user_id", "deployment_id"
-        ),
-        **arguments.named(
-            arguments.optional_text,
-            "dashboard_public_id",
-            "recipient_email",
-            "recipient_embed_tenant_name",
-            "recipient_external_id",
-        ),
-    }
+    checks: ClassVar[Checks] = {**FILTERS, "deployment_id": arguments.optional_id}
     rules: ClassVar[Sequence[Rule]] = (
         (("dashboard_id", "dashboard_public_id"), arguments.at_most_one),
         (

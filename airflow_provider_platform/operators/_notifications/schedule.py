@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import PlatformInputError, quote_service
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.operator import PlatformOperator, Rule
+from airflow_provider_platform.operators._base.operator import Check, Checks, PlatformOperator, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,19 +18,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PARTS = ("minute", "hour", "day_of_week", "day_of_month")
-SCHEDULE = (
-    "schedule_type",
-    *PARTS,
-    "custom_cron",
-    "timezone",
-    "notification_format",
-    "notification_enabled",
-    "notification_ai_summary",
-    "filters",
-    "time_grains",
-    "member_switchers",
-)
-"""When a dashboard is sent, as what, and with which settings."""
 
 
 def _part(name: str, value: Any) -> int | None:
@@ -42,23 +30,23 @@ def _part(name: str, value: Any) -> int | None:
     return arguments.whole_number(name, found, minimum=low, maximum=high)
 
 
-def _custom_cron(value: Any) -> str | None:
+def _custom_cron(name: str, value: Any) -> str | None:
     from airflow_provider_platform.client.management.notifications.schedules import check_cron
 
-    return arguments.by_rule(check_cron, "custom_cron", value)
+    return arguments.by_rule(check_cron, name, value)
 
 
-def _timezone(value: Any) -> str | None:
+def _timezone(name: str, value: Any) -> str | None:
     from airflow_provider_platform.client.management.notifications.schedules import check_timezone
 
-    return arguments.by_rule(check_timezone, "timezone", value)
+    return arguments.by_rule(check_timezone, name, value)
 
 
-def _schedule_type(value: Any) -> str | None:
+def _schedule_type(name: str, value: Any) -> str | None:
     from airflow_provider_platform.client.management.notifications.schedules import SCHEDULE_TYPES
 
     found = value.strip().upper() if isinstance(value, str) else value
-    return arguments.optional_choice("schedule_type", found or None, SCHEDULE_TYPES)
+    return arguments.optional_choice(name, found or None, SCHEDULE_TYPES)
 
 
 def dashboard_settings(name: str, value: Any) -> list[Any] | None:
@@ -83,29 +71,33 @@ def _fit_together(schedule_type: str | None, **parts: Any) -> None:
         raise PlatformInputError(f"Nothing was sent: {error}.", field="schedule_type") from None
 
 
+SCHEDULE: dict[str, Check] = {
+    "schedule_type": _schedule_type,
+    **dict.fromkeys(PARTS, _part),
+    "custom_cron": _custom_cron,
+    "timezone": _timezone,
+    "notification_format": partial(arguments.optional_choice, choices=("png", "pdf")),
+    "notification_enabled": arguments.optional_boolean,
+    "notification_ai_summary": arguments.optional_boolean,
+    "filters": dashboard_settings,
+    "time_grains": dashboard_settings,
+    "member_switchers": dashboard_settings,
+}
+"""When a dashboard is sent, as what, and with which settings."""
+
+
 class NotificationScheduleOperator(PlatformOperator):
     """Base of the operators that write a schedule.
 
     Parts of the schedule are checked as soon as they are known.
     """
 
-    template_fields: Sequence[str] = (*SCHEDULE, *PlatformOperator.template_fields)
     template_fields_renderers: ClassVar[dict[str, str]] = {
         "filters": "json",
         "time_grains": "json",
         "member_switchers": "json",
     }
-    checks: ClassVar[dict[str, Any]] = {
-        "schedule_type": _schedule_type,
-        **arguments.named(_part, *PARTS),
-        "custom_cron": _custom_cron,
-        "timezone": _timezone,
-        **arguments.named(arguments.optional_choice, "notification_format", choices=("png", "pdf")),
-        **arguments.named(
-            arguments.optional_boolean, "notification_enabled", "notification_ai_summary"
-        ),
-        **arguments.named(dashboard_settings, "filters", "time_grains", "member_switchers"),
-    }
+    checks: ClassVar[Checks] = SCHEDULE
     rules: ClassVar[Sequence[Rule]] = ((("schedule_type", *PARTS, "custom_cron"), _fit_together),)
 
     def __init__(

@@ -41,10 +41,11 @@ from airflow_provider_platform.operators._submission.record import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from airflow_provider_platform._airflow import BaseTrigger, Context
     from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.operators._base.operator import Checks
 
 OutcomeT = TypeVar("OutcomeT")
 """What a run that is over has given."""
@@ -60,20 +61,14 @@ class RemoteRunOperator(KillableOperator, Generic[OutcomeT]):
     :param timeout: seconds (or a timedelta) of wall time from submission
     """
 
-    waiting_fields: ClassVar[Sequence[str]] = (
-        "deferrable",
-        "poll_interval",
-        "timeout",
-        "cancel_on_kill",
-    )
     event_names: ClassVar[str]
     """Which of the ids tells one run from another."""
 
-    checks: ClassVar[dict[str, Any]] = {
-        "deferrable": lambda value: arguments.boolean("deferrable", value),
-        "poll_interval": lambda value: arguments.seconds("poll_interval", value),
-        "timeout": lambda value: arguments.seconds("timeout", value),
-        "cancel_on_kill": lambda value: arguments.boolean("cancel_on_kill", value),
+    checks: ClassVar[Checks] = {
+        "deferrable": arguments.boolean,
+        "poll_interval": arguments.seconds,
+        "timeout": arguments.seconds,
+        "cancel_on_kill": arguments.boolean,
     }
 
     def __init__(

@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from airflow_provider_platform.client.chat.call import ChatCall
-from airflow_provider_platform.client.chat.program import ChatLimits
+from airflow_provider_platform.client.chat.reading import ChatLimits
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.errors import (
@@ -108,7 +108,7 @@ def test_in_the_error_of_a_chat_run(platform_sandbox: Sandbox, config: PlatformC
     with PlatformClient(config) as client:
         call = ChatCall.prepare(config, "revenue by country", ChatLimits(client.clock() + 30))
         with pytest.raises(ChatRpcError) as caught:
-            client.run(call.ask_to_end(client.clock))
+            client.run(call.ask(client.clock))
     check_hidden(config, caught.value)
 
 

@@ -17,7 +17,7 @@ from airflow_provider_platform.client.management.dbt_sync.operations import (
     StartDbtSyncInput,
     start_dbt_sync,
 )
-from airflow_provider_platform.client.management.dbt_sync.run import SyncPatience, start, wait
+from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits, start, wait
 from airflow_provider_platform.client.operations.program import Call, Sleep
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
@@ -79,7 +79,7 @@ def test_a_look_at_a_sync_that_is_gone_ends_without_a_hot_loop() -> None:
 
     def play() -> None:
         nonlocal now, calls
-        patience = SyncPatience(deadline=15.0, poll_interval=5.0)
+        patience = SyncLimits(deadline=15.0, poll_interval=5.0)
         program = wait(1, "gone", patience, lambda: now, poll_once=True)
         effect = next(program)
         while True:

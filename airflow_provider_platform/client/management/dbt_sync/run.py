@@ -41,11 +41,8 @@ from airflow_provider_platform.client.management.dbt_sync.operations import (
     start_dbt_sync,
 )
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep, call
-from airflow_provider_platform.client.polling.failure_budget import (
-    FailureBudget,
-    first_pause,
-    poll_pause,
-)
+from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+from airflow_provider_platform.client.polling.until import PollInterval, poll_until
 
 HISTORY_INTERVAL = 30.0
 RESULT_BUDGET = 30.0
@@ -76,7 +73,7 @@ class DbtSyncOutcome:
 
 
 @dataclass(frozen=True)
-class SyncPatience:
+class SyncLimits:
     """How often to look (seconds) and until when (Unix time); with `one_of_many` the first look
     comes within the first interval instead of at once."""
 
@@ -190,7 +187,7 @@ def _matches(run: DbtSyncRun, body: StartDbtSyncInput) -> bool:
 def wait(
     deployment_id: int,
     sync_job_id: str,
-    patience: SyncPatience,
+    limits: SyncLimits,
     clock: Clock,
     *,
     poll_once: bool = False,
@@ -200,40 +197,48 @@ def wait(
     Notifies of DbtSyncStage. Raises DbtSyncFailedError, DbtSyncCancelledError,
     PlatformDeadlineError, or the sixth transient failure in a row.
     """
-    watch = _Watch(deployment_id, sync_job_id)
-    history_due = clock() + (0.0 if poll_once else HISTORY_INTERVAL)
-    budget = FailureBudget()
-    if patience.one_of_many:
-        yield from first_pause(patience.poll_interval, patience.deadline - clock())
-    while True:
-        too_late = clock() >= patience.deadline
-        moved = False
-        failure: PlatformError | None = None
+    sync = _KnownSync(deployment_id, sync_job_id)
+    due = clock() + (0.0 if poll_once else HISTORY_INTERVAL)
+    failure: PlatformError | None = None
+
+    def look() -> Program[tuple[DbtSyncOutcome | None] | None]:
+        """The outcome of a sync that has ended; with `poll_once` also that it has none yet."""
+        nonlocal due, failure
+        moved, failure = False, None
         try:
-            moved = yield from watch.read_status(patience.deadline)
-            budget.clear()
+            moved = yield from sync.read_status(limits.deadline)
         except PlatformError as error:
-            if not budget.tolerates(error, clock(), grace=True):
+            if not (is_transient(error) or isinstance(error, PlatformNotFoundError)):
                 raise
             failure = error
         if moved:
-            history_due = clock() + HISTORY_INTERVAL
-        elif clock() >= history_due and not watch.ended:
-            history_due = clock() + HISTORY_INTERVAL
-            yield from watch.read_history()
-        if watch.ended:
-            return (yield from watch.outcome(clock))
-        if poll_once and failure is None:
-            return None
-        if too_late and poll_once and failure is not None:
+            due = clock() + HISTORY_INTERVAL
+        elif clock() >= due and not sync.ended:
+            due = clock() + HISTORY_INTERVAL
+            yield from sync.read_history()
+        if sync.ended:
+            return ((yield from sync.outcome(clock)),)
+        if failure is not None:
             raise failure
-        if too_late:
-            raise PlatformDeadlineError(
-                f"{watch}: the sync did not end before its deadline; last status "
-                f"{watch.status or 'unknown'}."
-            )
-        pause = budget.pause(patience.poll_interval, failure)
-        yield from poll_pause(pause, patience.deadline - clock())
+        return (None,) if poll_once else None
+
+    found: tuple[DbtSyncOutcome | None] | None = yield from poll_until(
+        look,
+        PollInterval(limits.poll_interval),
+        FailureBudget(),
+        deadline=limits.deadline,
+        clock=clock,
+        grace=True,
+        begins="within the interval" if limits.one_of_many else "at once",
+        tells_failures=False,
+    )
+    if found is not None:
+        return found[0]
+    if poll_once and failure is not None:
+        raise failure
+    raise PlatformDeadlineError(
+        f"{sync}: the sync did not end before its deadline; last status {sync.status or 'unknown'}."
+    )
 
 
 def poll(deployment_id: int, sync_job_id: str, clock: Clock) -> Program[DbtSyncOutcome | None]:
@@ -241,22 +246,22 @@ def poll(deployment_id: int, sync_job_id: str, clock: Clock) -> Program[DbtSyncO
 
     Notifies of DbtSyncStage. Raises what its end amounts to, as `wait`, and any failure to look.
     """
-    watch = _Watch(deployment_id, sync_job_id)
+    sync = _KnownSync(deployment_id, sync_job_id)
     try:
-        yield from watch.read_status()
+        yield from sync.read_status()
     except (PlatformAddressError, PlatformApiError) as error:
         if is_transient(error) or (yield from read_history(deployment_id, once=True)) is not None:
             raise
         raise PlatformError(
-            f"{watch}: this tenant has no operation that tells how a dbt sync goes, so nobody can "
+            f"{sync}: this tenant has no operation that tells how a dbt sync goes, so nobody can "
             "wait for one."
         ) from error
-    if not watch.ended:
-        yield from watch.read_history()
-    return (yield from watch.outcome(clock)) if watch.ended else None
+    if not sync.ended:
+        yield from sync.read_history()
+    return (yield from sync.outcome(clock)) if sync.ended else None
 
 
-class _Watch:
+class _KnownSync:
     """What is known of one sync."""
 
     def __init__(self, deployment_id: int, sync_job_id: str) -> None:

@@ -8,7 +8,6 @@ from airflow_provider_platform.client.errors import (
     DashboardExportFailedError,
     PlatformApiError,
     PlatformDeadlineError,
-    PlatformError,
     PlatformNotFoundError,
     quote_service,
 )
@@ -19,11 +18,8 @@ from airflow_provider_platform.client.management.exports.operations import (
     get_dashboard_export,
 )
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
-from airflow_provider_platform.client.polling.failure_budget import (
-    FailureBudget,
-    first_pause,
-    poll_pause,
-)
+from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+from airflow_provider_platform.client.polling.until import PollInterval, poll_until
 
 LIFETIME = 300.0
 """Seconds from its start until the service drops an export and its file."""
@@ -62,32 +58,31 @@ def wait(
     Notifies of ExportStage. Raises DashboardExportFailedError where it failed or is gone,
     PlatformDeadlineError, or the sixth transient failure in a row.
     """
-    budget = FailureBudget()
     told: str | None = None
-    if one_of_many:
-        yield from first_pause(poll_interval, deadline - clock())
-    while True:
-        failure: PlatformError | None = None
-        try:
-            status, outcome = yield from poll(deployment_id, job_id)
-        except PlatformError as error:
-            if not budget.tolerates(error, clock()):
-                raise
-            failure = error
-        else:
-            budget.clear()
-            if status != told:
-                told = status
-                yield Notify(ExportStage(job_id, status))
-            if outcome is not None:
-                return outcome
-        if clock() >= deadline:
-            raise PlatformDeadlineError(
-                f"{_name(deployment_id, job_id)}: the export did not end before its deadline; last "
-                f"status {told or 'unknown'}."
-            )
-        pause = budget.pause(poll_interval, failure)
-        yield from poll_pause(pause, deadline - clock())
+
+    def look() -> Program[ExportOutcome | None]:
+        nonlocal told
+        status, outcome = yield from poll(deployment_id, job_id)
+        if status != told:
+            told = status
+            yield Notify(ExportStage(job_id, status))
+        return outcome
+
+    outcome: ExportOutcome | None = yield from poll_until(
+        look,
+        PollInterval(poll_interval),
+        FailureBudget(),
+        deadline=deadline,
+        clock=clock,
+        begins="within the interval" if one_of_many else "at once",
+        tells_failures=False,
+    )
+    if outcome is None:
+        raise PlatformDeadlineError(
+            f"{_name(deployment_id, job_id)}: the export did not end before its deadline; last "
+            f"status {told or 'unknown'}."
+        )
+    return outcome
 
 
 def poll(deployment_id: int, job_id: str) -> Program[tuple[str, ExportOutcome | None]]:

@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.program import FUTILE_RECONNECTS, resume
+from airflow_provider_platform.client.chat.look_up import FUTILE_RECONNECTS
+from airflow_provider_platform.client.chat.program import resume
 from airflow_provider_platform.client.errors import (
     ChatEndUnknownError,
     ChatSuspendedError,

@@ -7,14 +7,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.program import (
-    FUTILE_RECONNECTS,
-    READINGS,
-    USAGE_WAIT,
-    look_at_end,
-    look_up,
-    resume,
-)
+from airflow_provider_platform.client.chat.look_up import FUTILE_RECONNECTS, look_at_end, look_up
+from airflow_provider_platform.client.chat.program import resume
+from airflow_provider_platform.client.chat.reading import READINGS, USAGE_WAIT
 from airflow_provider_platform.client.errors import (
     ChatEndUnknownError,
     ChatSuspendedError,

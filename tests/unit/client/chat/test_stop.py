@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.program import look_at_end
+from airflow_provider_platform.client.chat.look_up import look_at_end
 from airflow_provider_platform.client.chat.request import ChatRequest
-from airflow_provider_platform.client.chat.stop import AFTERTHOUGHT, abort, stop_run
+from airflow_provider_platform.client.chat.thread import AFTERTHOUGHT, abort, stop_run
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatRpcError,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat.program import ChatLimits, ask, follow
+from airflow_provider_platform.client.chat.program import ask, follow
+from airflow_provider_platform.client.chat.reading import ChatLimits
 from airflow_provider_platform.client.chat.request import ChatRequest
 from tests.unit.client.fakes.played_service import NOON, PlayedService, drive
 from tests.unit.client.fakes.streams import (

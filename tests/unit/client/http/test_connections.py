@@ -14,7 +14,7 @@ import pytest
 from airflow_provider_platform.client.errors import PlatformClosedError, PlatformTransportError
 from airflow_provider_platform.client.http import connections
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
-from airflow_provider_platform.client.management.dbt_sync.run import SyncPatience, wait
+from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits, wait
 from airflow_provider_platform.client.operations.program import (
     Call,
     CloseStream,
@@ -91,7 +91,7 @@ def test_a_whole_wait_uses_one_connection(run: Run, idle: Any) -> None:
     def start_and_wait() -> Program[Any]:
         yield Call(POST)
         clock = time.time
-        limits = SyncPatience(deadline=clock() + 60, poll_interval=0.01)
+        limits = SyncLimits(deadline=clock() + 60, poll_interval=0.01)
         return (yield from wait(1, "job", limits, clock))
 
     with keeping(status) as server:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.stop import abort
+from airflow_provider_platform.client.chat.thread import abort
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.stop import abort
+from airflow_provider_platform.client.chat.thread import abort
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     PlatformAddressError,

@@ -15,7 +15,7 @@ from airflow_provider_platform.client.http import session as session_module
 from airflow_provider_platform.client.http.session import Session
 from airflow_provider_platform.client.http.transport import Transport
 from airflow_provider_platform.client.http.turns import turn
-from airflow_provider_platform.client.management.dbt_sync.run import SyncPatience
+from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits
 from airflow_provider_platform.client.management.dbt_sync.run import wait as wait_for_sync
 from airflow_provider_platform.client.management.exports.run import wait as wait_for_export
 from airflow_provider_platform.client.operations.program import Call, Sleep
@@ -95,7 +95,7 @@ def waits(*, one_of_many: bool) -> list[Program[Any]]:
         return 1_800_000_000.0
 
     deadline = clock() + 3600
-    limits = SyncPatience(deadline, INTERVAL, one_of_many)
+    limits = SyncLimits(deadline, INTERVAL, one_of_many)
     return [
         wait_for_sync(1, "job", limits, clock),
         wait_for_export(

@@ -31,7 +31,7 @@ from airflow_provider_platform.client.management.dbt_sync.operations import (
     StartDbtSyncInput,
 )
 from airflow_provider_platform.client.management.dbt_sync.run import (
-    SyncPatience,
+    SyncLimits,
     find_started,
     read_history,
     start,
@@ -52,7 +52,7 @@ ROUNDING = 1e-3
 
 
 def waiting(tenant: PlayedTenant, *, seconds: float = AN_HOUR, interval: float = 5.0) -> Any:
-    limits = SyncPatience(deadline=NOON + seconds, poll_interval=interval)
+    limits = SyncLimits(deadline=NOON + seconds, poll_interval=interval)
     return tenant.run(wait(1, SYNC, limits, tenant.clock))
 
 

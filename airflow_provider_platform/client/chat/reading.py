@@ -1,0 +1,182 @@
+"""One request of a chat run, and what its connection says: the pieces of `program`, `look_up`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from airflow_provider_platform.client.chat import errors
+from airflow_provider_platform.client.chat.request import ChatRequest, is_busy
+from airflow_provider_platform.client.chat.run import ChatRun, Verdict
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import (
+    PlatformAuthenticationError,
+    PlatformError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.http.retry import is_transient
+from airflow_provider_platform.client.operations.program import (
+    Clock,
+    CloseStream,
+    Notify,
+    OpenStream,
+    Program,
+    ReadStream,
+    Sleep,
+)
+from airflow_provider_platform.client.polling.failure_budget import poll_pause
+
+READINGS = 3
+"""How often a thread is read for what was lost of a run that is over."""
+USAGE_WAIT = 5.0
+"""Seconds that the stream is read on after its end, for the usage record."""
+FINAL_VERDICTS = (Verdict.ABORTED, Verdict.FAILED, Verdict.REFUSED)
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class ChatLimits:
+    """How long and how often: seconds, and `deadline` in Unix time. `given_up` tells whether the
+    caller wants no more requests to be made."""
+
+    deadline: float
+    poll_interval: float = 5.0
+    idle_timeout: float = 120.0
+    max_attempts: int = 5
+    if_thread_busy: Literal["wait", "fail"] = "wait"
+    given_up: Callable[[], bool] = _never
+
+    @classmethod
+    def of(cls, config: PlatformConfig, deadline: float, **limits: Any) -> ChatLimits:
+        """Limits with those of a configuration."""
+        return cls(
+            deadline,
+            idle_timeout=config.stream_idle_timeout,
+            max_attempts=config.max_attempts,
+            **limits,
+        )
+
+
+def converse(
+    run: ChatRun,
+    body: dict[str, Any],
+    limits: ChatLimits,
+    clock: Clock,
+    *,
+    until_end: bool,
+    submits: bool = True,
+) -> Program[Verdict | None]:
+    """One connection: its verdict, or None when it was left because the message is accepted."""
+    yield OpenStream(body, timeout=limits.idle_timeout, repeatable=not submits)
+    run.connect(submits=submits)
+    heard = clock()
+    ended: float | None = None
+    clean = False
+    try:
+        while True:
+            now = clock()
+            until = heard + limits.idle_timeout if ended is None else ended + USAGE_WAIT
+            wait = min(until, limits.deadline) - now
+            if wait <= 0:
+                break
+            data: bytes | None = yield ReadStream(wait)
+            if data is None:
+                break
+            if data == b"":
+                clean = True
+                break
+            now = clock()
+            for event in run.feed(data, now):
+                yield Notify(event)
+            if run.received_data:
+                heard = now
+            if run.ended and ended is None:
+                ended = now
+            if run.complete:
+                break
+            if not until_end and run.is_confirmed and not run.ended:
+                yield CloseStream()
+                return None
+    except PlatformTransportError:
+        pass  # broken: the verdict says what that means
+    except PlatformError:
+        run.disconnect(clean=False)
+        raise
+    yield CloseStream(complete=clean or run.complete)
+    return run.disconnect(clean=clean)
+
+
+def look(
+    run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock, *, until_end: bool
+) -> Program[tuple[Verdict | None, PlatformError | None]]:
+    """One request without `input`: what it told, and the error that kept it from telling more.
+
+    Raises the errors that asking again cannot mend.
+    """
+    body = request.follow(_thread(run))
+    try:
+        verdict = yield from converse(run, body, limits, clock, until_end=until_end, submits=False)
+    except PlatformError as error:
+        if is_busy(error):
+            return Verdict.BUSY, error
+        if isinstance(error, PlatformAuthenticationError):
+            return Verdict.REFUSED, error
+        if not is_transient(error):
+            raise
+        return Verdict.BROKEN, error
+    return verdict, None
+
+
+def settled(
+    run: ChatRun, verdict: Verdict | None, request: ChatRequest, limits: ChatLimits, clock: Clock
+) -> Program[bool]:
+    """True for a run that is over, read whole where that can be; raises the error that ended it
+    otherwise."""
+    if verdict is not Verdict.OVER:
+        raise errors.ending(run, verdict)
+    if run.received_in_part:
+        yield from _read_thread(run, request, limits, clock)
+    return True
+
+
+def _read_thread(
+    run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock
+) -> Program[None]:
+    """Read a thread whose run is over, for what was lost between connections, until it has told
+    what it holds: for a moment after the end it may still count as streaming, so that who looks is
+    subscribed to what is over. A few times only, because what is known already is a result too."""
+    for reading in range(READINGS):
+        if reading:
+            yield from poll_pause(limits.poll_interval, limits.deadline - clock())
+        if limits.given_up() or clock() >= limits.deadline:
+            return
+        try:
+            verdict, failure = yield from look(run, request, limits, clock, until_end=True)
+        except PlatformError:
+            return
+        told = failure is None and not run.goes_on and verdict is not Verdict.BROKEN
+        if told or not run.received_in_part:
+            return
+
+
+def pause(seconds: float, limits: ChatLimits, clock: Clock) -> Program[None]:
+    yield Sleep(max(0.0, min(seconds, limits.deadline - clock())))
+
+
+def check_limits(run: ChatRun, limits: ChatLimits, clock: Clock) -> None:
+    """Raise PlatformInterruptedError or PlatformDeadlineError where no more is to be asked."""
+    if limits.given_up():
+        raise errors.given_up(run)
+    if clock() < limits.deadline:
+        return
+    raise errors.too_late(run)
+
+
+def _thread(run: ChatRun) -> str:
+    if run.chat_id is None:
+        raise RuntimeError("a run without a thread cannot be followed")
+    return run.chat_id
