@@ -17,7 +17,7 @@ WORKERS ?= auto
 REPEAT ?= 1
 EXAMPLES ?= 2000
 ARGS ?=
-WHOLE_AIRFLOW := tests/browser tests/cluster tests/system
+WHOLE_AIRFLOW := tests/browser tests/cluster tests/supervisor tests/system
 # What does not touch Airflow is the same on all releases.
 FAST := $(if $(RELEASE),tests/unit tests/integration tests/demo,$(WHOLE_AIRFLOW:%=--ignore=%))
 
@@ -53,7 +53,7 @@ test-machine: .venv ## the state machine of tries, faults and users at length (E
 test-system: $(ENVIRONMENT) ## the tests on a whole running Airflow and in a browser (REPEAT=3 repeats them)
 	@for i in $$(seq $(REPEAT)); do \
 	  echo "system tests, round $$i of $(REPEAT)"; \
-	  $(IN_PROJECT) $(VENV_PYTHON) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS) tests/system tests/browser || exit; \
+	  $(IN_PROJECT) $(VENV_PYTHON) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS) tests/system tests/supervisor tests/browser || exit; \
 	done
 
 .PHONY: test-cluster

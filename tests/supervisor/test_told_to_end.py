@@ -72,7 +72,7 @@ def working(
     for name in ("log", "told", "pid"):
         (folder / name).unlink(missing_ok=True)
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.integration.supervised_task", *arguments],
+        [sys.executable, "-m", "tests.supervisor.supervised_task", *arguments],
         cwd=ROOT,
         env={
             **os.environ,

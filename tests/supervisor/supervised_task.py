@@ -1,6 +1,6 @@
 """Runs one try of a task under Airflow's own supervisor, against an execution API that is played.
 
-`python -m tests.integration.supervised_task FOLDER TRY MAX_TRIES DAG CONF`: the task is `ask` of
+`python -m tests.supervisor.supervised_task FOLDER TRY MAX_TRIES DAG CONF`: the task is `ask` of
 that DAG among those of the system tests. What Airflow would say and store lies in the folder:
 `state` holds the state of the task (without it the API does not tell), `gone` is there where the
 try is no longer the task's current one, `store` holds what the task has stored,
