@@ -27,7 +27,7 @@ help: ## list the commands
 
 .PHONY: demo
 demo: $(ENVIRONMENT) ## run the example pipeline through Airflow against the sandbox
-	@$(IN_PROJECT) $(VENV_PYTHON) -m airflow_provider_platform.sandbox.demo
+	@$(IN_PROJECT) $(VENV_PYTHON) -m airflow_provider_platform.sandbox.demo $(ARGS)
 
 .PHONY: ui
 ui: $(ENVIRONMENT) ## Airflow's UI over the last demo run, with the sandbox behind it

@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sandbox = Sandbox(
         host=options.host,
         port=options.port,
+        kept=options.keep,
         pace=options.pace,
         dbt_pace=options.dbt_pace,
         dbt=options.dbt,
@@ -69,6 +70,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--dialect", default="service", choices=("service", "cube"), help="prefix of tool names"
+    )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="FOLDER",
+        help="keep port, credentials and memory here, and go on from what is kept",
     )
     parser.add_argument(
         "--ready-file", type=Path, help="write addresses and credentials here as JSON, once ready"

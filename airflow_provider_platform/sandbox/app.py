@@ -1,4 +1,4 @@
-"""The ASGI application: both APIs, the control API and, for all else, the tenant's web page."""
+"""The ASGI application: both APIs, the control API, pages for people, the tenant's page else."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from starlette.routing import Router
 from airflow_provider_platform.sandbox import management
 from airflow_provider_platform.sandbox.chat import api as chat_api
 from airflow_provider_platform.sandbox.control import api as control_api
-from airflow_provider_platform.sandbox.credentials import Credentials
 from airflow_provider_platform.sandbox.data_api import api as data_api
 from airflow_provider_platform.sandbox.http.exchange import Exchange, read_body, until_gone
 from airflow_provider_platform.sandbox.http.responses import web_page
+from airflow_provider_platform.sandbox.pages import site
+from airflow_provider_platform.sandbox.state.credentials import Credentials
 from airflow_provider_platform.sandbox.state.warehouse import Warehouse
 from airflow_provider_platform.sandbox.state.world import World
 
@@ -40,6 +41,7 @@ class SandboxApp:
             redirect_slashes=False,
             default=_web,
         )
+        self._pages = Router(site.routes(lambda: self.world), redirect_slashes=False, default=_web)
         self._control = Router(
             control_api.routes(lambda: self.world, self.reset),
             redirect_slashes=False,
@@ -62,6 +64,9 @@ class SandboxApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = await read_body(receive)
         if body is None:
+            return
+        if site.belongs_here(scope["method"], scope["path"]):
+            await self._pages(scope, receive, send)
             return
         if scope["path"].startswith("/sandbox/"):
             scope["body"] = body

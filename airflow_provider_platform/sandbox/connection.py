@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.credentials import Credentials
+    from airflow_provider_platform.sandbox.state.credentials import Credentials
 
 CHAT_PATH = "/api/v1/public/acme/agents/1/chat"
 

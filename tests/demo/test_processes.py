@@ -62,7 +62,34 @@ def test_a_sandbox_that_cannot_start_says_why(tmp_path, monkeypatch):
 
 
 def test_two_demos_do_not_run_in_one_folder(tmp_path):
-    with only_one(tmp_path), pytest.raises(DemoError, match="Another demo"), only_one(tmp_path):
+    with only_one(tmp_path), pytest.raises(DemoError, match="already"), only_one(tmp_path):
         pass
     with only_one(tmp_path):
         pass
+
+
+KILLED = """
+import os, signal, sys
+from airflow_provider_platform.sandbox.demo.processes import running
+with running([sys.executable, "-c", sys.argv[1]], stdout=int(sys.argv[2])):
+    sys.stdin.readline()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_they_are_gone_when_the_demo_itself_is_killed():
+    reading, writing = os.pipe()
+    demo = subprocess.Popen(
+        [sys.executable, "-c", KILLED, PARENT, str(writing)],
+        stdin=subprocess.PIPE,
+        pass_fds=(writing,),
+    )
+    os.close(writing)
+    assert os.read(reading, 3) == b"on\n"
+    assert not have_ended(reading, 0)
+
+    demo.communicate(b"\n", timeout=60)
+
+    assert demo.returncode == -9
+    assert have_ended(reading, 60)
+    os.close(reading)

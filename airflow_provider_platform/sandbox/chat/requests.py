@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.sandbox.credentials import matches, verify
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError
+from airflow_provider_platform.sandbox.state.credentials import matches, verify
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

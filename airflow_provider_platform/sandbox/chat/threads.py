@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_platform.sandbox.chat.agent import Record, serialized, state_record
 
@@ -38,6 +38,10 @@ class Run:
         self.last_query: Query | None = None
         self.status: Status = "streaming"
         self.resume_on: Literal["follow_up", "input"] = "follow_up"
+        self._begin()
+
+    def _begin(self) -> None:
+        """What lives with the process that performs the run."""
         self.resumed = asyncio.Event()
         self.opened = asyncio.Event()
         """Set when the first connection has got its ``__cutoff__``, or is gone."""
@@ -45,6 +49,17 @@ class Run:
         self._subscriptions: set[Subscription] = set()
         self._pulse = asyncio.Event()
         self._served = asyncio.Event()
+
+    def __getstate__(self) -> dict[str, Any]:
+        lost = {"resumed", "opened", "task", "_subscriptions", "_pulse", "_served"}
+        return {name: value for name, value in vars(self).items() if name not in lost}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """A run that was under way ended with the sandbox that performed it."""
+        vars(self).update(kept)
+        self._begin()
+        if self.status in ("streaming", "suspended"):
+            self.become("failed")
 
     @property
     def active(self) -> bool:
@@ -141,6 +156,9 @@ class Threads:
         thread = Thread(owner)
         self._by_id[thread.chat_id] = thread
         return thread
+
+    def all(self) -> list[Thread]:
+        return list(self._by_id.values())
 
     def get(self, chat_id: str) -> Thread | None:
         return self._by_id.get(chat_id)

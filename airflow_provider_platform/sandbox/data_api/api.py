@@ -10,12 +10,12 @@ from urllib.parse import unquote
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from airflow_provider_platform.sandbox.credentials import verify
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.exchange import exchange_of
 from airflow_provider_platform.sandbox.http.responses import JsonLines
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, VERBS
 from airflow_provider_platform.sandbox.state.branches import DEFAULT_BRANCH, Branches
+from airflow_provider_platform.sandbox.state.credentials import verify
 from airflow_provider_platform.sandbox.state.warehouse import QueryError, Result
 
 if TYPE_CHECKING:

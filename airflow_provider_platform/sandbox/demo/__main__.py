@@ -1,12 +1,14 @@
 """``python -m airflow_provider_platform.sandbox.demo``: the example pipeline from end to end.
 
 The sandbox and Airflow each run in a process of their own and are stopped at the end, on Ctrl-C
-too. What is kept lies in ``.demo`` of the checkout, or of the folder that it is run in: the
-metadata database of the last run and the logs.
+too. What is kept lies in ``.demo`` of the checkout, or of the folder that it is run in: Airflow's
+home with its metadata database and logs, and what the sandbox remembers. The next demo goes on from
+it, unless ``--fresh`` is given.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -14,9 +16,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from typing import Any
 
-from airflow_provider_platform.sandbox.demo.airflow_home import isolated
+from airflow_provider_platform.sandbox.demo.airflow_home import kept
 from airflow_provider_platform.sandbox.demo.airflow_log import read_line
 from airflow_provider_platform.sandbox.demo.checkout import (
     DAG_FILE,
@@ -33,22 +36,28 @@ from airflow_provider_platform.sandbox.demo.processes import (
     running,
     running_sandbox,
     stop_on_signals,
+    write_connection,
 )
 from airflow_provider_platform.sandbox.demo.report import report
+from airflow_provider_platform.sandbox.demo.task_logs import TaskLogWriter
 
 _LOG = FOLDER / "airflow.log"
 
 
 def main() -> int:
     """Run the demo; the exit code is 0 when the DAG run has succeeded."""
+    options = _options()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     stop_on_signals()
     started = time.monotonic()
     try:
-        with only_one(FOLDER), running_sandbox(FOLDER) as sandbox:
-            print(f"Sandbox   {sandbox['url']}, a platform in one process with sample data")
-            run = _run_pipeline(sandbox["connection"])
+        with only_one(FOLDER):
+            if options.fresh:
+                _forget()
+            with running_sandbox(FOLDER) as sandbox:
+                print(f"Sandbox   {sandbox['url']}, a platform in one process with sample data")
+                run = _run_pipeline(sandbox["connection"])
     except DemoError as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
@@ -63,20 +72,34 @@ def main() -> int:
     return 0 if run.state == "success" else 1
 
 
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
+    parser.add_argument(
+        "--fresh", action="store_true", help="forget the runs and changes of earlier demos first"
+    )
+    return parser.parse_args()
+
+
+def _forget() -> None:
+    for folder in (HOME, FOLDER / "sandbox"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _run_pipeline(connection: dict[str, Any]) -> FinishedRun:
     """Run the DAG in an Airflow of its own, showing what its tasks say. Raises `DemoError`."""
-    shutil.rmtree(HOME, ignore_errors=True)
-    HOME.mkdir(parents=True)
+    again = (HOME / "airflow.db").exists()
     result = HOME / "result.json"
-    env = isolated(os.environ, HOME, DAG_FILE.parent)
-    env["AIRFLOW_CONN_PLATFORM_DEFAULT"] = json.dumps(connection)
+    result.unlink(missing_ok=True)
+    env = kept(os.environ, HOME, DAG_FILE.parent)
     # A newcomer should not wait Airflow's five minutes for a second try.
     env["AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY"] = "1"
     env["AIRFLOW__LOGGING__JSON_LOGS"] = "True"
     env["PYTHONUNBUFFERED"] = "1"
     command = [sys.executable, "-m", "airflow_provider_platform.sandbox.demo.airflow_process"]
-    command += [str(DAG_FILE), DAG_ID, str(result)]
-    print(f"Airflow   home {shown(HOME)}, connection platform_default\nDAG       {shown(DAG_FILE)}")
+    command += [str(DAG_FILE), DAG_ID, str(write_connection(HOME, connection)), str(result)]
+    earlier = ", with the runs of earlier demos" if again else ""
+    print(f"Airflow   home {shown(HOME)}{earlier}; connection platform_default")
+    print(f"DAG       {shown(DAG_FILE)}")
     print("\nStarting Airflow ...", flush=True)
     # Airflow puts SIGTERM off until its task has ended.
     stop = signal.SIGINT
@@ -85,7 +108,10 @@ def _run_pipeline(connection: dict[str, Any]) -> FinishedRun:
         code = process.wait()
     if code or not result.exists():
         tail = "".join(_LOG.read_text().splitlines(keepends=True)[-20:])
-        raise DemoError(f"Airflow ended with code {code}; its log ({shown(_LOG)}) ends:\n\n{tail}")
+        remedy = "\nThe home is of an earlier demo: make demo ARGS=--fresh begins anew." * again
+        raise DemoError(
+            f"Airflow ended with code {code}; its log ({shown(_LOG)}) ends:\n\n{tail}{remedy}"
+        )
     run = json.loads(result.read_text())
     result.unlink()
     return FinishedRun(**run | {"tasks": [FinishedTask(**task) for task in run["tasks"]]})
@@ -94,8 +120,10 @@ def _run_pipeline(connection: dict[str, Any]) -> FinishedRun:
 def _show_progress(process: subprocess.Popen[str]) -> None:
     if process.stdout is None:
         raise ValueError("the process was started without a pipe")
-    with _LOG.open("w") as log:
+    with _LOG.open("w") as log, closing(TaskLogWriter()) as task_logs:
         for raw in process.stdout:
+            if task_logs.take(raw.rstrip("\n")):
+                continue
             line = read_line(raw.rstrip("\n"))
             log.write(f"{line.text}\n")
             if line.task_starting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,25 @@ def isolated(variables: Mapping[str, str], home: Path, dags: Path) -> dict[str, 
         "NO_PROXY": no_proxy,
         "no_proxy": no_proxy,
     }
+
+
+def kept(variables: Mapping[str, str], home: Path, dags: Path) -> dict[str, str]:
+    """As `isolated`, for a home that is used again: what one process stores, the next can read."""
+    return isolated(variables, home, dags) | {
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "AIRFLOW__CORE__FERNET_KEY": _fernet_key(home),
+        "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
+    }
+
+
+def _fernet_key(home: Path) -> str:
+    """The key that encrypts the home's stored connections."""
+    file = home / "fernet.key"
+    if not file.exists():
+        home.mkdir(parents=True, exist_ok=True)
+        file.touch(mode=0o600)
+        file.write_text(base64.urlsafe_b64encode(os.urandom(32)).decode())
+    return file.read_text()
 
 
 def _is_airflow(name: str) -> bool:

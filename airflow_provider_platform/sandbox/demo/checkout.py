@@ -6,6 +6,7 @@ with it and keeps what it makes in the folder that it is run in.
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -13,7 +14,8 @@ DAG_ID = "nightly_pipeline"
 IN_CHECKOUT = (_PACKAGE.parent / "example_dags" / f"{DAG_ID}.py").exists()
 CHECKOUT = _PACKAGE.parent if IN_CHECKOUT else Path.cwd()
 FOLDER = CHECKOUT / ".demo"
-HOME = FOLDER / "airflow"
+# A metadata database serves one release of Airflow.
+HOME = FOLDER / f"airflow-{'.'.join(version('apache-airflow').split('.')[:2])}"
 DAG_FILE = (_PACKAGE.parent if IN_CHECKOUT else _PACKAGE) / "example_dags" / f"{DAG_ID}.py"
 
 

@@ -141,15 +141,21 @@ def _collected_errors() -> Iterator[dict[tuple[str, int], str]]:
             )
             errors[task_instance.task_id, task_instance.map_index] = str(named)
 
-    # The task SDK got a manager of its own in 3.2.
-    module = _first_module("airflow.sdk.listener", "airflow.listeners.listener")
-    plugins = module.get_listener_manager().pm
+    plugins = listener_manager().pm
     listener = Listener()
     plugins.register(listener)
     try:
         yield errors
     finally:
         plugins.unregister(listener)
+
+
+def listener_manager() -> Any:
+    """What calls the listeners of tasks that run in this process."""
+    # The task SDK got a manager of its own in 3.2.
+    return _first_module(
+        "airflow.sdk.listener", "airflow.listeners.listener"
+    ).get_listener_manager()
 
 
 def _store(dag: DAG) -> None:

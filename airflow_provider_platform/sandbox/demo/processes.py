@@ -17,7 +17,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _READY_SECONDS = 30
-_STOP_SECONDS = 30
+_STOP_SECONDS = 15
+_WATCH = """
+read -r _
+kill -s "$2" "$1" 2>/dev/null
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  kill -s 0 -- "-$1" 2>/dev/null || exit 0
+  sleep 0.5
+done
+kill -s KILL -- "-$1" 2>/dev/null
+"""
+"""Waits until its standard input ends, as it does when the demo's process is gone, then stops the
+process group `$1` with the signal `$2`."""
 
 
 class DemoError(Exception):
@@ -34,6 +45,8 @@ def stop_on_signals() -> None:
 
 
 def _interrupt(*_: object) -> NoReturn:
+    # Said here: what is stopped may take its seconds.
+    os.write(2, b"\nStopping ... (once more kills what still runs)\n")
     raise KeyboardInterrupt
 
 
@@ -45,7 +58,9 @@ def only_one(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise DemoError("Another demo runs in this folder; wait for its end.") from None
+            raise DemoError(
+                "make demo or make ui runs in this folder already; wait for its end or stop it."
+            ) from None
         yield
 
 
@@ -53,13 +68,15 @@ def only_one(folder: Path) -> Iterator[None]:
 def running_sandbox(folder: Path) -> Iterator[dict[str, Any]]:
     """Serve the sandbox from a process of its own; gives its addresses and its connection.
 
-    Raises `DemoError` when it does not start.
+    It goes on where the last one in this folder has ended. Raises `DemoError` when it does not
+    start.
     """
     ready_file = folder / "sandbox.json"
     log_file = folder / "sandbox.log"
     ready_file.unlink(missing_ok=True)
     command = [sys.executable, "-m", "airflow_provider_platform.sandbox"]
-    command += ["--port", "0", "--dbt-pace", "0.2", "--ready-file", str(ready_file)]
+    command += ["--keep", str(folder / "sandbox"), "--dbt-pace", "0.2"]
+    command += ["--ready-file", str(ready_file)]
     with log_file.open("w") as log, running(command, stdout=log) as process:
         deadline = time.monotonic() + _READY_SECONDS
         while not ready_file.exists():
@@ -68,6 +85,15 @@ def running_sandbox(folder: Path) -> Iterator[dict[str, Any]]:
             time.sleep(0.05)
         details: dict[str, Any] = json.loads(ready_file.read_text())
         yield details
+
+
+def write_connection(home: Path, connection: dict[str, Any]) -> Path:
+    """The file that `stored_connection` reads."""
+    home.mkdir(parents=True, exist_ok=True)
+    file = home / "connection.json"
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(connection))
+    return file
 
 
 @contextmanager
@@ -80,7 +106,8 @@ def running(
 ) -> Iterator[subprocess.Popen[str]]:
     """Run a command in a session of its own, so that Ctrl-C reaches the demo alone, which stops it.
 
-    What is left of the session when the command has ended is killed.
+    What is left of the session when the command has ended is killed, and all of it when this
+    process itself is killed.
     """
     process = subprocess.Popen(
         command,
@@ -93,11 +120,35 @@ def running(
         errors="replace",
     )
     try:
-        yield process
+        with _watched(process.pid, stop_signal):
+            try:
+                yield process
+            finally:
+                _stop(process, stop_signal)
     finally:
-        _stop(process, stop_signal)
+        _kill_group(process.pid)
+        process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+@contextmanager
+def _watched(group: int, stop_signal: signal.Signals) -> Iterator[None]:
+    """Have the group stopped when this process does not live to do so."""
+    watch = subprocess.Popen(
+        ["/bin/sh", "-c", _WATCH, "watch", str(group), stop_signal.name.removeprefix("SIG")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        watch.kill()
+        watch.wait()
+        if watch.stdin is not None:
+            watch.stdin.close()
 
 
 def _stop(process: subprocess.Popen[str], stop_signal: signal.Signals) -> None:
@@ -108,8 +159,6 @@ def _stop(process: subprocess.Popen[str], stop_signal: signal.Signals) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    finally:
-        _kill_group(process.pid)
 
 
 def _kill_group(group: int) -> None:

@@ -1,8 +1,8 @@
 """``python -m airflow_provider_platform.sandbox.demo.ui``: Airflow's UI over what the demo left.
 
 Serves the sandbox and a whole Airflow (scheduler, API server, triggerer) on loopback until Ctrl-C,
-with the metadata database of the last demo run, so that its XComs can be looked at and the pipeline
-started again.
+with the home of the demos: their runs, logs, XComs and connection can be looked at, and the
+pipeline can be started again. What is done there is kept.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import signal
 import socket
 import sys
 import time
-import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.sandbox.demo.airflow_home import isolated
+from airflow_provider_platform.sandbox.demo.airflow_home import kept
 from airflow_provider_platform.sandbox.demo.checkout import DAG_FILE, DAG_ID, FOLDER, HOME, shown
 from airflow_provider_platform.sandbox.demo.processes import (
     DemoError,
@@ -26,6 +25,7 @@ from airflow_provider_platform.sandbox.demo.processes import (
     running,
     running_sandbox,
     stop_on_signals,
+    write_connection,
 )
 
 if TYPE_CHECKING:
@@ -33,31 +33,38 @@ if TYPE_CHECKING:
 
 _LOG = FOLDER / "airflow-ui.log"
 _HEALTHY_SECONDS = 180
+_PARTS = {
+    "metadatabase": "API server",
+    "scheduler": "scheduler",
+    "dag_processor": "DAG processor",
+    "triggerer": "triggerer",
+}
+"""Parts of Airflow as its health page and as its documentation call them."""
 
 
 def main() -> int:
     """Serve until interrupted; the exit code is 1 when it cannot be served."""
     stop_on_signals()
     try:
-        with only_one(FOLDER), running_sandbox(FOLDER) as sandbox:
-            _serve(json.dumps(sandbox["connection"]))
+        with only_one(FOLDER):
+            print("Starting the sandbox ...", flush=True)
+            with running_sandbox(FOLDER) as sandbox:
+                _serve(sandbox)
     except DemoError as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nStopped; nothing is left running.", file=sys.stderr)
+        print("Stopped; nothing is left running. What was done there is kept.", file=sys.stderr)
         return 0
     return 0
 
 
-def _serve(connection: str) -> None:
-    HOME.mkdir(parents=True, exist_ok=True)
+def _serve(sandbox: dict[str, Any]) -> None:
     port = _free_port(8080)
     scripts = Path(sys.executable).parent
     # Standalone starts its parts as plain `airflow`.
-    env = isolated(os.environ, HOME, DAG_FILE.parent) | {
+    env = kept(os.environ, HOME, DAG_FILE.parent) | {
         "PATH": f"{scripts}{os.pathsep}{os.environ.get('PATH', '')}",
-        "AIRFLOW_CONN_PLATFORM_DEFAULT": connection,
         "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(port),
@@ -68,35 +75,60 @@ def _serve(connection: str) -> None:
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(_free_port()),
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port()),
     }
-    print("Starting Airflow (about 20 s) ...", flush=True)
-    command = [str(scripts / "airflow"), "standalone"]
-    with (
-        _LOG.open("w") as log,
+    with _LOG.open("w") as log:
+        _prepare_database(sandbox["connection"], env, log)
+        print("Starting Airflow (about 20 s) ...", flush=True)
+        command = [str(scripts / "airflow"), "standalone"]
         # SIGTERM would leave its parts running.
-        running(command, env=env, stdout=log, stop_signal=signal.SIGINT) as process,
-    ):
-        _wait_until_healthy(process, port)
-        print(f"Airflow's UI: http://127.0.0.1:{port}/dags/{DAG_ID} (no login; Ctrl-C stops it)")
-        print("The connection platform_default leads to the sandbox.", flush=True)
-        process.wait()
-        raise DemoError(f"Airflow has ended by itself; its log: {shown(_LOG)}")
+        with running(command, env=env, stdout=log, stop_signal=signal.SIGINT) as process:
+            _wait_until_healthy(process, port)
+            print(
+                f"\nAirflow's UI  http://127.0.0.1:{port}/dags/{DAG_ID} (no login)\n"
+                f"Sandbox       {sandbox['url']}, which the connection platform_default leads to\n"
+                "Ctrl-C stops both.",
+                flush=True,
+            )
+            process.wait()
+            raise DemoError(f"Airflow has ended by itself; its log: {shown(_LOG)}")
+
+
+def _prepare_database(connection: dict[str, Any], env: dict[str, str], log: Any) -> None:
+    """Make the database and store the connection, unless the last demo has done both."""
+    stored = HOME / "connection.json"
+    if (HOME / "airflow.db").exists() and stored.exists():
+        if json.loads(stored.read_text()) == connection:
+            return
+        print("Storing the connection to the sandbox ...", flush=True)
+    else:
+        print("No demo has run here yet; preparing Airflow's database ...", flush=True)
+    file = write_connection(HOME, connection)
+    command = [sys.executable, "-m", "airflow_provider_platform.sandbox.demo.stored_connection"]
+    with running([*command, str(file)], env=env, stdout=log) as process:
+        if process.wait():
+            file.unlink()
+            raise DemoError(f"The database could not be prepared; the log: {shown(_LOG)}")
 
 
 def _wait_until_healthy(process: subprocess.Popen[str], port: int) -> None:
-    url = f"http://127.0.0.1:{port}/api/v2/monitor/health"
+    """Return when every part of Airflow is up, saying which are on the way."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + _HEALTHY_SECONDS
-    while True:
+    waiting = dict(_PARTS)
+    while waiting:
+        if process.poll() is not None or time.monotonic() > deadline:
+            tail = _LOG.read_text()[-2000:]
+            raise DemoError(f"Airflow did not start; its log ({shown(_LOG)}) ends:\n\n{tail}")
+        time.sleep(0.5)
         try:
-            with opener.open(url, timeout=5):
-                return
-        except (urllib.error.URLError, OSError):
-            if process.poll() is not None or time.monotonic() > deadline:
-                tail = _LOG.read_text()[-2000:]
-                raise DemoError(
-                    f"Airflow did not start; its log ({shown(_LOG)}) ends:\n\n{tail}"
-                ) from None
-            time.sleep(0.5)
+            url = f"http://127.0.0.1:{port}/api/v2/monitor/health"
+            with opener.open(url, timeout=5) as response:
+                health = json.load(response)
+        except (OSError, ValueError):
+            continue
+        for part in [
+            part for part in waiting if (health.get(part) or {}).get("status") == "healthy"
+        ]:
+            print(f"  {waiting.pop(part)} is up", flush=True)
 
 
 def _free_port(wanted: int = 0) -> int:

@@ -13,7 +13,7 @@ from airflow_provider_platform.sandbox.state.journal import Journal
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from airflow_provider_platform.sandbox.credentials import Credentials
+    from airflow_provider_platform.sandbox.state.credentials import Credentials
     from airflow_provider_platform.sandbox.state.settings import Settings
     from airflow_provider_platform.sandbox.state.warehouse import Warehouse
 
@@ -43,6 +43,15 @@ class World:
             self._stores[kind] = kind()
         store: S = self._stores[kind]
         return store
+
+    def memory(self) -> tuple[Any, ...]:
+        """What the next run of the sandbox can be given to remember."""
+        return self._stores, self.journal.state
+
+    def remember(self, memory: tuple[Any, ...]) -> None:
+        """Go on from another world's memory."""
+        self._stores, self.journal.state = memory
+        self.journal.changed()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run ``work`` independently of the request that asked for it."""

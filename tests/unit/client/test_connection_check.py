@@ -282,7 +282,7 @@ class TestSummary:
 
 class TestServiceToken:
     def token(self, **claims: Any) -> str:
-        from airflow_provider_platform.sandbox.credentials import service_token
+        from airflow_provider_platform.sandbox.state.credentials import service_token
 
         defaults: dict[str, Any] = {"iat": None, "exp": NOW + 7 * 86400}
         return service_token("secret", **{**defaults, **claims})

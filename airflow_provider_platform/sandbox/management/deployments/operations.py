@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.sandbox import credentials
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.management.shared import paging
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, Call, Resource
+from airflow_provider_platform.sandbox.state import credentials
 from airflow_provider_platform.sandbox.state.branches import DEFAULT_BRANCH, Branches
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.sandbox import credentials
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared import embed_shapes
@@ -14,6 +13,7 @@ from airflow_provider_platform.sandbox.management.shared import embed_tenants as
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedTenants
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, Call, Resource
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
+from airflow_provider_platform.sandbox.state import credentials
 from airflow_provider_platform.sandbox.state.branches import Branches
 
 if TYPE_CHECKING:

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from airflow_provider_platform.sandbox.management.shared.items import Item
+    from airflow_provider_platform.sandbox.state.world import World
 
 resource = Resource()
 
 _PATH = "/api/v1/deployments/{deploymentId}/dashboard-exports"
-_TYPES = {"png": "image/png", "pdf": "application/pdf"}
+TYPES = {"png": "image/png", "pdf": "application/pdf"}
 _FAILURE = "The dashboard could not be rendered: a query ran into its time limit"
 _REVENUE = (
     "SELECT country, ROUND(SUM(amount), 2) FROM orders JOIN customers "
@@ -89,7 +90,7 @@ class Exports:
     needs="WorkbookManage",
     body=shapes.nullable_fields(
         {
-            "format": shapes.string(one_of=tuple(_TYPES)),
+            "format": shapes.string(one_of=tuple(TYPES)),
             "dashboardId": shapes.integer(),
             "dashboardPublicId": shapes.string(),
             "layout": shapes.string(one_of=("screenshot", "print")),
@@ -148,7 +149,7 @@ def get_export_status(call: Call) -> Any:
         "progress": {"pending": 0, "processing": 50}.get(status, 100),
     }
     if status == "completed":
-        answer["contentType"] = _TYPES[job.format]
+        answer["contentType"] = TYPES[job.format]
     if status == "failed":
         answer["error"] = _FAILURE
     return answer
@@ -168,10 +169,10 @@ def download_export(call: Call) -> Response:
         raise ApiError(422, _FAILURE)
     if status != "completed":
         raise ApiError(409, f"Dashboard export {job.job_id} is still {status}")
-    content = _rendered(call, job)
+    content = rendered(call.world, job)
     name = quote(f"{call.query.get('filename', 'dashboard')}.{job.format}")
     headers = {"content-disposition": f"attachment; filename*=UTF-8''{name}"}
-    return File(content, media_type=_TYPES[job.format], headers=headers)
+    return File(content, media_type=TYPES[job.format], headers=headers)
 
 
 def _subject(call: Call, dashboard: Item, given: dict[str, Any] | None) -> str:
@@ -196,9 +197,9 @@ def _subject(call: Call, dashboard: Item, given: dict[str, Any] | None) -> str:
     return f"{tenant}/{named['externalId']}"
 
 
-def _rendered(call: Call, job: Job) -> bytes:
+def rendered(world: World, job: Job) -> bytes:
     """The revenue by country, whatever the dashboard: the file is real, its content a sample."""
-    rows = call.world.warehouse.query(_REVENUE, limit=100).rows
+    rows = world.warehouse.query(_REVENUE, limit=100).rows
     if job.format == "png":
         return pictures.bar_chart([amount for _, amount in rows])
     lines = [job.title, "", *(f"{country}: {amount:,.2f}" for country, amount in rows)]

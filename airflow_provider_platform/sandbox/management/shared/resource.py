@@ -11,10 +11,10 @@ from urllib.parse import unquote
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from airflow_provider_platform.sandbox.credentials import matches
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.exchange import exchange_of
 from airflow_provider_platform.sandbox.http.responses import ApiError
+from airflow_provider_platform.sandbox.state.credentials import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,0 +1,124 @@
+"""A query's chart as shapes of an SVG picture, from its Vega-Lite specification and its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+WIDTH, _LABELS, _ROW, _PLOT = 640, 150, 26, 220
+_MOST = 40
+"""Values that one picture shows."""
+_LINES = {"line", "area", "point", "trail"}
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value of a chart: a bar, or a point of a line. Lengths are pixels."""
+
+    label: str
+    text: str
+    x: float
+    y: float
+    width: float = 0
+    height: float = 0
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture. ``kind`` is bars (they lie, so that labels can be read) or line."""
+
+    kind: str
+    title: str
+    values: list[Value]
+    width: int
+    height: int
+
+    @property
+    def points(self) -> str:
+        """The line as SVG's ``points``."""
+        return " ".join(f"{value.x:.1f},{value.y:.1f}" for value in self.values)
+
+
+def draw(
+    spec: Mapping[str, Any], columns: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> Chart | None:
+    """The chart; None where the specification asks for what cannot be drawn here."""
+    fields = _fields(spec, columns)
+    if fields is None:
+        return None
+    label, number = (list(columns).index(name) for name in fields)
+    pairs = [
+        (str(row[label]), float(row[number]))
+        for row in rows[:_MOST]
+        if isinstance(row[number], (int, float))
+    ]
+    if not pairs:
+        return None
+    title = spec.get("title")
+    title = title.get("text", "") if isinstance(title, dict) else title or ""
+    shape = _line if _mark(spec) in _LINES else _bars
+    return shape(str(title), pairs)
+
+
+def _mark(spec: Mapping[str, Any]) -> str:
+    mark = spec.get("mark", "bar")
+    return str(mark.get("type", "bar") if isinstance(mark, dict) else mark)
+
+
+def _fields(spec: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, str] | None:
+    """The columns of the labels and of the numbers."""
+    layers = spec.get("layer")
+    if "encoding" not in spec and isinstance(layers, list) and layers:
+        return _fields(layers[0], columns)
+    encoding = spec.get("encoding")
+    if not isinstance(encoding, dict):
+        return None
+    names = [
+        (channel.get("field"), channel.get("type"))
+        for key in ("x", "y", "theta", "color")
+        if isinstance(channel := encoding.get(key), dict)
+    ]
+    numbers = [name for name, kind in names if kind == "quantitative" and name in columns]
+    labels = [name for name, kind in names if kind != "quantitative" and name in columns]
+    return (str(labels[0]), str(numbers[0])) if labels and numbers else None
+
+
+def _bars(title: str, pairs: list[tuple[str, float]]) -> Chart:
+    most = max(*(abs(number) for _, number in pairs), 1e-9)
+    room = WIDTH - _LABELS - 100
+    values = [
+        Value(
+            label,
+            _text(number),
+            x=_LABELS,
+            y=index * _ROW + 4,
+            width=max(abs(number) / most * room, 1),
+            height=_ROW - 8,
+        )
+        for index, (label, number) in enumerate(pairs)
+    ]
+    return Chart("bars", title, values, WIDTH, len(pairs) * _ROW + 4)
+
+
+def _line(title: str, pairs: list[tuple[str, float]]) -> Chart:
+    numbers = [number for _, number in pairs]
+    least, most = min(*numbers, 0), max(*numbers, 0)
+    span = (most - least) or 1
+    step = (WIDTH - 80) / max(len(pairs) - 1, 1)
+    values = [
+        Value(
+            label,
+            _text(number),
+            x=40 + index * step,
+            y=20 + (1 - (number - least) / span) * (_PLOT - 60),
+        )
+        for index, (label, number) in enumerate(pairs)
+    ]
+    return Chart("line", title, values, WIDTH, _PLOT)
+
+
+def _text(number: float) -> str:
+    return f"{number:,.0f}" if number == int(number) else f"{number:,.2f}"

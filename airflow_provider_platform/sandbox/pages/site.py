@@ -1,0 +1,189 @@
+"""The pages' routes, below ``/app/`` and at ``/``: read only, for the machine's own browser.
+
+What the pages show is escaped by the template library; they load nothing but their own style sheet
+and pictures, run no scripts, and hide the sandbox's credentials wherever they might stand.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from airflow_provider_platform.sandbox import management
+from airflow_provider_platform.sandbox.chat.threads import Threads
+from airflow_provider_platform.sandbox.management.exports import operations as exports
+from airflow_provider_platform.sandbox.management.notifications.operations import Notifications
+from airflow_provider_platform.sandbox.pages.threads import turns
+from airflow_provider_platform.sandbox.state.branches import Branches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+
+    from airflow_provider_platform.sandbox.state.world import World
+
+PREFIX = "/app/"
+_TEMPLATES = Path(__file__).parent / "templates"
+_LATEST = 100
+"""Requests that the overview lists."""
+_RESOURCES = ("dashboards", "notifications", "reports", "workbooks")
+_OWN_NAMES = ("127.0.0.1", "localhost", "[::1]")
+_HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+
+
+def belongs_here(method: str, path: str) -> bool:
+    """Whether a page answers the request: pages are not part of the service that is played."""
+    return method in ("GET", "HEAD") and (path == "/" or path.startswith(PREFIX))
+
+
+def routes(world: Callable[[], World]) -> list[Route]:
+    """The routes over the world of the moment."""
+    site = _Site(world)
+    table: list[tuple[str, Callable[[Request], Response]]] = [
+        ("/", site.overview),
+        ("/app/style.css", site.style),
+        ("/app/agents/{agent}", site.overview),
+        ("/app/threads/{chat}", site.thread),
+        ("/app/branches/{name:path}", site.branch),
+        ("/app/exports/{job}", site.export),
+        ("/app/exports/{job}/file", site.export_file),
+        ("/app/{kind}/{id:int}", site.item),
+    ]
+    return [Route(path, _guarded(page), methods=["GET"]) for path, page in table]
+
+
+def _guarded(page: Callable[[Request], Response]) -> Callable[[Request], Any]:
+    async def endpoint(request: Request) -> Response:
+        # A foreign site's name can be made to lead to this machine.
+        host = request.headers.get("host", "").rpartition(":")[0]
+        if host not in _OWN_NAMES:
+            return Response("The sandbox's pages are for this machine.", 403, headers=_HEADERS)
+        response = page(request)
+        response.headers.update(_HEADERS)
+        return response
+
+    return endpoint
+
+
+class _Site:
+    """The pages over one sandbox."""
+
+    def __init__(self, world: Callable[[], World]) -> None:
+        self._current_world = world
+        self._templates = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(_TEMPLATES),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters["time"] = _time
+        self._templates.filters["number"] = _number
+        self._templates.filters["pretty"] = _pretty
+
+    @property
+    def _world(self) -> World:
+        return self._current_world()
+
+    def overview(self, _request: Request) -> Response:
+        world, state = self._world, self._world.journal.state
+        return self._page(
+            "overview.html",
+            threads=[
+                (thread.chat_id, turns(thread)) for thread in reversed(world.store(Threads).all())
+            ],
+            syncs=list(reversed(state.syncs)),
+            notifications=[
+                (item, world.store(Notifications).recipients[item["id"]])
+                for item in world.store(Notifications).all()
+            ],
+            exports=[
+                (job, job.status(world.clock.now()))
+                for job in reversed(world.store(exports.Exports).by_id.values())
+            ],
+            changes=list(reversed(state.changes[-_LATEST:])),
+            requests=list(reversed(state.requests[-_LATEST:])),
+            asked=len(state.requests),
+        )
+
+    def thread(self, request: Request) -> Response:
+        thread = self._world.store(Threads).get(request.path_params["chat"])
+        if thread is None:
+            return self._missing(f"no thread {request.path_params['chat']}")
+        return self._page(
+            "thread.html", chat_id=thread.chat_id, turns=turns(thread), streaming=thread.streaming
+        )
+
+    def branch(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        branch = self._world.store(Branches).get(name)
+        state = self._world.journal.state
+        syncs = [sync for sync in state.syncs if sync.branch_name == name]
+        if branch is None and not syncs:
+            return self._missing(f"no branch {name}")
+        runs = [run for run in state.runs if run.branch == name]
+        return self._page("branch.html", name=name, branch=branch, syncs=syncs, runs=runs)
+
+    def export(self, request: Request) -> Response:
+        job = self._world.store(exports.Exports).by_id.get(request.path_params["job"])
+        if job is None:
+            return self._missing(f"no export {request.path_params['job']}")
+        return self._page("export.html", job=job, status=job.status(self._world.clock.now()))
+
+    def export_file(self, request: Request) -> Response:
+        world = self._world
+        job = world.store(exports.Exports).by_id.get(request.path_params["job"])
+        if job is None or job.status(world.clock.now()) != "completed":
+            return self._missing("no such file")
+        return Response(exports.rendered(world, job), media_type=exports.TYPES[job.format])
+
+    def item(self, request: Request) -> Response:
+        kind, item_id = request.path_params["kind"], request.path_params["id"]
+        items = management.items(self._world, kind) if kind in _RESOURCES else None
+        item = next((one for one in items or [] if one["id"] == item_id), None)
+        if item is None:
+            return self._missing(f"nothing like {kind} {item_id}")
+        return self._page("item.html", kind=kind.removesuffix("s"), item=item)
+
+    def style(self, _request: Request) -> Response:
+        return Response((_TEMPLATES / "style.css").read_bytes(), media_type="text/css")
+
+    def _missing(self, what: str) -> Response:
+        response = self._page("missing.html", what=what)
+        response.status_code = 404
+        return response
+
+    def _page(self, template: str, **values: Any) -> Response:
+        text = self._templates.get_template(template).render(values)
+        for secret in vars(self._world.credentials).values():
+            text = text.replace(secret, "***")
+        return HTMLResponse(text)
+
+
+def _time(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return "" if value is None else str(value)
+    return f"{value:,}"

@@ -1,0 +1,161 @@
+"""The sandbox's pages: what they show, and what they must not do."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    import httpx
+
+    from tests.sandbox.raw_client import Platform
+
+
+def page(platform: Platform, path: str = "/") -> httpx.Response:
+    return platform.http.get(platform.sandbox.url + path)
+
+
+def thread_of(platform: Platform, question: str) -> httpx.Response:
+    platform.ask(question)
+    run = platform.control.state().runs[-1]
+    return page(platform, f"/app/threads/{run.chat_id}")
+
+
+def test_a_thread_shows_question_answer_table_and_chart(platform: Platform) -> None:
+    shown = thread_of(platform, "chart revenue by country")
+    assert shown.status_code == 200
+    text = shown.text
+    assert "chart revenue by country" in text
+    assert "Spain: 31,800.90 €" in text
+    assert "<th>country</th>" in text
+    assert '<td class="number">31,800.9</td>' in text
+    assert text.count("<rect ") == 8
+    widths = [float(width) for width in re.findall(r'<rect [^>]*width="([\d.]+)"', text)]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] == pytest.approx(widths[0] * 16686.7 / 31800.9, rel=0.01)
+    assert "vega-lite" in text
+
+
+def test_a_course_over_months_is_a_line(platform: Platform) -> None:
+    text = thread_of(platform, "chart orders per month").text
+    points = re.search(r'<polyline points="([^"]+)"', text)
+    assert points is not None
+    assert len(points[1].split()) == text.count("<circle ") == 12
+
+
+def test_a_failed_query_says_why(platform: Platform) -> None:
+    text = thread_of(platform, "sql: SELECT missing FROM orders").text
+    assert text.count("no such column: missing") == 2  # the service, and the agent who repeats it
+
+
+def test_turns_follow_each_other(platform: Platform) -> None:
+    platform.ask("revenue by country")
+    chat_id = platform.control.state().runs[0].chat_id
+    platform.ask("and by product?", chatId=chat_id)
+    text = page(platform, f"/app/threads/{chat_id}").text
+    assert text.index("revenue by country") < text.index("and by product?")
+
+
+def test_a_running_thread_looks_again_by_itself(platform: Platform) -> None:
+    platform.control.hold("after_echo")
+    with platform.stream(input="revenue by country"):
+        platform.control.wait_held("after_echo")
+        path = f"/app/threads/{platform.control.state().runs[0].chat_id}"
+        assert 'http-equiv="refresh"' in page(platform, path).text
+        platform.control.release("after_echo")
+    platform.control.wait_until(lambda state: state.runs[0].status == "finished")
+    assert 'http-equiv="refresh"' not in page(platform, path).text
+
+
+def test_the_overview_lists_everything(platform: Platform) -> None:
+    platform.ask("top 5 products")
+    post = {"headers": platform.bearer, "timeout": 30}
+    base = f"{platform.sandbox.management_url}/v1/deployments/1"
+    platform.http.post(f"{base}/dbt-sync", json={"branchName": "nightly/one"}, **post)
+    weekly = {"dashboardId": 501, "scheduleType": "WEEKLY", "dayOfWeek": 1, "hour": 7}
+    made = platform.http.post(f"{base}/notifications", json={**weekly, "minute": 30}, **post)
+    assert made.status_code < 300, made.text
+    exported = platform.http.post(
+        f"{base}/dashboard-exports", json={"format": "png", "dashboardId": 501}, **post
+    ).json()["jobId"]
+
+    text = page(platform).text
+    assert "top 5 products" in text
+    assert "nightly/one" in text
+    assert made.json()["humanReadableSchedule"] in text
+    assert exported[:8] in text
+    assert "POST /api/v1/deployments/1/notifications" in text
+    links = set(re.findall(r'href="(/[^"#]*)"', text))
+    assert len(links) > 6
+    for link in links:
+        assert page(platform, link).status_code == 200, link
+    file = page(platform, f"/app/exports/{exported}/file")
+    assert file.headers["content-type"] == "image/png"
+    assert file.content.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("kind", ["reports/101", "workbooks/301", "dashboards/501"])
+def test_a_sample_resource_has_a_page(platform: Platform, kind: str) -> None:
+    text = page(platform, f"/app/{kind}").text
+    assert kind.partition("/")[2] in text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/app/threads/none",
+        "/app/branches/none",
+        "/app/reports/999999",
+        "/app/exports/none",
+        "/app/user-oauth-tokens/1",
+    ],
+)
+def test_what_is_not_there_is_said(platform: Platform, path: str) -> None:
+    shown = page(platform, path)
+    assert shown.status_code == 404
+    assert "Not here" in shown.text
+
+
+def test_nothing_that_somebody_wrote_becomes_markup(platform: Platform) -> None:
+    evil = "<script>alert(1)</script><img src=x>\"'"
+    text = thread_of(platform, f"sql: SELECT '{evil.replace(chr(39), '')}' AS \"<b>\"").text
+    for shown in (text, page(platform).text):
+        assert "<script" not in shown
+        assert "<img" not in shown
+        assert "<b>" not in shown
+        assert "&lt;script&gt;" in shown
+
+
+def test_no_credential_is_shown(platform: Platform) -> None:
+    secrets = [platform.sandbox.chat_api_key, platform.sandbox.management_token]
+    text = thread_of(platform, f"my key is {secrets[0]} and {secrets[1]}").text
+    platform.http.get(f"{platform.sandbox.management_url}/v1/{secrets[1]}", headers=platform.bearer)
+    for shown in (text, page(platform).text):
+        assert "***" in shown
+        assert not any(secret[:20] in shown for secret in secrets)
+
+
+def test_a_page_loads_and_runs_nothing_from_elsewhere(platform: Platform) -> None:
+    shown = thread_of(platform, "chart revenue by country")
+    policy = shown.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script" not in policy
+    assert "unsafe" not in policy
+    assert "style=" not in shown.text
+    assert re.findall(r'(?:src|href)="(?:https?:)?//', shown.text) == []
+
+
+def test_only_names_of_this_machine_are_answered(platform: Platform) -> None:
+    foreign = platform.http.get(platform.sandbox.url, headers={"Host": "evil.example.com:80"})
+    assert foreign.status_code == 403
+    assert "content-security-policy" in foreign.headers
+
+
+def test_looking_leaves_no_trace(platform: Platform) -> None:
+    """Pages are no part of the service: tests that count requests do not count them."""
+    before = platform.control.state().version
+    page(platform)
+    page(platform, "/app/threads/none")
+    assert platform.control.state().version == before

@@ -1,0 +1,104 @@
+"""A sandbox that goes on where the one before it ended."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from airflow_provider_platform.sandbox import Sandbox, management
+from tests.sandbox.raw_client import Platform, answer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_it_has_the_same_address_credentials_and_memory(tmp_path: Path) -> None:
+    with Sandbox(kept=tmp_path) as first:
+        platform = Platform(first)
+        records = platform.ask("revenue by country", messageId="1700000000000123-message")
+        created = platform.http.post(
+            f"{first.management_url}/v1/deployments/1/dbt-sync",
+            json={"branchName": "nightly"},
+            headers=platform.bearer,
+        )
+        first.control.wait_until(lambda state: state.syncs[0].ended_at is not None)
+        before = first.control.state()
+
+    with Sandbox(kept=tmp_path) as second:
+        assert (second.url, second.connection()) == (first.url, first.connection())
+        platform = Platform(second)
+        after = second.control.state()
+        assert (after.runs, after.syncs) == (before.runs, before.syncs)
+        followed = platform.ask("and by product?", chatId=before.runs[0].chat_id)
+        assert "product" in answer(followed).lower()
+        assert answer(records) != answer(followed)
+        status = platform.http.get(
+            f"{second.management_url}/v1/deployments/1/dbt-sync/{created.json()['syncJobId']}",
+            headers=platform.bearer,
+        )
+        assert status.json()["status"] == "COMPLETED"
+
+
+def test_what_was_under_way_has_failed(tmp_path: Path) -> None:
+    with Sandbox(kept=tmp_path, dbt_pace=600) as first:
+        platform = Platform(first)
+        first.control.hold("after_echo")
+        with platform.stream(input="revenue by country"):
+            first.control.wait_held("after_echo")
+            platform.http.post(
+                f"{first.management_url}/v1/deployments/1/dbt-sync",
+                json={"branchName": "nightly"},
+                headers=platform.bearer,
+            )
+            first.stop()
+
+    with Sandbox(kept=tmp_path) as second:
+        state = second.control.state()
+        assert [run.status for run in state.runs] == ["failed"]
+        assert [sync.status for sync in state.syncs] == ["FAILED"]
+
+
+def test_a_taken_port_means_another_one(tmp_path: Path) -> None:
+    with Sandbox(kept=tmp_path) as first:
+        port = int(first.url.rpartition(":")[2])
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        with Sandbox(kept=tmp_path) as second:
+            assert second.url != first.url
+            assert second.management_token == first.management_token
+
+
+def test_the_memory_of_other_code_is_left_alone(tmp_path: Path) -> None:
+    with Sandbox(kept=tmp_path) as first:
+        Platform(first).ask("revenue by country")
+    memory = tmp_path / "memory"
+    memory.write_bytes(b"0" + memory.read_bytes())
+
+    with Sandbox(kept=tmp_path) as second:
+        assert second.control.state().runs == []
+        assert second.chat_api_key == first.chat_api_key
+
+
+def test_every_store_can_be_kept(tmp_path: Path) -> None:
+    """Each resource's samples too, so that none makes the whole memory unreadable."""
+    with Sandbox(kept=tmp_path) as first:
+        platform = Platform(first)
+        for resource in management.RESOURCES:
+            for operation in resource.operations:
+                if operation.verb == "GET" and "{" not in operation.path.replace(
+                    "{deploymentId}", ""
+                ):
+                    path = operation.path.replace("{deploymentId}", "1")
+                    platform.http.get(first.url + path, headers=platform.bearer)
+        asked = len(first.control.state().requests)
+
+    with Sandbox(kept=tmp_path) as second:
+        assert len(second.control.state().requests) == asked
+
+
+def test_only_its_owner_can_read_what_is_kept(tmp_path: Path) -> None:
+    with Sandbox(kept=tmp_path):
+        pass
+    assert {file.stat().st_mode & 0o077 for file in tmp_path.iterdir()} == {0}
