@@ -206,8 +206,9 @@ def _hide(value: Any, *, under_credential: bool) -> Any:
     return value
 
 
-SecretJson = Annotated[dict[str, Any], AfterValidator(hide_credentials)]
-"""A free-form object of an answer that can hold credentials; these become SecretStr."""
+JsonObject = Annotated[dict[str, Any], AfterValidator(hide_credentials)]
+"""An object of an answer that no model describes further, under the service's names; credentials in
+it become SecretStr."""
 
 InputSecret = Annotated[
     SecretStr, PlainSerializer(lambda secret: secret.get_secret_value(), return_type=str)

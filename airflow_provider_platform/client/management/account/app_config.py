@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_platform.client.management.account.app_theme import AppTheme
-from airflow_provider_platform.client.operations.models import ResponseModel
+from airflow_provider_platform.client.operations.models import JsonObject, ResponseModel
 from airflow_provider_platform.client.operations.operation import endpoint
 
 
@@ -36,20 +36,6 @@ class EmbedSettings(ResponseModel):
     timezone: str | None = None
 
 
-class SheetsUiSettings(ResponseModel):
-    """What the spreadsheet add-in shows."""
-
-    show_applied_filters: bool | None = None
-
-
-class TimezoneSettings(ResponseModel):
-    """The time zone of the pages, and whether users may change it."""
-
-    allow_user_override: bool | None = None
-    enabled: bool | None = None
-    timezone: str | None = None
-
-
 class AppConfigResponse(ResponseModel):
     """The configuration of the account."""
 
@@ -59,8 +45,8 @@ class AppConfigResponse(ResponseModel):
     embedding: EmbedSettings | None = None
     restrict_data_download: bool | None = None
     sheets_agent_chat_enabled: bool | None = None
-    sheets_ui: SheetsUiSettings | None = None
-    timezone_settings: TimezoneSettings | None = None
+    sheets_ui: JsonObject | None = None
+    timezone_settings: JsonObject | None = None
     dashboard_apps_enabled: bool | None = None
     ai_paywalled: bool | None = None
 

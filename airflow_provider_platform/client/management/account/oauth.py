@@ -9,8 +9,8 @@ from pydantic import Field
 from airflow_provider_platform.client.operations.models import (
     InputModel,
     InputSecret,
+    JsonObject,
     ResponseModel,
-    SecretJson,
     Timestamp,
 )
 from airflow_provider_platform.client.operations.operation import endpoint
@@ -43,7 +43,7 @@ class OAuthIntegration(ResponseModel):
     redirect_uri: str | None = None
     created_at: Timestamp | None = None
     updated_at: Timestamp | None = None
-    config: SecretJson | None = None
+    config: JsonObject | None = None
     scopes: list[Any] | None = None
 
 

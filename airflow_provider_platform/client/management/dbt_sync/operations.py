@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from airflow_provider_platform.client.operations.models import (
     EmptiableResponse,
     InputModel,
+    JsonObject,
     Loose,
     ResponseModel,
 )
@@ -163,14 +164,6 @@ class DbtSyncRunStats(ResponseModel):
     sources: int | None = None
 
 
-class DbtSyncRunTriggerContext(ResponseModel):
-    """The push that started a sync."""
-
-    head_sha: str | None = None
-    pushed_branch: str | None = None
-    target_branch: str | None = None
-
-
 class DbtSyncRun(ResponseModel):
     """A sync in the history; UNKNOWN means that its outcome was lost, not that it failed."""
 
@@ -189,7 +182,7 @@ class DbtSyncRun(ResponseModel):
     last_stage: Loose[str] | None = None
     phases: Loose[list[DbtSyncRunPhase]] | None = None
     stats: Loose[DbtSyncRunStats] | None = None
-    trigger_context: Loose[DbtSyncRunTriggerContext] | None = None
+    trigger_context: Loose[JsonObject] | None = None
     user_id: Loose[int] | None = None
 
 

@@ -4,44 +4,12 @@ from __future__ import annotations
 
 from airflow_provider_platform.client.operations.models import (
     InputModel,
+    JsonObject,
     ResponseModel,
-    SecretJson,
     Timestamp,
 )
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.operations.paging import Page
-
-
-class AgentLlm(ResponseModel):
-    """A language model that an agent uses."""
-
-    id: int | None = None
-    config: SecretJson | None = None
-    created_at: Timestamp | None = None
-    llm_provider: str | None = None
-    llm_type: str | None = None
-    name: str | None = None
-    updated_at: Timestamp | None = None
-    user_id: int | None = None
-
-
-class AgentSpaceConfig(ResponseModel):
-    """The configuration of a space."""
-
-    name: str | None = None
-    space_config_name: str | None = None
-
-
-class AgentSpace(ResponseModel):
-    """The space that an agent belongs to."""
-
-    id: int | None = None
-    config: AgentSpaceConfig | None = None
-    created_at: Timestamp | None = None
-    name: str | None = None
-    space_config_name: str | None = None
-    updated_at: Timestamp | None = None
-    user_id: int | None = None
 
 
 class Agent(ResponseModel):
@@ -52,32 +20,23 @@ class Agent(ResponseModel):
     updated_at: Timestamp | None = None
     accessible_views: list[str] | None = None
     agent_config_name: str | None = None
-    agent_llm: AgentLlm | None = None
+    agent_llm: JsonObject | None = None
     agent_llm_id: int | None = None
-    agent_space: AgentSpace | None = None
+    agent_space: JsonObject | None = None
     agent_space_id: int | None = None
-    config: SecretJson | None = None
+    config: JsonObject | None = None
     dedicated_ai_engineer_region: str | None = None
     deployment_id: int | None = None
-    embedding_llm: AgentLlm | None = None
+    embedding_llm: JsonObject | None = None
     embedding_url: str | None = None
     name: str | None = None
     user_id: int | None = None
 
 
-class AgentSkill(ResponseModel):
-    """Something an agent knows to do."""
-
-    name: str | None = None
-    title: str | None = None
-    description: str | None = None
-    input: str | None = None
-
-
 class AgentSkillsResponse(ResponseModel):
     """The skills of a deployment's agents."""
 
-    skills: list[AgentSkill] | None = None
+    skills: list[JsonObject] | None = None
 
 
 class AgentsQuery(InputModel):

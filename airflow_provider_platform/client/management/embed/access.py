@@ -9,33 +9,17 @@ from pydantic import model_validator
 from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
 from airflow_provider_platform.client.management.workbooks.dashboards import Dashboard
 from airflow_provider_platform.client.management.workbooks.operations import Workbook
-from airflow_provider_platform.client.operations.models import InputModel, ResponseModel
+from airflow_provider_platform.client.operations.models import InputModel, JsonObject, ResponseModel
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
-
-
-class EmbedAccessAllEmbedUsers(ResponseModel):
-    """What every embed user may do."""
-
-    enabled: bool | None = None
-    action: str | None = None
-    group_id: int | None = None
-
-
-class EmbedAccessTenantEntry(ResponseModel):
-    """What the users of one embed tenant may do."""
-
-    embed_tenant_name: str | None = None
-    group_id: int | None = None
-    action: str | None = None
 
 
 class EmbedAccessResponse(ResponseModel):
     """Who may see a dashboard embedded."""
 
     allow_embed: bool | None = None
-    all_embed_users: EmbedAccessAllEmbedUsers | None = None
-    tenants: list[EmbedAccessTenantEntry] | None = None
+    all_embed_users: JsonObject | None = None
+    tenants: list[JsonObject] | None = None
 
 
 class UpdateEmbedAccessInput(InputModel):

@@ -19,28 +19,18 @@ from airflow_provider_platform.client.management.shared.ownership import (
     RoleWithAccess,
     WorkspaceFolderPathEntry,
 )
-from airflow_provider_platform.client.operations.models import InputModel, ResponseModel, Timestamp
+from airflow_provider_platform.client.operations.models import (
+    InputModel,
+    JsonObject,
+    ResponseModel,
+    Timestamp,
+)
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
 
 ReportSource = Literal["GOOGLE_SHEETS", "EXCEL", "PLAYGROUND", "D3"]
 ReportSortBy = Literal["name", "createdAt", "updatedAt", "lastViewedAt"]
 SortDirection = Literal["ASC", "DESC"]
-
-
-class PivotItems(ResponseModel):
-    """How a report's result is laid out."""
-
-    columns: list[str] | None = None
-    measures: list[str] | None = None
-    rows: list[str] | None = None
-    filters: list[str] | None = None
-    display_scale: str | None = None
-    measures_axis: str | None = None
-    measures_position: str | None = None
-    show_applied_filters: bool | None = None
-    show_column_totals: bool | None = None
-    show_row_totals: bool | None = None
 
 
 class PivotItemsInput(InputModel):
@@ -88,7 +78,7 @@ class Report(ResponseModel):
     current_query_checksum: str | None = None
     json_query: str | None = None
     sql_query: str | None = None
-    pivot_items: PivotItems | None = None
+    pivot_items: JsonObject | None = None
     source: str | None = None
     meta: dict[str, Any] | None = None
     version: int | None = None

@@ -11,27 +11,11 @@ from typing import Literal
 from pydantic import Field
 
 from airflow_provider_platform.client.management.shared.ownership import ResourceOwner
-from airflow_provider_platform.client.operations.models import InputModel, ResponseModel
+from airflow_provider_platform.client.operations.models import InputModel, JsonObject, ResponseModel
 from airflow_provider_platform.client.operations.operation import endpoint
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
 
 SpreadsheetHost = Literal["GOOGLE_SHEETS", "EXCEL"]
-
-
-class ReportPlacementResultChunk(ResponseModel):
-    """The checksum of some rows of a placed result."""
-
-    from_: int | None = Field(default=None, alias="from")
-    hash: str | None = None
-    to: int | None = None
-
-
-class ReportPlacementResultChecksum(ResponseModel):
-    """What was written to a spreadsheet, as checksums of its parts."""
-
-    v: int | None = None
-    chunks: list[ReportPlacementResultChunk] | None = None
-    payload: str | None = None
 
 
 class ReportPlacementResultChunkInput(InputModel):
@@ -64,7 +48,7 @@ class ReportPlacement(ResponseModel):
     query_checksum: str | None = None
     refreshed_at: str | None = None
     refreshed_by_user_id: int | None = None
-    result_checksum: ReportPlacementResultChecksum | None = None
+    result_checksum: JsonObject | None = None
     sheet_id: str | None = None
     sheet_name: str | None = None
     sync_status: str | None = None

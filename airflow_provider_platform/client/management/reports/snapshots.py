@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.client.operations.models import ResponseModel
+from airflow_provider_platform.client.operations.models import JsonObject, ResponseModel
 
 
 class FillMissingRows(ResponseModel):
@@ -12,35 +12,6 @@ class FillMissingRows(ResponseModel):
 
     member: str
     excluded_dimensions: list[str] | None = None
-
-
-class PeriodComparisonOffset(ResponseModel):
-    """How far back a comparison looks."""
-
-    amount: int | None = None
-    unit: str | None = None
-
-
-class PeriodComparison(ResponseModel):
-    """A comparison of a measure with an earlier period."""
-
-    measure: str | None = None
-    time_dimension: str | None = None
-    offset: PeriodComparisonOffset | None = None
-    outputs: list[str] | None = None
-
-
-class ColumnFormatOverride(ResponseModel):
-    """How a column is shown."""
-
-    type: str | None = None
-    decimal_places: int | None = None
-
-
-class ReportSnapshotPreferences(ResponseModel):
-    """How a snapshot is shown."""
-
-    column_formats: dict[str, ColumnFormatOverride] | None = None
 
 
 class ReportSnapshot(ResponseModel):
@@ -55,8 +26,8 @@ class ReportSnapshot(ResponseModel):
     kind: str | None = None
     meta: dict[str, Any] | None = None
     name: str | None = None
-    period_comparisons: list[PeriodComparison] | None = None
-    preferences: ReportSnapshotPreferences | None = None
+    period_comparisons: list[JsonObject] | None = None
+    preferences: JsonObject | None = None
     public_id: str | None = None
     python_code: str | None = None
     spec: Any = None

@@ -5,26 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_platform.client.management.reports.snapshots import ReportSnapshot
-from airflow_provider_platform.client.operations.models import ResponseModel
-
-
-class DashboardWidgetPosition(ResponseModel):
-    """Where a widget is on the grid."""
-
-    x: int | None = None
-    y: int | None = None
-    w: int | None = None
-    h: int | None = None
-
-
-class DashboardResponsiveLayouts(ResponseModel):
-    """Where a widget is, per width of the screen."""
-
-    lg: DashboardWidgetPosition | None = None
-    md: DashboardWidgetPosition | None = None
-    sm: DashboardWidgetPosition | None = None
-    xs: DashboardWidgetPosition | None = None
-    xxs: DashboardWidgetPosition | None = None
+from airflow_provider_platform.client.operations.models import JsonObject, ResponseModel
 
 
 class DashboardWidget(ResponseModel):
@@ -32,65 +13,19 @@ class DashboardWidget(ResponseModel):
 
     id: str | None = None
     type: str | None = None
-    position: DashboardWidgetPosition | None = None
+    position: JsonObject | None = None
     config: dict[str, Any] | None = None
-    responsive_layouts: DashboardResponsiveLayouts | None = None
+    responsive_layouts: JsonObject | None = None
     style: dict[str, Any] | None = None
-
-
-class DashboardBreakpoints(ResponseModel):
-    """The widths of the screen at which the layout changes."""
-
-    lg: int | None = None
-    md: int | None = None
-    sm: int | None = None
-    xs: int | None = None
-    xxs: int | None = None
-
-
-class DashboardBreakpointCols(ResponseModel):
-    """Columns of the grid, per width of the screen."""
-
-    lg: int | None = None
-    md: int | None = None
-    sm: int | None = None
-    xs: int | None = None
-    xxs: int | None = None
-
-
-class DashboardLayout(ResponseModel):
-    """The grid of a dashboard."""
-
-    breakpoints: DashboardBreakpoints | None = None
-    cols: DashboardBreakpointCols | None = None
-    container_padding: list[int] | None = None
-    margin: list[int] | None = None
-    row_height: int | None = None
-
-
-class DashboardAppManifest(ResponseModel):
-    """What a dashboard app depends on."""
-
-    dependencies: dict[str, str] | None = None
-    version: int | None = None
-
-
-class DashboardAppSource(ResponseModel):
-    """The source of a dashboard that is an app."""
-
-    entry: str | None = None
-    files: dict[str, str] | None = None
-    html: str | None = None
-    manifest: DashboardAppManifest | None = None
 
 
 class DashboardConfig(ResponseModel):
     """What a dashboard shows and how."""
 
-    app: DashboardAppSource | None = None
+    app: JsonObject | None = None
     description: str | None = None
     kind: str | None = None
-    layout: DashboardLayout | None = None
+    layout: JsonObject | None = None
     settings: dict[str, Any] | None = None
     theme: dict[str, Any] | None = None
     title: str | None = None

@@ -17,9 +17,9 @@ from airflow_provider_platform.client.operations.models import (
     EmptiableResponse,
     InputModel,
     InputSecret,
+    JsonObject,
     Number,
     ResponseModel,
-    SecretJson,
     Timestamp,
 )
 
@@ -31,7 +31,7 @@ class Thing(ResponseModel):
     public_name: str | None = None
     size: Number | None = None
     created_at: Timestamp | None = None
-    settings: SecretJson | None = None
+    settings: JsonObject | None = None
 
 
 class Ask(InputModel):
