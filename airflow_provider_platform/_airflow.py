@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         conf,
     )
     from airflow.sdk.bases.decorator import TaskDecorator, determine_kwargs
+    from airflow.sdk.bases.notifier import BaseNotifier
     from airflow.sdk.exceptions import (
         AirflowFailException,
         AirflowSensorTimeout,
@@ -37,6 +38,7 @@ _PLACES = {
     "AirflowSkipException": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "AirflowTaskTimeout": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "BaseHook": ("airflow.sdk", "airflow.hooks.base"),
+    "BaseNotifier": ("airflow.sdk.bases.notifier", "airflow.notifications.basenotifier"),
     "BaseTrigger": ("airflow.triggers.base",),
     "Connection": ("airflow.sdk",),
     "Context": ("airflow.sdk",),
@@ -56,6 +58,7 @@ __all__ = [
     "AirflowSkipException",
     "AirflowTaskTimeout",
     "BaseHook",
+    "BaseNotifier",
     "BaseOperator",
     "BaseOperatorLink",
     "BaseSensorOperator",
@@ -142,6 +145,20 @@ def get_task_xcom(ti_key: Any, key: str) -> Any:
     from airflow.sdk.execution_time.xcom import XCom
 
     return XCom.get_value(ti_key=ti_key, key=key)
+
+
+def get_run_xcom(*, dag_id: str, run_id: str, task_id: str, key: str) -> Any:
+    """A value that a task of a run has stored, None where there is none; not for an event loop."""
+    from airflow.sdk.execution_time.xcom import XCom
+
+    return XCom.get_one(dag_id=dag_id, run_id=run_id, task_id=task_id, key=key)
+
+
+def redacted(text: str) -> str:
+    """The text with `***` for every secret that this process has had masked."""
+    module = _masking_module()
+    redact = getattr(module, "redact", None)
+    return str(redact(text)) if redact is not None else text
 
 
 def get_task_states(ti: Any) -> str | None:

@@ -59,4 +59,5 @@ def get_provider_info() -> dict[str, Any]:
             for name, function in DECORATORS.items()
         ],
         "extra-links": [f"{PACKAGE}.links.PlatformLink"],
+        "notifications": [f"{PACKAGE}.notifications.answer.PlatformAnswerNotifier"],
     }

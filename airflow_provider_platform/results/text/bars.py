@@ -36,7 +36,8 @@ def bar_chart(
         return []
     shown = bars[:max_bars]
     labels = [cell(label, 30) for label, _ in shown]
-    numbers = [_number(value) for _, value in shown]
+    decimals = 0 if all(value == int(value) for _, value in shown) else 2
+    numbers = [f"{value:,.{decimals}f}" for _, value in shown]
     label_width = max(map(width, labels))
     number_width = max(map(len, numbers))
     room = max(10, max_width - label_width - number_width - 3)
@@ -57,10 +58,6 @@ def _bar(value: float, largest: float, room: int) -> str:
     if value < 0:
         return "░" * max(1, eighths // 8)
     return (FULL * (eighths // 8) + EIGHTHS[eighths % 8]).strip()
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
 
 
 def _bars(

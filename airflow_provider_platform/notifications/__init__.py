@@ -1,0 +1,1 @@
+"""Notifiers: results as messages, for callbacks and deadline alerts."""

@@ -1,0 +1,128 @@
+"""`PlatformAnswerNotifier`: a chat task's result as a message, sent by notifiers of Airflow's."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, cast
+
+from airflow_provider_platform._airflow import BaseNotifier
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform.notifications._answer import Answer
+
+    Target = BaseNotifier | Mapping[str, Any] | Callable[[dict[str, Any]], Awaitable[None] | None]
+
+
+class PlatformAnswerNotifier(BaseNotifier):
+    """Word the result of a task that asked the agent, and have others send it.
+
+    For `on_success_callback`, `on_failure_callback`, `on_retry_callback` and deadline alerts.
+    Nothing is sent by this class. Each entry of `send_with` is
+
+    - a notifier of Airflow's: `SlackNotifier`, `SlackWebhookNotifier`, `SmtpNotifier` and
+      `AppriseNotifier` get their text, blocks, HTML, picture and subject; any other one can show
+      the message with its own templates, as in `"{{ platform_answer.text }}"`;
+    - the same as data, for deadline alerts, which store what they are given:
+      `{"class": "airflow.providers.slack.notifications.slack.SlackNotifier", "channel": "#bi"}`;
+    - a function, which is called with what templates know as `platform_answer`: `{"title", "text",
+      "markdown", "html", "slack_text", "slack_blocks", "picture_paths", "result"}`.
+
+    All are tried; what fails is logged, and said in one error at the end. Airflow logs an error of
+    a callback and leaves the task's state alone.
+
+    :param send_with: what sends the message: one of the above or a list of them
+    :param task_id: the task whose result it is; default: the task that the callback is for
+    :param title: the first line (templated); default: the task and how it ended
+    :param max_rows: rows of each query that the message shows
+    :param charts: whether e-mails and files carry charts as pictures
+    :param context: Airflow's; a deadline alert gives it
+    """
+
+    template_fields: Sequence[str] = ("task_id", "title", "max_rows", "charts")
+
+    def __init__(
+        self,
+        send_with: Target | Sequence[Target],
+        *,
+        task_id: str | None = None,
+        title: str | None = None,
+        max_rows: int | str = 10,
+        charts: bool | str = True,
+        context: Any = None,
+    ) -> None:
+        super().__init__()
+        self.context = cast("Context", context or {})
+        self.send_with = send_with
+        self.task_id = task_id
+        self.title = title
+        self.max_rows = max_rows
+        self.charts = charts
+        self._check()
+
+    def _check(self) -> None:
+        from airflow_provider_platform.client.errors import PlatformConfigError
+        from airflow_provider_platform.operators._base import arguments
+
+        if not self._targets():
+            raise PlatformConfigError("send_with names nothing to send with.", field="send_with")
+        for target in self._targets():
+            named = isinstance(target, dict) and isinstance(target.get("class"), str)
+            if not (named or callable(target)) or isinstance(target, type):
+                raise PlatformConfigError(
+                    "send_with takes notifiers, functions and objects with a `class`, not "
+                    f"{type(target).__name__}.",
+                    field="send_with",
+                )
+        if not arguments.is_template(self.max_rows):
+            arguments.whole_number("max_rows", self.max_rows, minimum=0)
+
+    def _targets(self) -> list[Any]:
+        given = self.send_with
+        return list(given) if isinstance(given, (list, tuple)) else [given]
+
+    def __call__(self, *args: Any) -> None:
+        # Rendering is for good, and `DAG.test` gives one notifier to many tasks.
+        one = copy.copy(self)
+        super(PlatformAnswerNotifier, one).__call__(*args)
+
+    def notify(self, context: Any) -> None:
+        from airflow_provider_platform.notifications._send import Sending
+
+        sending = Sending(self.log)
+        with self._answer(context) as answer:
+            for target in self._targets():
+                with sending.to(target):
+                    sending.send(target, answer)
+        sending.finish()
+
+    async def async_notify(self, context: Any) -> None:
+        from asgiref.sync import sync_to_async
+
+        from airflow_provider_platform.notifications._send import Sending
+
+        sending = Sending(self.log)
+        answer = self._answer(context)
+        await sync_to_async(answer.prepare)()
+        try:
+            for target in self._targets():
+                with sending.to(target):
+                    await sending.send_on_loop(target, answer)
+        finally:
+            answer.close()
+        sending.finish()
+
+    def _answer(self, context: Any) -> Answer:
+        from airflow_provider_platform.notifications._answer import Answer
+        from airflow_provider_platform.operators._base import arguments
+
+        return Answer(
+            context,
+            task_id=self.task_id or None,
+            title=self.title or None,
+            max_rows=arguments.whole_number("max_rows", self.max_rows, minimum=0),
+            charts=arguments.boolean("charts", self.charts),
+            log=self.log,
+        )

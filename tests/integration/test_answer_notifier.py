@@ -1,0 +1,316 @@
+"""`PlatformAnswerNotifier` in callbacks of real DAG runs, handing its message to notifiers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.providers.smtp.notifications.smtp import SmtpNotifier
+from airflow.sdk import DAG, task
+
+from airflow_provider_platform._airflow import BaseNotifier
+from airflow_provider_platform.client.errors import PlatformConfigError, PlatformError
+from airflow_provider_platform.notifications.answer import PlatformAnswerNotifier
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from tests.integration.smtp_server import MailServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+CHART = "chart revenue by category"
+SENT: list[str] = []
+"""What notifiers of this module were given: a DAG is copied before it runs."""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_sent() -> None:
+    SENT.clear()
+
+
+class Recording(BaseNotifier):
+    """Sends nothing; an author's own notifier, which knows the message by its templates."""
+
+    template_fields: Sequence[str] = ("message",)
+
+    def __init__(self, message: str) -> None:
+        super().__init__()
+        self.message = message
+
+    def notify(self, context: Any) -> None:
+        SENT.append(self.message)
+
+
+class Failing(BaseNotifier):
+    def notify(self, context: Any) -> None:
+        raise ConnectionError("no way to https://hooks.example/SECRET")
+
+
+def keep(answer: dict[str, Any]) -> None:
+    SENT.append(json.dumps({**answer, "pictures": [_start(p) for p in answer["picture_paths"]]}))
+
+
+async def keep_on_loop(answer: dict[str, Any]) -> None:
+    keep(answer)
+
+
+def _start(path: str) -> str:
+    return Path(path).read_bytes()[:4].decode("latin-1")
+
+
+def kept() -> dict[str, Any]:
+    [text] = SENT
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def asking(name: str, send_with: Any, *, prompt: str = CHART, **kwargs: Any) -> DAG:
+    on = kwargs.pop("on", "on_success_callback")
+    notifier = PlatformAnswerNotifier(send_with, **kwargs.pop("message", {}))
+    with DAG(name, schedule=None) as dag:
+        PlatformChatOperator(task_id="ask", prompt=prompt, **{on: notifier}, **kwargs)
+    return dag
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_a_success_is_told_with_answer_table_and_chart(
+    platform_sandbox: Sandbox, run_dag: RunDag, deferrable: bool
+) -> None:
+    run = run_dag(asking(f"told_{deferrable}", keep, deferrable=deferrable))
+    assert run.states == {"ask": "success"}
+    told = kept()
+    result = run.xcom("ask")
+    assert told["result"] == result
+    assert told["title"] == f"told_{deferrable}.ask: answer"
+    assert result["answer"] in told["text"]
+    assert re.search(r"^Office +69,?657", told["text"], re.MULTILINE)
+    assert re.search(r"^Office +█+ 69,657\.00$", told["text"], re.MULTILINE)
+    assert f"DAG: told_{deferrable}\nRun: " in told["text"]
+    assert told["pictures"] == ["\x89PNG"]
+    assert not Path(told["picture_paths"][0]).exists()
+    assert told["slack_blocks"][0]["type"] == "header"
+
+
+def test_a_notifier_of_the_authors_has_the_message_in_its_templates(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    template = "{{ dag.dag_id }}: {{ platform_answer.title }}"
+    run = run_dag(asking("templates", Recording(template), message={"title": "{{ ti.task_id }}!"}))
+    assert run.states == {"ask": "success"}
+    assert SENT == ["templates: ask!"]
+
+
+def test_an_answer_is_never_rendered(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
+    prompt = "sql: SELECT '{{ '{{' }} 7 * 7 {{ '}}' }}'"
+    targets = [Recording("{{ platform_answer.text }}"), keep]
+    run_dag(asking("not_rendered", targets, prompt=prompt))
+    assert "Your query: {{ 7 * 7 }}." in SENT[0]
+    assert "{{ 7 * 7 }}" in json.loads(SENT[1])["html"]
+
+
+def test_another_task_tells_the_answer_of_the_one_that_asked(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    notifier = PlatformAnswerNotifier(keep, task_id="ask", charts=False)
+    with DAG("another_task", schedule=None) as dag:
+
+        @task(on_success_callback=notifier)
+        def publish() -> str:
+            return "published"
+
+        PlatformChatOperator(task_id="ask", prompt=CHART) >> publish()
+    run = run_dag(dag)
+    assert kept()["result"] == run.xcom("ask")
+    assert kept()["pictures"] == []
+
+
+def test_mapped_tasks_tell_their_own_answers(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
+    prompts = ["total revenue in March", "orders per month"]
+    with DAG("mapped", schedule=None) as dag:
+        PlatformChatOperator.partial(
+            task_id="ask", on_success_callback=PlatformAnswerNotifier(keep)
+        ).expand(prompt=prompts)
+    run_dag(dag)
+    texts = [json.loads(one)["text"] for one in SENT]
+    assert sorted("Map index: " + re.findall(r"Map index: (\d)", text)[0] for text in texts) == [
+        "Map index: 0",
+        "Map index: 1",
+    ]
+    assert len({re.findall(r"\n(.*?)\n", text)[0] for text in texts}) == 2
+
+
+def test_a_failure_is_told_with_its_reason_and_stays_one(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    dag = asking("failure", [Failing(), keep], on="on_failure_callback", active_branch_name="gone")
+    run = run_dag(dag)
+    assert run.states == {"ask": "failed"}
+    told = kept()
+    assert told["title"] == "failure.ask failed"
+    assert "What failed: " in told["text"]
+    assert "Bad branch: gone" in told["text"]
+    assert told["result"] is None
+    assert "sandbox-" not in told["text"].replace("sandbox-account", "")
+
+
+def test_a_notifier_that_fails_leaves_the_task_and_the_others_alone(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    run = run_dag(asking("failing", [Failing(), Recording("{{ platform_answer.title }}")]))
+    assert run.states == {"ask": "success"}
+    assert SENT == ["failing.ask: answer"]
+
+
+def test_what_failed_to_send_is_said_without_addresses() -> None:
+    notifier = PlatformAnswerNotifier([Failing(), keep, Failing()])
+    with pytest.raises(PlatformError) as raised:
+        notifier({"run_id": "r"})
+    assert str(raised.value) == (
+        "2 of 3 notifiers could not send: Failing (ConnectionError), Failing (ConnectionError); "
+        "the log says why."
+    )
+    assert len(SENT) == 1
+
+
+@pytest.fixture
+def mail_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[MailServer]:
+    with MailServer() as server:
+        connection = {
+            "conn_type": "smtp",
+            "host": "127.0.0.1",
+            "port": server.port,
+            "extra": {"disable_ssl": True, "disable_tls": True, "from_email": "airflow@a.example"},
+        }
+        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(connection))
+        yield server
+
+
+def check_mail(server: MailServer) -> None:
+    [mail] = server.mails
+    assert mail["To"] == "bi@a.example"
+    body, picture = list(mail.walk())[1:]
+    html = body.get_content()
+    [source] = re.findall(r'<img src="cid:([^"]+)"', html)
+    assert (picture["Content-ID"], picture.get_filename()) == (f"<{source}>", source)
+    assert picture.get_content().startswith(b"\x89PNG")
+    assert mail.get_content_type() == "multipart/related"
+    assert "<td" in html
+
+
+def test_a_mail_carries_the_picture_inline(
+    platform_sandbox: Sandbox, run_dag: RunDag, mail_server: MailServer
+) -> None:
+    sender = SmtpNotifier(to="bi@a.example", from_email="airflow@a.example")
+    run = run_dag(asking("mailed", sender))
+    assert run.states == {"ask": "success"}
+    check_mail(mail_server)
+    assert mail_server.mails[0]["Subject"] == "mailed.ask: answer"
+
+
+def test_a_mail_of_the_authors_subject_for_several_runs(
+    platform_sandbox: Sandbox, run_dag: RunDag, mail_server: MailServer
+) -> None:
+    sender = SmtpNotifier(to="bi@a.example", from_email="a@a.example", subject="{{ dag.dag_id }}")
+    dag = asking("subject", sender, prompt="orders per month")
+    run_dag(dag)
+    run_dag(dag)
+    assert [mail["Subject"] for mail in mail_server.mails] == ["subject", "subject"]
+
+
+# Deadline alerts: data in the place of notifiers, no task in the context, an event loop.
+
+RESULT = {
+    "answer": "Up.",
+    "queries": [
+        {
+            "title": "Revenue",
+            "columns": [{"name": "country"}, {"name": "revenue"}],
+            "rows": [["Spain", 3], ["Italy", 2]],
+            "total_rows": 2,
+            "chart": {"mark": "bar", "encoding": {"x": {"field": "country"}}},
+        }
+    ],
+}
+DEADLINE = {
+    "dag_run": {"dag_id": "late", "dag_run_id": "run_1"},
+    "deadline": {"id": "1", "deadline_time": "2026-01-01T03:00:00Z"},
+}
+
+needs_await = pytest.mark.skipif(
+    not hasattr(BaseNotifier, "__await__"), reason="this Airflow has no deadline alerts"
+)
+
+
+@pytest.fixture
+def stored_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The XCom of the task that asked, as the triggerer would read it."""
+
+    def stored(**named: str) -> Any:
+        assert named == {
+            "dag_id": "late", "run_id": "run_1", "task_id": "ask", "key": "return_value",
+        }  # fmt: skip
+        return RESULT
+
+    monkeypatch.setattr("airflow_provider_platform.notifications._answer.get_run_xcom", stored)
+
+
+async def awaited(make: Callable[[], Any]) -> None:
+    await make()
+
+
+@needs_await
+@pytest.mark.usefixtures("stored_result")
+@pytest.mark.parametrize("function", [keep, keep_on_loop])
+def test_a_missed_deadline_is_told_on_an_event_loop(function: Any) -> None:
+    asyncio.run(
+        awaited(lambda: PlatformAnswerNotifier(function, task_id="ask", context=dict(DEADLINE)))
+    )
+    told = kept()
+    assert told["title"] == "late.ask missed its deadline"
+    assert told["text"].startswith(
+        "late.ask missed its deadline\nThe deadline was missed: 2026-01-01T03:00:00Z\n\nUp.\n"
+    )
+    assert told["pictures"] == ["\x89PNG"]
+
+
+@needs_await
+@pytest.mark.usefixtures("stored_result")
+def test_a_notifier_given_as_data_sends_a_mail_from_an_event_loop(mail_server: MailServer) -> None:
+    target = {
+        "class": "airflow.providers.smtp.notifications.smtp.SmtpNotifier",
+        "to": "bi@a.example",
+        "from_email": "airflow@a.example",
+    }
+    asyncio.run(
+        awaited(lambda: PlatformAnswerNotifier(target, task_id="ask", context=dict(DEADLINE)))
+    )
+    check_mail(mail_server)
+
+
+@needs_await
+def test_airflow_takes_the_notifier_for_a_deadline_alert() -> None:
+    from datetime import timedelta
+
+    from airflow.sdk import AsyncCallback, DeadlineAlert, DeadlineReference
+
+    target = {"class": "airflow.providers.smtp.notifications.smtp.SmtpNotifier", "to": "a@b"}
+    alert = DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=timedelta(minutes=5),
+        callback=AsyncCallback(PlatformAnswerNotifier, {"send_with": [target], "task_id": "ask"}),
+    )
+    assert alert.callback.path.endswith("notifications.answer.PlatformAnswerNotifier")
+
+
+@pytest.mark.parametrize(
+    "send_with", [[], None, "slack", ["slack"], {"channel": "#a"}, SmtpNotifier, [SmtpNotifier]]
+)
+def test_what_cannot_send_is_refused_when_the_dag_is_parsed(send_with: Any) -> None:
+    with pytest.raises(PlatformConfigError, match="send_with"):
+        PlatformAnswerNotifier(send_with)
