@@ -13,11 +13,16 @@ from airflow_provider_platform.connection_form import HOOK_NAME, connection_type
 PACKAGE = "airflow_provider_platform"
 MODULES = {
     "hooks": ("platform",),
-    "operators": ("api", "chat", "dbt_sync", "exports", "notifications", "reports", "workbooks"),
+    "operators": (
+        *("api", "chat", "dbt_sync", "exports", "notifications", "query", "reports", "workbooks"),
+    ),
     "sensors": ("account", "chat", "dbt_sync", "notifications", "reports"),
-    "triggers": ("chat", "dbt_sync", "exports", "sensors"),
+    "triggers": ("chat", "dbt_sync", "exports", "query", "sensors"),
 }
-DECORATORS = {"platform_chat": f"{PACKAGE}.decorators.chat.platform_chat_task"}
+DECORATORS = {
+    "platform_chat": f"{PACKAGE}.decorators.chat.platform_chat_task",
+    "platform_sql": f"{PACKAGE}.decorators.query.platform_sql_task",
+}
 DOCUMENTATION = "https://airflow-provider-platform.example.com/docs/"
 """The address of the project's metadata (`[project.urls]`); a placeholder until there is a site."""
 GUIDES = ("connection", "management_api", "sandbox", "cluster")

@@ -263,6 +263,28 @@ class DataQueryError(PlatformError):
     """The data API refuses the query, or ran it and failed."""
 
 
+class ResultValueError(PlatformError):
+    """A value does not fit the type that the service gives its column. `column` and `row` (from 1)
+    name it."""
+
+    def __init__(
+        self, message: str, *, column: str | None = None, row: int | None = None, **details: Any
+    ) -> None:
+        super().__init__(message, column=column, row=row, **details)
+        self.column = column
+        self.row = row
+
+
+class ResultTruncatedError(PlatformError):
+    """A result ends where the service stops, and its author wants all rows or none."""
+
+
+class ResultWriteError(PlatformError):
+    """A file could not be written; nothing of it stands under its name."""
+
+    retryable = True
+
+
 class DashboardExportFailedError(PlatformError):
     """The dashboard export ended as failed, or its file is gone."""
 

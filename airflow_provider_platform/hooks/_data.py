@@ -43,10 +43,12 @@ class DataMethods:
         the first hundred. `timeout` is in seconds, or a timedelta, until the first row.
 
         Values are texts. Without a limit of its own the query gives 10,000 rows at most, with one
-        50,000. The data API is the connection's `data_api_url`, else it is found through the
-        management API, which also gives the token. Raises DataQueryError, PlatformError, when the
+        50,000; `truncated` of what is returned tells after the last row whether there may be more.
+        The data API is the connection's `data_api_url`, else it is found through the management
+        API, which also gives the token. Raises DataQueryError, PlatformError, when the
         first row is asked for or later.
         """
+        from airflow_provider_platform.client.data_api.limits import service_limit
         from airflow_provider_platform.client.data_api.rows import SqlRows
 
         options = (deployment_id, branch_name, timezone, cache, timeout)
@@ -55,7 +57,7 @@ class DataMethods:
             client = self.open_client()
             return client.events(_program(sql, options, client.config, client.clock))
 
-        return SqlRows(begin)
+        return SqlRows(begin, service_limit(str(sql)))
 
     def arun_sql(
         self,
@@ -68,6 +70,7 @@ class DataMethods:
         timeout: Seconds = SQL_TIMEOUT,
     ) -> AsyncSqlRows:
         """`run_sql` for an event loop."""
+        from airflow_provider_platform.client.data_api.limits import service_limit
         from airflow_provider_platform.client.data_api.rows import AsyncSqlRows
 
         options = (deployment_id, branch_name, timezone, cache, timeout)
@@ -76,7 +79,7 @@ class DataMethods:
             client = await self.open_client_on_loop()
             return client.events(_program(sql, options, client.config, client.clock))
 
-        return AsyncSqlRows(begin)
+        return AsyncSqlRows(begin, service_limit(str(sql)))
 
 
 def _program(

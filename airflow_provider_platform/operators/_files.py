@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import PlatformInputError, quote_service
@@ -12,8 +10,6 @@ from airflow_provider_platform.operators._base import arguments
 
 if TYPE_CHECKING:
     from airflow_provider_platform._airflow import ObjectStoragePath
-
-_LOCAL = ("", "file", "local")
 
 
 def output_path(name: str, value: Any) -> Any:
@@ -28,6 +24,12 @@ def output_path(name: str, value: Any) -> Any:
     return found
 
 
+def optional_output_path(name: str, value: Any) -> Any:
+    """`output_path`, or None where it says nothing. Raises PlatformInputError."""
+    found = arguments.optional(value)
+    return None if found is None else output_path(name, found)
+
+
 def storage_path(name: str, target: Any) -> ObjectStoragePath:
     """The path in its storage. Raises PlatformInputError for a storage that Airflow does not
     know."""
@@ -35,8 +37,7 @@ def storage_path(name: str, target: Any) -> ObjectStoragePath:
 
     try:
         path = target if isinstance(target, ObjectStoragePath) else ObjectStoragePath(str(target))
-        if path.protocol not in _LOCAL:
-            path.fs  # noqa: B018 - looked up here, before anything is done for the file
+        path.fs  # noqa: B018 - looked up here, before anything is done for the file
     except (ValueError, ImportError) as error:
         raise PlatformInputError(
             f"Nothing was sent: {name} cannot be written to: {quote_service(error)}.", field=name
@@ -45,19 +46,21 @@ def storage_path(name: str, target: Any) -> ObjectStoragePath:
 
 
 def write_file(path: ObjectStoragePath, data: bytes) -> None:
-    """Write a file, folders included; a local one is there as a whole or not at all."""
-    if path.protocol in _LOCAL:
-        _write_local(Path(path.path), data)
-        return
-    with path.open("wb") as file:
-        file.write(data)
+    """Write a file, folders included; it is there as a whole or not at all. Raises
+    ResultWriteError."""
+    from airflow_provider_platform.results.files import write_whole
+
+    write_whole(path, data)
 
 
-def _write_local(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        partial.write_bytes(data)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+def output_target(name: str, value: Any) -> ObjectStoragePath | None:
+    """The path of an optional file in its storage, looked at before anything is sent. Raises
+    PlatformInputError for a storage that Airflow does not know, and for a place where no file can
+    be written."""
+    from airflow_provider_platform.results.files import check_place
+
+    if value is None:
+        return None
+    path = storage_path(name, value)
+    check_place(name, path)
+    return path

@@ -1,4 +1,5 @@
-"""What is made of results: files of rows, pictures of charts, texts for people.
+"""Results as people use them: rows in files, a specification with its rows as a picture.
 
-Knows neither Airflow nor HTTP.
+Rows stream through: what is held at once is what came at once, or a row group. Nothing here knows
+Airflow or HTTP; where to write is a path object that the caller hands in.
 """

@@ -6,6 +6,7 @@ Values are texts, whatever their type, as the service sends them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 from urllib.parse import quote
@@ -76,32 +77,51 @@ class SqlChunk:
 
 @dataclass(frozen=True, kw_only=True)
 class SqlQuery:
-    """A query to run: `branch_name` for a development branch, `deadline` in Unix time."""
+    """A query to run: `branch_name` for a development branch, `deadline` in Unix time, until the
+    first row. With a `token` it runs with that one's rights, else with those of the data token that
+    the management API gives. `deployment_id` is needed where that API is asked for something."""
 
-    deployment_id: int
+    deployment_id: int | None
     body: SqlInput
     deadline: float
     branch_name: str | None = None
+    token: SecretStr | None = None
 
     @classmethod
     def build(
         cls,
         sql: str,
         *,
-        deployment_id: int,
+        deployment_id: int | None,
         deadline: float,
         branch_name: str | None = None,
+        token: SecretStr | None = None,
         timezone: str | None = None,
         cache: Cache | None = None,
     ) -> Self:
         """The query as it is sent. Raises PlatformInputError for a bad argument."""
         body = SqlInput.build(query=sql, timezone=timezone, cache=cache, throw_continue_wait=True)
         return cls(
-            deployment_id=deployment_id, body=body, deadline=deadline, branch_name=branch_name
+            deployment_id=deployment_id,
+            body=body,
+            deadline=deadline,
+            branch_name=branch_name,
+            token=token,
         )
 
+    @property
+    def deployment(self) -> int:
+        """The deployment. Raises PlatformInputError where none is known."""
+        if self.deployment_id is None:
+            raise PlatformInputError(
+                "Nothing was sent: deployment_id is missing: give it, or set it in the connection.",
+                field="deployment_id",
+            )
+        return self.deployment_id
+
     def __str__(self) -> str:
-        return f"data query on deployment {self.deployment_id}"
+        where = "" if self.deployment_id is None else f" on deployment {self.deployment_id}"
+        return f"data query{where}"
 
 
 def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[None]:
@@ -113,7 +133,7 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
     """
     try:
         url = yield from find_address(query, config)
-        token = yield from _mint(query)
+        token = query.token or (yield from _mint(query))
     except PlatformTransportError as error:
         if clock() < query.deadline:
             raise
@@ -157,7 +177,7 @@ def find_address(query: SqlQuery, config: PlatformConfig) -> Program[str]:
                 field="branch_name",
             )
         return sql_address(config.data_api_url)
-    operation = get_deployment(deployment_id=query.deployment_id)
+    operation = get_deployment(deployment_id=query.deployment)
     deployment = yield from call(operation, deadline=query.deadline)
     if not deployment.deployment_url:
         raise PlatformProtocolError(
@@ -181,7 +201,7 @@ def sql_address(data_api_url: str) -> str:
 def _mint(query: SqlQuery) -> Program[SecretStr]:
     """A data token of our own; asking for another one does no harm."""
     body = CreateDeploymentTokenInput.build(expires_in=TOKEN_SECONDS)
-    operation = create_deployment_token(deployment_id=query.deployment_id, body=body)
+    operation = create_deployment_token(deployment_id=query.deployment, body=body)
     answer = yield from call(operation, deadline=query.deadline)
     return answer.cube_api_token
 
@@ -226,7 +246,7 @@ class SqlAnswer:
         """What a piece of the answer brings. Raises DataQueryError for an error line,
         PlatformProtocolError for a line that is none of these."""
         told = (self._take(line, number) for line, number in self._reader.feed(data))
-        return [event for event in told if event is not None]
+        return _together(event for event in told if event is not None)
 
     def finish(self) -> list[SqlColumns | SqlChunk]:
         """What the last line brings, at the end of the answer. Raises PlatformTransportError where
@@ -270,6 +290,19 @@ class SqlAnswer:
 
     def _broken(self, number: int, problem: str) -> PlatformProtocolError:
         return PlatformProtocolError(f"{self._query}: line {number} of the answer {problem}.")
+
+
+def _together(events: Iterable[SqlColumns | SqlChunk]) -> list[SqlColumns | SqlChunk]:
+    """The same with the rows of one piece in one chunk: a service that streams sends a line for
+    each, and every event has to reach the caller's thread."""
+    found: list[SqlColumns | SqlChunk] = []
+    for event in events:
+        last = found[-1] if found else None
+        if isinstance(event, SqlChunk) and isinstance(last, SqlChunk):
+            last.rows.extend(event.rows)
+        else:
+            found.append(event)
+    return found
 
 
 def _column(column: Any) -> dict[str, str]:

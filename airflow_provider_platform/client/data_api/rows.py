@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_platform.client.data_api.query import SqlChunk, SqlColumns
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 class _Received:
     """What has come of a result and was not used yet, and how the result ended, if it did."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.row_count = 0
         self.columns: list[dict[str, str]] | None = None
         self.rows: deque[list[Any]] = deque()
         self.ended = False
@@ -27,6 +29,17 @@ class _Received:
             self.columns = event.columns
         else:
             self.rows.extend(event.rows)
+            self.row_count += len(event.rows)
+
+    @property
+    def truncated(self) -> bool | None:
+        """Whether the service may have cut the result, None before its end."""
+        return self.row_count == self.limit if self.ended else None
+
+    def take_rows(self) -> list[list[Any]]:
+        """What has come and was not used yet."""
+        rows, self.rows = list(self.rows), deque()
+        return rows
 
     def fail(self, error: PlatformError) -> None:
         """What is missing must never look like the end: the error is raised again."""
@@ -57,12 +70,13 @@ class SqlRows:
 
     Nothing is sent before the first row, or the columns, are asked for. Raises PlatformError; a
     result that breaks off raises after the rows that came, and again whenever it is asked for more.
+    `limit` is where the service stops.
     """
 
-    def __init__(self, begin: Callable[[], Events]) -> None:
+    def __init__(self, begin: Callable[[], Events], limit: int) -> None:
         self._begin = begin
         self._events: Events | None = None
-        self._received = _Received()
+        self._received = _Received(limit)
 
     @property
     def columns(self) -> list[dict[str, str]]:
@@ -70,6 +84,18 @@ class SqlRows:
         while self._received.columns is None and self._receive():
             continue
         return self._received.known_columns()
+
+    @property
+    def truncated(self) -> bool | None:
+        """Whether the result has exactly as many rows as the service gives at most, so that there
+        may be more; None before the last row has come."""
+        return self._received.truncated
+
+    def pieces(self) -> Iterator[list[list[Any]]]:
+        """The rows in pieces as they come, which is quicker for many than one at a time."""
+        while self._received.rows or self._receive():
+            if rows := self._received.take_rows():
+                yield rows
 
     def close(self) -> None:
         """Stop reading and close the connection."""
@@ -113,16 +139,21 @@ class SqlRows:
 class AsyncSqlRows:
     """`SqlRows` for an event loop; `async with`, or `aclose` where it is not read to its end."""
 
-    def __init__(self, begin: Callable[[], Awaitable[AsyncGenerator[Any]]]) -> None:
+    def __init__(self, begin: Callable[[], Awaitable[AsyncGenerator[Any]]], limit: int) -> None:
         self._begin = begin
         self._events: AsyncGenerator[Any] | None = None
-        self._received = _Received()
+        self._received = _Received(limit)
 
     async def columns(self) -> list[dict[str, str]]:
         """The columns: `{"name", "type"}` each."""
         while self._received.columns is None and await self._receive():
             continue
         return self._received.known_columns()
+
+    @property
+    def truncated(self) -> bool | None:
+        """As `SqlRows.truncated`."""
+        return self._received.truncated
 
     async def aclose(self) -> None:
         """Stop reading and close the connection."""

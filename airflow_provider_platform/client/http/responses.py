@@ -112,7 +112,8 @@ def check_data_start(
         raise DataQueryError(_sentence(what, status, said, "Check the query."), status=status)
     step = {
         403: "The data token was refused: check that the credential can read the deployment.",
-        404: "Check data_api_url in the connection, or the deployment's address.",
+        404: "Check data_api_url in the connection, or the deployment's address; the data API may "
+        "not be enabled there.",
     }.get(status, "A later try may succeed." if status >= 500 else "")
     raise error_for_status(status)(
         _sentence(what, status, said, step),

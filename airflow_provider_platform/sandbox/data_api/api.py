@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import re
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from airflow_provider_platform.sandbox.data_api.limits import row_limit
+from airflow_provider_platform.sandbox.data_api.queries import RunningQueries
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.exchange import exchange_of
 from airflow_provider_platform.sandbox.http.responses import JsonLines
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, VERBS
 from airflow_provider_platform.sandbox.state.branches import DEFAULT_BRANCH, Branches
 from airflow_provider_platform.sandbox.state.credentials import verify
-from airflow_provider_platform.sandbox.state.warehouse import QueryError, Result
+from airflow_provider_platform.sandbox.state.warehouse import QueryError, Reading
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -38,11 +41,6 @@ _SQL_BODY = shapes.structure(
     required=("query",),
 )
 _REFRESHED = "2026-07-20T00:00:00.000Z"
-
-DEFAULT_ROWS = 10_000
-"""Rows of a result whose SQL has no limit of its own."""
-MOST_ROWS = 50_000
-"""Rows of any result."""
 
 
 def routes() -> list[Route]:
@@ -76,27 +74,52 @@ async def _cubesql(request: Request) -> Response:
     messages = _SQL_BODY(document, "")
     if messages:
         return _error(400, "; ".join(messages))
-    return JsonLines(_lines(world, document["query"]))
+    exchange.speaks_for(claims.get("externalId"))
+    key = (deployment, branch, json.dumps(document, sort_keys=True))
+    return JsonLines(_lines(world, document, key))
 
 
-async def _lines(world: World, query: str) -> AsyncIterator[dict[str, Any]]:
-    limited = re.search(r"\blimit\s+\d+", query, re.IGNORECASE)
-    limit = MOST_ROWS if limited else DEFAULT_ROWS
+async def _lines(
+    world: World, document: dict[str, Any], key: tuple[object, ...]
+) -> AsyncIterator[dict[str, Any]]:
+    comes_again = bool(document.get("throwContinueWait"))
+    if not await world.store(RunningQueries).done(world, key, comes_again=comes_again):
+        yield {"error": "Continue wait"}
+        return
+    streaming = world.settings.data_streaming
     try:
-        result = world.warehouse.query(query, limit=limit)
+        limit = row_limit(document["query"], streaming=streaming)
+        reading = world.warehouse.read(document["query"], limit=limit)
+        start: dict[str, Any] = {"schema": reading.schema}
+        yield start if streaming else {**start, "lastRefreshTime": _REFRESHED}
+        empty = True
+        for rows in reading.pieces(world.settings.data_chunk_rows):
+            empty = False
+            yield {"data": _texts(reading, rows)}
+            await asyncio.sleep(0)  # others are served meanwhile, and who has left is noticed
+        if empty:
+            yield {"data": []}
     except QueryError as error:
         yield {"error": str(error)}
-        return
-    chunk = world.settings.data_chunk_rows
-    rows = _texts(result)
-    yield {"schema": result.schema, "lastRefreshTime": _REFRESHED}
-    for start in range(0, len(rows) or 1, chunk):
-        yield {"data": rows[start : start + chunk]}
 
 
-def _texts(result: Result) -> list[list[str | None]]:
+def _texts(reading: Reading, rows: list[list[Any]]) -> list[list[str | None]]:
     """Values as this API sends them: strings, whatever their type."""
-    return [[None if value is None else str(value) for value in row] for row in result.rows]
+    kinds = [column["column_type"] for column in reading.schema]
+    special = {at: kind for at, kind in enumerate(kinds) if kind in ("Boolean", "Decimal")}
+    texts = [[None if value is None else str(value) for value in row] for row in rows]
+    for at, kind in special.items():
+        for row, text in zip(rows, texts, strict=True):
+            text[at] = _text(row[at], kind)
+    return texts
+
+
+def _text(value: Any, kind: str) -> str | None:
+    if value is None:
+        return None
+    if kind == "Boolean" and value in (0, 1):
+        return "true" if value else "false"
+    return f"{Decimal(str(value)):.2f}" if isinstance(value, float) else str(value)
 
 
 def _error(status: int, message: str) -> Response:

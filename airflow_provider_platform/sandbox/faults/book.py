@@ -19,6 +19,7 @@ WIRE_KINDS = frozenset(
         "silence",
         "blank_lines",
         "broken_json",
+        "error_line",
         "gzip",
         "dribble",
     }
@@ -55,6 +56,7 @@ _PARAMETERS = {
     "silence": {"after"},
     "blank_lines": {"after", "interval"},
     "broken_json": {"after"},
+    "error_line": {"after", "message"},
     "error": {"after", "message", "form"},
     "suspend": {"after", "resume"},
     "abort": {"after"},

@@ -65,6 +65,10 @@ class Exchange:
         finally:
             self.world.journal.changed()
 
+    def speaks_for(self, identity: Any) -> None:
+        """Note whom the token of the request names."""
+        self._entry.identity = _text(identity)
+
     async def _answer(self, app: ASGIApp, send: Send) -> None:
         answers = self._take(ANSWER_KINDS)
         if any(armed.fault.kind == "drop" for armed in answers):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import struct
 import zlib
@@ -57,6 +58,7 @@ class Wire:
         if body:
             await self._line(body)
         if not more:
+            await self._error_line(at_end=True)
             await self._write(b"", last=True)
 
     async def _start(self, message: Message) -> None:
@@ -103,6 +105,10 @@ class Wire:
             if fault.kind == "close":
                 await self._write(b"", last=True)
                 raise Ended("complete")
+            if fault.kind == "error_line":
+                await self._error_line()
+                await self._write(b"", last=True)
+                raise Ended("complete")
             if fault.kind == "silence":
                 self._faults.remove(armed)
                 await armed.released.wait()
@@ -111,6 +117,13 @@ class Wire:
                 while not armed.released.is_set():
                     await self._write(b"\n")
                     await asyncio.sleep(fault.interval)
+
+    async def _error_line(self, *, at_end: bool = False) -> None:
+        """The error that a started answer ends with; one meant for later comes at the end."""
+        for armed in self._faults:
+            if armed.fault.kind == "error_line" and (at_end or self._lines >= armed.fault.after):
+                await self._write(json.dumps({"error": armed.fault.message}).encode() + b"\n")
+                return
 
     async def _write(self, data: bytes, *, last: bool = False) -> None:
         if self._deflate is not None:

@@ -28,6 +28,8 @@ class RequestEntry:
     chat_id: str | None = None
     message_id: str | None = None
     has_input: bool | None = None
+    identity: str | None = None
+    """Whom the token of a data query speaks for, where it names a user."""
     faults: list[str] = field(default_factory=list)
     status: int | None = None
     ended: str | None = None

@@ -117,6 +117,12 @@ class Settings(BaseModel):
     """Items per page where a request names no ``first``."""
     data_chunk_rows: Count = 500
     """Rows per line of a data API answer."""
+    data_streaming: Annotated[bool, Field(strict=True)] = False
+    """Whether the deployment streams: a query with a limit of its own then has no other one."""
+    query_seconds: Seconds = 0.0
+    """Time a query of the data API takes before its first row is there."""
+    query_wait: Seconds = 10.0
+    """How long a request waits for it before it is told to come again."""
 
     def change(self, changes: dict[str, Any]) -> None:
         """Apply ``changes``; raises ``ValueError`` naming the setting and the rule."""

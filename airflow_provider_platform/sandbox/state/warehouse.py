@@ -1,10 +1,17 @@
-"""The sample warehouse: a shop's customers, products and orders of 2025, in SQLite."""
+"""The sample warehouse: a shop's customers, products, orders and payments of 2025, in SQLite.
+
+`events` is a view that makes its million rows while they are read: nothing holds them.
+"""
 
 from __future__ import annotations
 
 import sqlite3
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 COUNTRIES = {
     "Germany": "Hamburg",
@@ -54,11 +61,36 @@ CREATE TABLE products (id INTEGER PRIMARY KEY, name TEXT, category TEXT, price R
 CREATE TABLE orders (
   id INTEGER PRIMARY KEY, ordered_at TEXT, month TEXT, customer_id INTEGER, product_id INTEGER,
   quantity INTEGER, amount REAL, status TEXT);
+CREATE TABLE payments (
+  id INTEGER PRIMARY KEY, order_id INTEGER, paid_on TEXT, paid_at TEXT, fee REAL, settled INTEGER,
+  note TEXT);
+CREATE VIEW events AS
+  WITH RECURSIVE numbers(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM numbers LIMIT 1000000)
+  SELECT
+    id,
+    1 + id % 40 AS customer_id,
+    CASE id % 4
+      WHEN 0 THEN 'view' WHEN 1 THEN 'click' WHEN 2 THEN 'search' ELSE 'order' END AS kind,
+    (id * 37 % 10000) / 100.0 AS value,
+    strftime('%Y-%m-%dT%H:%M:%S.000', 1735689600 + id * 30, 'unixepoch') AS happened_at
+  FROM numbers;
 """
+
+KINDS = {
+    "paid_on": "Date",
+    "paid_at": "Timestamp",
+    "happened_at": "Timestamp",
+    "fee": "Decimal",
+    "settled": "Boolean",
+}
+"""Types of columns that SQLite has none for, by the name that the data model gives them."""
 
 _READ_ONLY = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 33}
 """33 is SQLITE_RECURSIVE, which the module names only from Python 3.12 on."""
-_MAX_STEPS = 2_000_000
+_MAX_STEPS = 200_000_000
+"""Steps of SQLite's machine for a query, or for a piece of one that is read in pieces."""
+_SAMPLE_ROWS = 100
+"""Rows that the types of a result which is read in pieces are told from."""
 
 
 class QueryError(Exception):
@@ -86,11 +118,39 @@ class Warehouse:
             [(number, *product) for number, product in enumerate(_PRODUCTS, start=1)],
         )
         self._db.executemany("INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _orders())
+        self._db.executemany("INSERT INTO payments VALUES (?, ?, ?, ?, ?, ?, ?)", _payments())
         self._db.commit()
         self._db.set_authorizer(_authorize)
 
     def query(self, sql: str, *, limit: int) -> Result:
         """Run one SELECT; raises ``QueryError``. Rows beyond ``limit`` are counted, not kept."""
+        with self._guarded():
+            cursor = self._run(sql)
+            rows = [list(row) for row in cursor.fetchmany(limit)]
+            total = len(rows) + sum(1 for _ in cursor)
+        return Result(_schema(cursor, rows), rows, total)
+
+    def read(self, sql: str, *, limit: int | None) -> Reading:
+        """Begin to run one SELECT, of which at most ``limit`` rows are read; raises
+        ``QueryError``."""
+        with self._guarded():
+            cursor = self._run(sql)
+            first = cursor.fetchmany(_SAMPLE_ROWS if limit is None else min(limit, _SAMPLE_ROWS))
+        return Reading(self, cursor, [list(row) for row in first], limit)
+
+    def fetch(self, cursor: sqlite3.Cursor, rows: int) -> list[list[Any]]:
+        """The next rows of a reading; raises ``QueryError``."""
+        with self._guarded():
+            return [list(row) for row in cursor.fetchmany(rows)]
+
+    def _run(self, sql: str) -> sqlite3.Cursor:
+        cursor = self._db.execute(sql)
+        if cursor.description is None:
+            raise QueryError("only queries are allowed")
+        return cursor
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
         steps = 0
 
         def guard() -> int:
@@ -100,21 +160,48 @@ class Warehouse:
 
         self._db.set_progress_handler(guard, 1000)
         try:
-            cursor = self._db.execute(sql)
-            if cursor.description is None:
-                raise QueryError("only queries are allowed")
-            rows = [list(row) for row in cursor.fetchmany(limit)]
-            total = len(rows) + sum(1 for _ in cursor)
+            yield
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise QueryError(str(error)) from None
         finally:
             self._db.set_progress_handler(None, 0)
-        names = [column[0] for column in cursor.description]
-        schema = [
-            {"name": name, "column_type": _column_type([row[index] for row in rows])}
-            for index, name in enumerate(names)
-        ]
-        return Result(schema, rows, total)
+
+
+class Reading:
+    """A result that is read in pieces: what was not asked for yet has not been made."""
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        cursor: sqlite3.Cursor,
+        first: list[list[Any]],
+        limit: int | None,
+    ) -> None:
+        self.schema = _schema(cursor, first)
+        self._warehouse = warehouse
+        self._cursor = cursor
+        self._first = first
+        self._left = limit
+
+    def pieces(self, rows: int) -> Iterator[list[list[Any]]]:
+        """All rows, so many at a time; raises ``QueryError`` where the query fails later."""
+        while wanted := rows if self._left is None else min(rows, self._left):
+            piece, self._first = self._first[:wanted], self._first[wanted:]
+            if len(piece) < wanted:
+                piece += self._warehouse.fetch(self._cursor, wanted - len(piece))
+            if piece:
+                yield piece
+            if len(piece) < wanted:
+                return
+            if self._left is not None:
+                self._left -= len(piece)
+
+
+def _schema(cursor: sqlite3.Cursor, rows: list[list[Any]]) -> list[dict[str, str]]:
+    return [
+        {"name": name, "column_type": KINDS.get(name) or _column_type([row[at] for row in rows])}
+        for at, (name, *_) in enumerate(cursor.description)
+    ]
 
 
 def _authorize(action: int, *_: str | None) -> int:
@@ -149,4 +236,15 @@ def _orders() -> list[tuple[int, str, str, int, int, int, float, str]]:
         amount = round(quantity * _PRODUCTS[product - 1][2], 2)
         status = "returned" if seed % 11 == 0 else "delivered"
         rows.append((number, day, month, customer, product, quantity, amount, status))
+    return rows
+
+
+def _payments() -> list[tuple[int, int, str, str, float | None, int, str]]:
+    rows = []
+    for number, day, _, _, _, quantity, amount, status in _orders():
+        hour = number % 24
+        fee = None if number % 50 == 0 else round(amount * 0.015, 2)
+        note = f'{quantity} pieces, "as ordered"' if number % 7 else ""
+        settled = int(status == "delivered")
+        rows.append((number, number, day, f"{day}T{hour:02d}:30:00.000", fee, settled, note))
     return rows

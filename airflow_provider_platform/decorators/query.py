@@ -1,0 +1,47 @@
+"""`@task.platform_sql`: the function returns the SQL, the task what it gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform._airflow import task_decorator_factory
+from airflow_provider_platform.decorators._returned import FunctionOperator, ReturnedText
+from airflow_provider_platform.operators.query import PlatformQueryOperator, one_query
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from airflow_provider_platform._airflow import TaskDecorator
+    from airflow_provider_platform.operators._base.operator import Checks
+
+
+class PlatformSqlDecoratedOperator(FunctionOperator, PlatformQueryOperator):
+    """Runs what the function returns."""
+
+    custom_operator_name = "@task.platform_sql"
+    argument = "sql"
+    meaning = "the SQL"
+    template_ext: Sequence[str] = ()
+    checks: ClassVar[Checks] = {"sql": None}
+    sql: Any = ReturnedText()
+
+    def check_text(self, value: str) -> str:
+        """The text must be one query. Raises PlatformInputError."""
+        return one_query("sql", value)
+
+
+def platform_sql_task(
+    python_callable: Callable[..., str] | None = None,
+    multiple_outputs: bool | None = None,
+    **kwargs: Any,
+) -> TaskDecorator:
+    """Turn a function that returns SQL into a `PlatformQueryOperator` task.
+
+    Takes the operator's parameters.
+    """
+    return task_decorator_factory(
+        python_callable=python_callable,
+        multiple_outputs=multiple_outputs,
+        decorated_operator_class=PlatformSqlDecoratedOperator,
+        **kwargs,
+    )

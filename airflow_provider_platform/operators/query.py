@@ -1,0 +1,271 @@
+"""`PlatformQueryOperator`: SQL over the data API, its rows into a file or to XCom."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform.client.errors import (
+    PlatformInputError,
+    ResultTruncatedError,
+    from_payload,
+)
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.operator import (
+    BACKSTOP_SECONDS,
+    ForeseenFailures,
+    PlatformOperator,
+    default_deferrable,
+)
+from airflow_provider_platform.operators._files import optional_output_path, output_target
+from airflow_provider_platform.operators._outlets import tell_outlets
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+
+    from airflow_provider_platform._airflow import Context, ObjectStoragePath
+    from airflow_provider_platform.client.data_api.rows import SqlRows
+    from airflow_provider_platform.hooks.platform import PlatformHook
+    from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.results.save import SavedRows
+
+QUERY_TIMEOUT = 600.0
+LEAST_SECONDS = 60.0
+"""What the worker has for a query whose first row the trigger has seen, however late it is."""
+CACHES = ("stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cache")
+
+
+def one_query(name: str, value: Any) -> str:
+    """One query. Raises PlatformInputError."""
+    from airflow_provider_platform.client.data_api.limits import not_a_query
+
+    found = arguments.text(name, value)
+    problem = not_a_query(found)
+    if problem:
+        raise PlatformInputError(
+            f"Nothing was sent: {name} must be one query; {problem}.", field=name
+        )
+    return found
+
+
+class PlatformQueryOperator(PlatformOperator):
+    """Run SQL over the data API: the rows go to a file, the first of them to XCom.
+
+    Returns `{"columns": [{"name", "type"}], "row_count": int, "truncated": bool, "rows": [[...]],
+    "path": str | None, "format": str | None, "bytes": int | None}`. `rows` are the first
+    `max_rows`, typed, a Decimal as its text and times in ISO 8601. A retry runs the query again and
+    overwrites its file. The service drops a query that nobody asks for any more, so that a task
+    that is ended leaves nothing to stop.
+
+    :param sql: the query
+    :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
+        as `s3://my_conn@bucket/rows.parquet`. It is whole or not there.
+    :param output_format: parquet (needs the extra `parquet`), csv or jsonl
+    :param max_rows: rows that go to XCom
+    :param types: `service` gives values the types of their columns, and fails for one that does not
+        fit; `text` leaves them as the service sends them
+    :param on_truncated: the service gives 10,000 rows at most for a query without a limit of its
+        own and 50,000 for one with: `warn`, or `fail`, where a result has exactly as many
+    :param branch_name: a development branch to run the query on
+    :param timezone: the zone that times are given in
+    :param cache: stale-if-slow, stale-while-revalidate, must-revalidate or no-cache
+    :param deployment_id: default: the connection's
+    :param deferrable: wait for the first row in the triggerer (default: `[operators]
+        default_deferrable`)
+    :param timeout: seconds (or a timedelta) until the first row (default 600)
+    """
+
+    template_fields_renderers: ClassVar[dict[str, str]] = {"sql": "sql"}
+    template_ext: Sequence[str] = (".sql",)
+    checks: ClassVar[Checks] = {
+        "sql": one_query,
+        "output_path": optional_output_path,
+        "output_format": partial(arguments.choice, choices=("parquet", "csv", "jsonl")),
+        "max_rows": partial(arguments.whole_number, minimum=0),
+        "types": partial(arguments.choice, choices=("service", "text")),
+        "on_truncated": partial(arguments.choice, choices=("warn", "fail")),
+        "branch_name": arguments.optional_text,
+        "timezone": arguments.optional_text,
+        "cache": partial(arguments.optional_choice, choices=CACHES),
+        "deployment_id": arguments.optional_id,
+        "deferrable": arguments.boolean,
+        "timeout": arguments.seconds,
+    }
+
+    def __init__(
+        self,
+        *,
+        sql: str,
+        output_path: str | os.PathLike[str] | ObjectStoragePath | None = None,
+        output_format: str = "parquet",
+        max_rows: int | str = 100,
+        types: str = "service",
+        on_truncated: str = "warn",
+        branch_name: str | None = None,
+        timezone: str | None = None,
+        cache: str | None = None,
+        deployment_id: int | str | None = None,
+        deferrable: bool | None = None,
+        timeout: float | timedelta = QUERY_TIMEOUT,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.sql = sql
+        self.output_path: Any = output_path
+        self.output_format: Any = output_format
+        self.max_rows = max_rows
+        self.types: Any = types
+        self.on_truncated = on_truncated
+        self.branch_name = branch_name
+        self.timezone = timezone
+        self.cache: Any = cache
+        self.deployment_id = deployment_id
+        self.deferrable = default_deferrable(deferrable)
+        self.timeout: Any = timeout
+        self._hook: PlatformHook | None = None
+        self.validate_known_arguments()
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Wait for the first row, here or in the triggerer; then read the result to its end."""
+        with ForeseenFailures(), self.opened(context) as hook:
+            self._hook = hook
+            target = self._target()
+            deadline = self._deadline(hook, context)
+            if self.deferrable:
+                self._wait_in_triggerer(hook, deadline)
+            return self._read(context, hook, target, deadline)
+
+    def execute_complete(
+        self, context: Context, event: dict[str, Any], run: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Read the result whose first row the trigger has seen. `run` names the wait that the task
+        deferred with; an event of another one (trigger ids are reused) is ignored."""
+        told = event.get("run") or {}
+        waited = run or told
+        with ForeseenFailures(), self.opened(context) as hook:
+            self._hook = hook
+            now = hook.open_client().clock()
+            deadline = float(waited.get("deadline") or now)
+            # What was waited for: a template, or a function, may give another text by now.
+            self.sql = waited.get("sql") or self.sql
+            if told.get("wait_id") != waited.get("wait_id"):
+                self.log.warning("Ignoring the event of another wait; this task waits on.")
+                self._wait_in_triggerer(hook, deadline)
+            if event["status"] == "error":
+                raise from_payload(event["error"])
+            return self._read(context, hook, self._target(), max(deadline, now + LEAST_SECONDS))
+
+    def resume_execution(
+        self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
+    ) -> Any:
+        """Go on after the wait."""
+        with ForeseenFailures():
+            return super().resume_execution(next_method, next_kwargs, context)
+
+    def on_kill(self) -> None:
+        """Stop reading; the file that was begun is thrown away."""
+        if self._hook is not None:
+            self._hook.open_client().interrupt()
+
+    def _target(self) -> ObjectStoragePath | None:
+        """Where to write; looked at before anything is sent."""
+        from airflow_provider_platform.results.save import check_engine
+
+        if self.output_path is None:
+            return None
+        check_engine(self.output_format)
+        return output_target("output_path", self.output_path)
+
+    def _deadline(self, hook: PlatformHook, context: Context) -> float:
+        """Until when the first row must be there (Unix time): after `timeout`, or before this try's
+        `execution_timeout`."""
+        now = hook.open_client().clock()
+        deadline = now + float(self.timeout)
+        if self.execution_timeout is not None:
+            began = getattr(context.get("ti"), "start_date", None)
+            start = began.timestamp() if began is not None else now
+            deadline = min(deadline, start + self.execution_timeout.total_seconds())
+        return deadline
+
+    def _wait_in_triggerer(self, hook: PlatformHook, deadline: float) -> None:
+        from airflow_provider_platform.triggers.query import PlatformQueryTrigger
+
+        run = {"wait_id": uuid.uuid4().hex, "deadline": deadline, "sql": self.sql}
+        left = max(0.0, deadline - hook.open_client().clock())
+        self.defer(
+            trigger=PlatformQueryTrigger(
+                platform_conn_id=self.platform_conn_id,
+                run=run,
+                deployment_id=hook.resolve_deployment_id(self.deployment_id),
+                branch_name=self.branch_name,
+                timezone=self.timezone,
+                cache=self.cache,
+                deadline=deadline,
+                cancel_on_kill=False,  # there is nothing to stop
+            ),
+            method_name="execute_complete",
+            kwargs={"run": run},
+            timeout=timedelta(seconds=left + BACKSTOP_SECONDS + hook.config.stream_idle_timeout),
+        )
+
+    def _read(
+        self,
+        context: Context,
+        hook: PlatformHook,
+        target: ObjectStoragePath | None,
+        deadline: float,
+    ) -> dict[str, Any]:
+        from airflow_provider_platform.results.save import save_rows
+
+        rows = hook.run_sql(
+            self.sql,
+            deployment_id=self.deployment_id,
+            branch_name=self.branch_name,
+            timezone=self.timezone,
+            cache=self.cache,
+            timeout=deadline - hook.open_client().clock(),
+        )
+        with rows:
+            saved = save_rows(
+                rows.columns,
+                self._checked_pieces(rows),
+                path=target,
+                format=self.output_format,
+                types=self.types,
+                max_rows=int(self.max_rows),
+            )
+        self._log(saved)
+        truncated = bool(rows.truncated)
+        facts = {"columns": saved.columns, "row_count": saved.row_count, "truncated": truncated}
+        file = {"path": saved.path, "format": saved.format, "bytes": saved.bytes}
+        if saved.path is not None:
+            about = {**facts, **file, "sha256": saved.sha256, "sql": self.sql}
+            secrets = hook.open_client().secrets
+            tell_outlets(context, self.outlets, secrets.redact_data(about))
+        return {**facts, "rows": saved.first_rows, **file}
+
+    def _checked_pieces(self, rows: SqlRows) -> Iterator[list[list[Any]]]:
+        """The rows; a result that may have been cut is told, or raised before its file is there."""
+        count = 0
+        for piece in rows.pieces():
+            count += len(piece)
+            yield piece
+        if rows.truncated:
+            said = (
+                f"The result has exactly {count} rows, where the service stops: there may be more. "
+                "Give the query a limit of its own (up to 50,000 rows), or read it in parts."
+            )
+            if self.on_truncated == "fail":
+                raise ResultTruncatedError(said)
+            self.log.warning("%s", said)
+
+    def _log(self, saved: SavedRows) -> None:
+        if saved.path is None:
+            self.log.info("Read %s rows", saved.row_count)
+        else:
+            self.log.info(
+                "Wrote %s rows (%s bytes) to %s", saved.row_count, saved.bytes, saved.path
+            )

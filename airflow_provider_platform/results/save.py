@@ -1,0 +1,126 @@
+"""Rows to a file, or to nothing but their count and the first of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.results.columns import (
+    Column,
+    Types,
+    plain,
+    read_columns,
+    read_rows,
+)
+from airflow_provider_platform.results.files import whole_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from airflow_provider_platform.results.files import OutputFile
+
+Format = Literal["parquet", "csv", "jsonl"]
+FORMATS: tuple[Format, ...] = ("parquet", "csv", "jsonl")
+
+
+class RowWriter(Protocol):
+    """Writes the rows of one result into a file."""
+
+    def write(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Write rows as the service sends them. Raises ResultValueError, ResultWriteError."""
+
+    def finish(self) -> None:
+        """Write what the format ends with."""
+
+
+@dataclass
+class SavedRows:
+    """What came of a result: how many rows, the first of them as plain JSON, and the file."""
+
+    columns: list[dict[str, str]]
+    row_count: int = 0
+    first_rows: list[list[Any]] = field(default_factory=list)
+    path: str | None = None
+    format: Format | None = None
+    bytes: int | None = None
+    sha256: str | None = None
+
+
+def check_engine(format: str) -> None:
+    """Whether what writes the format is installed. Raises PlatformInputError naming the extra."""
+    if format == "parquet" and find_spec("pyarrow") is None:
+        raise PlatformInputError(
+            "Nothing was sent: output_format parquet needs pyarrow. Install "
+            "airflow-provider-platform[parquet], or use csv or jsonl.",
+            field="output_format",
+        )
+
+
+def save_rows(
+    columns: Sequence[dict[str, str]],
+    pieces: Iterable[list[list[Any]]],
+    *,
+    path: Any = None,
+    format: Format = "parquet",
+    types: Types = "service",
+    max_rows: int = 100,
+) -> SavedRows:
+    """Read a result to its end, and write it to a file where a path object is given.
+
+    `pieces` are rows as the service sends them; what they raise leaves no file. `max_rows` are kept
+    to look at. Raises ResultValueError, ResultWriteError.
+    """
+    typed = read_columns(columns, types)
+    saved = SavedRows([{"name": one["name"], "type": one["type"]} for one in columns])
+    if path is None:
+        _read(typed, pieces, saved, max_rows, _Checker(typed))
+        return saved
+    with whole_file(path) as file:
+        writer = _writer(format)(file, typed)
+        _read(typed, pieces, saved, max_rows, writer)
+        writer.finish()
+    saved.path, saved.format = str(path), format
+    saved.bytes, saved.sha256 = file.bytes, file.sha256
+    return saved
+
+
+def _read(
+    columns: list[Column],
+    pieces: Iterable[list[list[Any]]],
+    saved: SavedRows,
+    max_rows: int,
+    writer: RowWriter,
+) -> None:
+    for rows in pieces:
+        wanted = rows[: max(0, max_rows - len(saved.first_rows))]
+        for row in read_rows(columns, wanted, saved.row_count + 1):
+            saved.first_rows.append([plain(value) for value in row])
+        writer.write(rows)
+        saved.row_count += len(rows)
+
+
+class _Checker:
+    """Writes nothing, and finds the same values wrong."""
+
+    def __init__(self, columns: list[Column]) -> None:
+        self._columns = columns
+        self._rows = 0
+
+    def write(self, rows: Sequence[Sequence[Any]]) -> None:
+        read_rows(self._columns, rows, self._rows + 1)
+        self._rows += len(rows)
+
+    def finish(self) -> None:
+        return
+
+
+def _writer(format: Format) -> Callable[[OutputFile, list[Column]], RowWriter]:
+    if format == "parquet":
+        from airflow_provider_platform.results.parquet import ParquetWriter
+
+        return ParquetWriter
+    from airflow_provider_platform.results.text_files import CsvWriter, JsonLinesWriter
+
+    return CsvWriter if format == "csv" else JsonLinesWriter

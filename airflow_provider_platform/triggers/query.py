@@ -1,0 +1,41 @@
+"""`PlatformQueryTrigger`: waits until the first row of a query is there."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.client.data_api.query import SqlChunk, SqlQuery, run_sql
+from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.http.client import AsyncPlatformClient
+
+
+class PlatformQueryTrigger(RemoteRunTrigger):
+    """Asks for the query until it has its first row, and leaves the rows to the worker, who asks
+    again: the service keeps the result.
+
+    `run` names the wait and holds the SQL, which the worker must repeat as it was. The other
+    arguments are those of the query; `deadline` is in Unix time.
+    """
+
+    async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
+        given = self.limits
+        query = SqlQuery.build(
+            self.ids["sql"],
+            deployment_id=given["deployment_id"],
+            deadline=float(given["deadline"]),
+            branch_name=given["branch_name"],
+            timezone=given["timezone"],
+            cache=given["cache"],
+        )
+        async with aclosing(client.events(run_sql(query, client.config, client.clock))) as events:
+            async for event in events:
+                if isinstance(event, SqlChunk):
+                    break
+        return {"status": "success"}
+
+    async def stop(self, client: AsyncPlatformClient) -> bool:  # noqa: ARG002
+        """The service drops a query that nobody asks for."""
+        return False

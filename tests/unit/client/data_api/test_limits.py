@@ -1,0 +1,145 @@
+"""Whether a query has a limit of its own: told from its tokens, in two readings of one rule."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.data_api.limits import (
+    DEFAULT_LIMIT,
+    MAXIMUM_LIMIT,
+    has_limit,
+    not_a_query,
+    service_limit,
+)
+from airflow_provider_platform.sandbox.data_api import limits as of_the_sandbox
+
+LIMITED = [
+    "SELECT 1 LIMIT 5",
+    "select a from b\nlimit\t10 offset 3",
+    "SELECT a FROM b OFFSET 3 LIMIT 10;",
+    "SELECT a FROM b LIMIT/* many */5",
+    "SELECT a FROM b LIMIT -- many\n 5",
+    "(SELECT a FROM b LIMIT 5)",
+    "((SELECT a FROM b LIMIT 5)) ;",
+    "(SELECT a FROM b) LIMIT 5",
+    "(SELECT a FROM b) UNION (SELECT a FROM c) LIMIT 5",
+    "WITH x AS (SELECT 1) SELECT * FROM x LIMIT 5",
+    "SELECT 'it''s' FROM b LIMIT 5",
+    "SELECT e'\\'' FROM b LIMIT 5",
+    "SELECT $$ ( $$ FROM b LIMIT 5",
+    "SELECT $tag$ it's $$ ( $tag$ FROM b LIMIT 5",
+    'SELECT "a""(" FROM b LIMIT 5',
+    "SELECT `(` FROM b LIMIT 5",
+    "SELECT /* /* ( */ ( */ a FROM b LIMIT 5",
+    "SELECT a FROM b LIMIT (5)",
+    "SELECT a FROM b LIMIT $1",
+    "SELECT a FROM b LIMIT ?",
+    "SELECT a FROM b FETCH FIRST 5 ROWS ONLY",
+    "SELECT t.limit FROM t LIMIT 5",
+]
+UNLIMITED = [
+    "SELECT a FROM b",
+    "SELECT a FROM (SELECT a FROM b LIMIT 5) c",
+    "WITH x AS (SELECT 1 LIMIT 5) SELECT * FROM x",
+    "(SELECT a FROM b LIMIT 5) UNION (SELECT a FROM c LIMIT 5)",
+    "SELECT a FROM b -- LIMIT 5",
+    "SELECT a FROM b /* LIMIT 5 */",
+    "SELECT a FROM b /* /* */ LIMIT 5 */",
+    "SELECT 'LIMIT 5' FROM b",
+    "SELECT 'it''s LIMIT 5' FROM b",
+    "SELECT e'\\' LIMIT 5' FROM b",
+    "SELECT $$ LIMIT 5 $$ FROM b",
+    "SELECT $x$ $$ LIMIT 5 $x$ FROM b",
+    'SELECT "LIMIT 5" FROM b',
+    'SELECT 1 AS "a LIMIT 5"',
+    "SELECT t.limit FROM t",
+    "SELECT credit_limit FROM t",
+    "SELECT limit_of FROM t ORDER BY limits",
+    "SELECT a AS limit FROM t",
+    "SELECT a FROM b LIMIT ALL",
+    "SELECT a FROM b LIMIT NULL",
+    "SELECT a FROM b WHERE c IN (SELECT c FROM d ORDER BY e LIMIT 5)",
+    "SELECT a FROM b ORDER BY c",
+]
+
+
+@pytest.mark.parametrize("sql", LIMITED)
+def test_a_limit_of_the_query(sql: str) -> None:
+    assert has_limit(sql)
+    assert service_limit(sql) == MAXIMUM_LIMIT == 50_000
+
+
+@pytest.mark.parametrize("sql", UNLIMITED)
+def test_no_limit_of_the_query(sql: str) -> None:
+    assert not has_limit(sql)
+    assert service_limit(sql) == DEFAULT_LIMIT == 10_000
+
+
+NOISE = st.sampled_from(
+    [" ", "\n", "\t", " -- LIMIT 5 '\n", "/* limit 5 ( */", "/* a */ /* 'b */", " \n-- )\n"]
+)
+VALUES = st.sampled_from(
+    ["a", "'LIMIT 5'", "'it''s (limit 5'", '"LIMIT 5"', '"a ("', "`limit 5`", "1.5", "b.c"]
+)
+
+
+@st.composite
+def queries(draw: st.DrawFn, depth: int = 0) -> tuple[str, bool]:
+    """A query, and whether it has a limit of its own."""
+
+    def inner() -> str:
+        return draw(queries(depth + 1))[0]
+
+    between = [draw(NOISE) for _ in range(8)]
+    columns = ",".join(draw(st.lists(VALUES, min_size=1, max_size=3)))
+    table = f"({inner()}) x" if depth < 2 and draw(st.booleans()) else "t"
+    begin = (
+        f"WITH{between[0]}y AS ({inner()}){between[1]}" if depth < 2 and draw(st.booleans()) else ""
+    )
+    where = f"{between[2]}WHERE a IN ({inner()})" if depth < 2 and draw(st.booleans()) else ""
+    limited = draw(st.booleans())
+    word = draw(st.sampled_from(["LIMIT", "limit", "Limit"]))
+    limit = f"{between[3]} {word}{between[4]}{draw(st.integers(0, 10**6))}" if limited else ""
+    sql = f"{begin}SELECT{between[5]} {columns} FROM{between[6]} {table}{where}{limit}{between[7]}"
+    return sql, limited
+
+
+@given(queries())
+def test_both_readings_find_what_was_built_in(query: tuple[str, bool]) -> None:
+    sql, limited = query
+    assert has_limit(sql) == limited, sql
+    assert has_limit(f"({sql}\n);") == limited, sql
+    assert of_the_sandbox.has_limit(sql) == limited, sql
+    assert not_a_query(sql) is None
+
+
+@given(st.text(alphabet="limtLIMT 5()'\"`$-/*;\\e\n", max_size=60))
+def test_any_text_is_read_to_its_end(text: str) -> None:
+    has_limit(text)
+    not_a_query(text)
+
+
+@pytest.mark.parametrize("sql", ["", " ;", "-- nothing", "/* SELECT 1 */"])
+def test_nothing_is_no_query(sql: str) -> None:
+    assert not_a_query(sql) == "it holds nothing but space and comments"
+
+
+@pytest.mark.parametrize(
+    "sql", ["DELETE FROM orders", "insert into a values (1)", "/* SELECT */ DROP TABLE a", "hello"]
+)
+def test_a_statement_is_no_query(sql: str) -> None:
+    assert str(not_a_query(sql)).startswith("it begins with ")
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1; SELECT 2", "SELECT 1; DROP TABLE a;"])
+def test_several_statements_are_no_query(sql: str) -> None:
+    assert not_a_query(sql) == "it holds several statements"
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT ';'", "(SELECT 1);", "with a as (select 1) select * from a", "SHOW TABLES"]
+)
+def test_a_query(sql: str) -> None:
+    assert not_a_query(sql) is None

@@ -1,0 +1,328 @@
+"""Queries over the data API: both ways to wait give the same results, errors and files."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import threading
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.errors import (
+    PlatformDeadlineError,
+    PlatformInputError,
+    PlatformInterruptedError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.decorators.query import PlatformSqlDecoratedOperator
+from airflow_provider_platform.operators.query import PlatformQueryOperator
+from tests.unit.operators.task_context import TaskTries, deferral
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+WAYS = {"on the worker": False, "deferred": True}
+PAYMENTS = "SELECT id, paid_on, paid_at, fee, settled, note FROM payments ORDER BY id"
+FORMATS = ("parquet", "csv", "jsonl")
+KINDS = ["Int64", "Date", "Timestamp", "Decimal", "Boolean", "String"]
+
+
+@pytest.fixture(params=WAYS.values(), ids=WAYS.keys())
+def query(request: pytest.FixtureRequest, platform_sandbox: Sandbox) -> Any:
+    """Run a query; returns the result."""
+
+    def run(sql: str, **arguments: Any) -> Any:
+        return ended(PlatformQueryOperator, sql=sql, deferrable=request.param, **arguments)
+
+    return run
+
+
+def ended(operator: type[Any], **arguments: Any) -> Any:
+    """Run an operator to its end, as a worker and a triggerer would."""
+    context = TaskTries().context()
+    task = operator(task_id="query", **arguments)
+    if not arguments["deferrable"]:
+        return task.execute(context)
+    deferred = deferral(task.execute, context)
+    path, stored = deferred.trigger.serialize()
+    assert path == "airflow_provider_platform.triggers.query.PlatformQueryTrigger"
+    trigger = type(deferred.trigger)(**json.loads(json.dumps(stored)))
+
+    async def only_event() -> Any:
+        [event] = [event async for event in trigger.run()]
+        return json.loads(json.dumps(event.payload))
+
+    event = asyncio.run(only_event())
+    return operator(task_id="query", **arguments).execute_complete(
+        context, event, **(deferred.kwargs or {})
+    )
+
+
+def queries(sandbox: Sandbox) -> int:
+    return sum("cubesql" in request.path for request in sandbox.control.state().requests)
+
+
+def test_rows_go_to_xcom_with_their_types(query: Any) -> None:
+    result = query(PAYMENTS, max_rows=2)
+    assert [column["type"] for column in result["columns"]] == KINDS
+    assert result["rows"][0] == [
+        *(1, "2025-01-26", "2025-01-26T01:30:00", "11.21", True, '3 pieces, "as ordered"')
+    ]
+    assert len(result["rows"]) == 2
+    assert (result["row_count"], result["truncated"]) == (480, False)
+    assert (result["path"], result["format"], result["bytes"]) == (None, None, None)
+
+
+def test_a_parquet_file(query: Any, tmp_path: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "new" / "payments.parquet"
+    result = query(PAYMENTS, output_path=str(path))
+    table = pq.read_table(path)
+    assert table.num_rows == result["row_count"] == 480
+    assert result["path"] == str(path)
+    assert result["bytes"] == path.stat().st_size
+    assert table.slice(0, 1).to_pylist() == [
+        {
+            "id": 1,
+            "paid_on": date(2025, 1, 26),
+            "paid_at": datetime(2025, 1, 26, 1, 30),  # noqa: DTZ001 - as the service gives it
+            "fee": Decimal("11.21"),
+            "settled": True,
+            "note": '3 pieces, "as ordered"',
+        }
+    ]
+    assert table["fee"].null_count == 9
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_csv_and_json_lines(query: Any, tmp_path: Path) -> None:
+    lines = tmp_path / "payments.jsonl"
+    query(PAYMENTS, output_path=str(lines), output_format="jsonl")
+    found = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert found[0]["fee"] == "11.21"
+    assert (len(found), found[49]["fee"], found[6]["note"]) == (480, None, "")
+    table = tmp_path / "payments.csv"
+    query(PAYMENTS, output_path=str(table), output_format="csv")
+    rows = list(csv.reader(table.open(newline="")))
+    assert rows[1] == [
+        *("1", "2025-01-26", "2025-01-26T01:30:00", "11.21", "true", '3 pieces, "as ordered"')
+    ]
+    assert len(rows) == 481
+
+
+def test_values_as_texts(query: Any) -> None:
+    result = query(PAYMENTS, types="text", max_rows=1)
+    assert result["rows"][0][:5] == ["1", "2025-01-26", "2025-01-26T01:30:00.000", "11.21", "true"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "truncated"),
+    [
+        ("SELECT id FROM events", 10_000, True),
+        ("SELECT id FROM (SELECT id FROM events LIMIT 20000)", 10_000, True),
+        ("SELECT id FROM events LIMIT 10000", 10_000, False),
+        ("SELECT id FROM events LIMIT 60000", 50_000, True),
+    ],
+)
+def test_a_result_that_ends_where_the_service_stops(
+    sql: str,
+    rows: int,
+    truncated: bool,
+    query: Any,
+    platform_sandbox: Sandbox,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    platform_sandbox.control.set(data_chunk_rows=5000)
+    result = query(sql, max_rows=0)
+    assert (result["row_count"], result["truncated"]) == (rows, truncated)
+    assert ("there may be more" in capfd.readouterr().out + caplog.text) == truncated
+
+
+def test_all_rows_or_none(query: Any, tmp_path: Path) -> None:
+    path = tmp_path / "events.csv"
+    with pytest.raises(AirflowFailException, match="The result has exactly 10000 rows"):
+        query(
+            "SELECT id FROM events", on_truncated="fail", output_path=str(path), output_format="csv"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_query_that_takes_its_time(query: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(query_seconds=1.0, query_wait=0.2)
+    assert query("SELECT 1 AS one")["rows"] == [[1]]
+    assert queries(platform_sandbox) >= 2
+
+
+def test_a_deadline(query: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(query_seconds=60.0, query_wait=0.1)
+    with pytest.raises(PlatformDeadlineError, match="no result before the deadline"):
+        query("SELECT 1", timeout=0.5)
+
+
+def test_no_rows(query: Any, tmp_path: Path) -> None:
+    path = tmp_path / "none.parquet"
+    result = query("SELECT id FROM orders WHERE 1 = 0", output_path=str(path))
+    assert (result["row_count"], result["rows"], result["truncated"]) == (0, [], False)
+    assert path.exists()
+
+
+@pytest.mark.parametrize("kind", ["error_line", "cut"])
+def test_an_error_after_rows_leaves_no_file(
+    kind: str, query: Any, platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    platform_sandbox.control.set(data_chunk_rows=10)
+    platform_sandbox.control.fault(kind, api="data", after=20, count=None)
+    path = tmp_path / "orders.csv"
+    path.write_text("as it was")
+    with pytest.raises((AirflowFailException, PlatformTransportError)):
+        query("SELECT * FROM orders", output_path=str(path), output_format="csv")
+    assert [file.name for file in tmp_path.iterdir()] == ["orders.csv"]
+    assert path.read_text() == "as it was"
+
+
+def test_the_services_words(query: Any) -> None:
+    with pytest.raises(AirflowFailException, match="no such column: nonsense"):
+        query("SELECT nonsense FROM orders")
+
+
+def test_a_branch_and_options(query: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.add_branch("feature/a")
+    given = {"branch_name": "feature/a", "timezone": "Europe/Paris", "cache": "no-cache"}
+    assert query("SELECT 1", **given)["row_count"] == 1
+    with pytest.raises(AirflowFailException, match="Bad branch"):
+        query("SELECT 1", branch_name="nowhere")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"output_path": "{folder}"}, "this is a folder, not a file"),
+        ({"output_path": "{folder}/there/rows.csv"}, "is a file, not a folder"),
+        ({"output_path": "nowhere://rows.csv"}, "output_path cannot be written to"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_told_before_anything_is_sent(
+    arguments: dict[str, str],
+    said: str,
+    query: Any,
+    platform_sandbox: Sandbox,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "there").write_text("a file")
+    given = {name: value.format(folder=tmp_path) for name, value in arguments.items()}
+    with pytest.raises(AirflowFailException, match="Nothing was sent: output_path") as caught:
+        query("SELECT 1", output_format="csv", **given)
+    assert said in str(caught.value)
+    assert queries(platform_sandbox) == 0
+
+
+def test_the_same_both_ways(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+    found = {}
+    for name, deferrable in WAYS.items():
+        platform_sandbox.control.set(data_chunk_rows=7 if deferrable else 500)
+        results, files = [], []
+        for kind in FORMATS:
+            path = tmp_path / f"rows.{kind}"
+            arguments = {"output_path": str(path), "output_format": kind}
+            results.append(
+                ended(PlatformQueryOperator, sql=PAYMENTS, deferrable=deferrable, **arguments)
+            )
+            files.append(path.read_bytes())
+        found[name] = (results, files)
+    assert found["on the worker"] == found["deferred"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"sql": "DELETE FROM orders"}, "sql must be one query; it begins with DELETE"),
+        ({"sql": "SELECT 1; SELECT 2"}, "it holds several statements"),
+        ({"sql": ""}, "sql must be a text"),
+        ({"output_path": "s3://bucket/folder/"}, "must name a file, not a folder"),
+        ({"output_format": "xlsx"}, "must be one of parquet, csv, jsonl"),
+        ({"types": "mine"}, "must be one of service, text"),
+        ({"on_truncated": "ignore"}, "must be one of warn, fail"),
+        ({"cache": "always"}, "must be one of stale-if-slow"),
+        ({"max_rows": -1}, "must be at least 0"),
+    ],
+)
+def test_bad_arguments_are_told_when_the_dag_is_parsed(
+    arguments: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(
+        PlatformInputError, match=r"Task 'query' \(PlatformQueryOperator\): "
+    ) as error:
+        PlatformQueryOperator(task_id="query", **{"sql": "SELECT 1", **arguments})
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+def test_the_decorated_function_is_called_once_for_a_try(
+    deferrable: bool, platform_sandbox: Sandbox
+) -> None:
+    called = []
+
+    def orders() -> str:
+        called.append(1)
+        return f"SELECT {len(called)} AS calls"
+
+    result = ended(
+        PlatformSqlDecoratedOperator, python_callable=orders, op_args=(), deferrable=deferrable
+    )
+    assert (result["rows"], called) == ([[1]], [1])
+
+
+def test_what_the_decorated_function_returns_must_be_a_query(platform_sandbox: Sandbox) -> None:
+    for returned, said in (("DROP TABLE a", "it begins with DROP"), (None, "must return the SQL")):
+        with pytest.raises(AirflowFailException, match=said):
+            ended(
+                PlatformSqlDecoratedOperator,
+                python_callable=lambda returned=returned: returned,
+                op_args=(),
+                deferrable=False,
+            )
+    assert queries(platform_sandbox) == 0
+
+
+def test_an_event_of_another_wait_is_ignored(platform_sandbox: Sandbox) -> None:
+    context = TaskTries().context()
+    task = PlatformQueryOperator(task_id="query", sql="SELECT 1", deferrable=True)
+    first = deferral(task.execute, context)
+    other = {"status": "success", "run": {**first.kwargs["run"], "wait_id": "other"}}
+    again = deferral(task.execute_complete, context, other, **first.kwargs)
+    assert again.trigger.serialize()[0] == first.trigger.serialize()[0]
+
+
+def test_no_secret_is_kept_with_the_trigger(platform_sandbox: Sandbox) -> None:
+    task = PlatformQueryOperator(task_id="query", sql="SELECT 1", deferrable=True)
+    deferred = deferral(task.execute, TaskTries().context())
+    stored = json.dumps(deferred.trigger.serialize())
+    assert platform_sandbox.management_token not in stored
+
+
+def test_a_task_that_is_ended_leaves_no_file(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+    platform_sandbox.control.fault("silence", api="data", after=2)
+    path = tmp_path / "rows.csv"
+    task = PlatformQueryOperator(
+        task_id="query", sql=PAYMENTS, output_path=str(path), output_format="csv", deferrable=False
+    )
+    platform_sandbox.control.set(data_chunk_rows=10)
+
+    def end() -> None:
+        platform_sandbox.control.wait_until(lambda state: "silence" in str(state.requests))
+        task.on_kill()
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    with pytest.raises(PlatformInterruptedError):
+        task.execute(TaskTries().context())
+    thread.join()
+    assert list(tmp_path.iterdir()) == []

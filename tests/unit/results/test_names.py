@@ -1,0 +1,32 @@
+"""Names of files: safe, the same for every try, and never shared by two tasks."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.results.names import query_name, safe, task_folder
+
+RUN = "manual__2026-07-20T06:00:00+00:00"
+
+
+def test_names() -> None:
+    folder = task_folder("sales", RUN, "group.ask", 3)
+    assert re.fullmatch(r"sales/manual__2026-07-20T06-00-00-00-00-[0-9a-f]{8}/group\.ask/3", folder)
+    assert folder == task_folder("sales", RUN, "group.ask", 3)
+    assert task_folder("a", "b", "c") == "a/b/c"
+    assert query_name(2, "parquet") == "query-2.parquet"
+
+
+@given(st.text(st.characters()))
+def test_a_name_is_safe(name: str) -> None:
+    found = safe(name)
+    assert re.fullmatch(r"[A-Za-z0-9_=-][A-Za-z0-9._=-]*", found)
+    assert len(found) <= 100
+
+
+@given(st.text(), st.text())
+def test_different_names_stay_different(one: str, other: str) -> None:
+    assert (safe(one) == safe(other)) == (one == other)

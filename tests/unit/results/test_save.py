@@ -1,0 +1,169 @@
+"""Rows in files: the same values whatever the pieces they come in, and whole or not there."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.errors import (
+    PlatformInputError,
+    PlatformTransportError,
+    ResultValueError,
+    ResultWriteError,
+)
+from airflow_provider_platform.results import save
+from airflow_provider_platform.results.columns import plain, read_columns, read_rows
+from airflow_provider_platform.results.save import FORMATS, check_engine, save_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pq = pytest.importorskip("pyarrow.parquet")
+
+COLUMNS = [
+    {"name": "id", "type": "Int64"},
+    {"name": "value", "type": "Double"},
+    {"name": "fee", "type": "Decimal"},
+    {"name": "paid", "type": "Boolean"},
+    {"name": "on", "type": "Date"},
+    {"name": "at", "type": "Timestamp"},
+    {"name": "note", "type": "String"},
+]
+MOMENTS = st.datetimes(datetime(1000, 1, 1), datetime(2999, 12, 31))
+VALUES = [
+    st.integers(-(2**63), 2**63 - 1).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr) | st.just("12"),
+    st.decimals(-(10**19), 10**19, places=4).map(str),
+    st.sampled_from(["true", "false", "t", "F"]),
+    st.dates(date(1000, 1, 1)).map(str),
+    MOMENTS.map(lambda at: at.isoformat(timespec="milliseconds")) | MOMENTS.map(str),
+    st.text(st.characters(exclude_categories=["Cs"])),
+]
+ROWS = st.lists(
+    st.tuples(*(st.none() | value for value in VALUES)).map(list), min_size=0, max_size=12
+)
+
+
+def pieces_of(rows: list[list[Any]], sizes: list[int]) -> Iterator[list[list[Any]]]:
+    rest = rows
+    for size in sizes:
+        yield rest[:size]
+        rest = rest[size:]
+    yield rest
+
+
+@given(rows=ROWS, sizes=st.lists(st.integers(0, 4), max_size=6))
+def test_every_format_holds_the_typed_values(
+    rows: list[list[Any]], sizes: list[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("files")
+    typed = read_rows(read_columns(COLUMNS), rows)
+    files = {}
+    for kind in FORMATS:
+        path = folder / f"rows.{kind}"
+        one = save_rows(COLUMNS, [rows], path=path, format=kind, max_rows=3)
+        whole = path.read_bytes()
+        two = save_rows(COLUMNS, pieces_of(rows, sizes), path=path, format=kind, max_rows=3)
+        assert path.read_bytes() == whole, "the pieces show in the file"
+        assert one == two
+        assert one.sha256 == hashlib.sha256(whole).hexdigest()
+        assert one.first_rows == [[plain(value) for value in row] for row in typed[:3]]
+        assert (one.row_count, one.bytes) == (len(rows), len(whole))
+        files[kind] = path
+    table = pq.read_table(files["parquet"])
+    assert [list(row.values()) for row in table.to_pylist()] == typed
+    lines = [json.loads(line) for line in files["jsonl"].read_text("utf-8").split("\n")[:-1]]
+    assert [list(line.values()) for line in lines] == [[plain(v) for v in row] for row in typed]
+    read = list(csv.reader(io.StringIO(files["csv"].read_text("utf-8"), newline="")))
+    assert read[0] == [column["name"] for column in COLUMNS]
+    for row, text in zip(typed, read[1:], strict=True):
+        assert [value if value is not None else "" for value in map(plain, row)][6] == text[6]
+        assert (row[0] is None) == (text[0] == "")
+
+
+def test_row_groups_have_the_same_size_whatever_the_pieces(tmp_path: Path) -> None:
+    columns = [{"name": "id", "type": "Int64"}]
+    rows = [[str(number)] for number in range(250_000)]
+    found = []
+    for size in (1_000, 130_000):
+        path = tmp_path / f"{size}.parquet"
+        pieces = (rows[at : at + size] for at in range(0, len(rows), size))
+        save_rows(columns, pieces, path=path)
+        metadata = pq.ParquetFile(path).metadata
+        groups = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
+        assert groups == [100_000, 100_000, 50_000]
+        found.append(path.read_bytes())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("problem", ["value", "transport"])
+def test_what_goes_wrong_half_way_leaves_the_old_file(
+    problem: str, kind: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows"
+    path.write_text("as it was")
+
+    def pieces() -> Iterator[list[list[Any]]]:
+        yield [["1"], ["2"]]
+        if problem == "transport":
+            raise PlatformTransportError("cut")
+        yield [["3"], ["three"]]
+
+    with pytest.raises((ResultValueError, PlatformTransportError)) as caught:
+        save_rows([{"name": "id", "type": "Int64"}], pieces(), path=path, format=kind)
+    if isinstance(caught.value, ResultValueError):
+        assert (caught.value.column, caught.value.row) == ("id", 4)
+    assert [file.name for file in tmp_path.iterdir()] == ["rows"]
+    assert path.read_text() == "as it was"
+
+
+def test_without_a_file_the_same_values_are_wrong() -> None:
+    columns = [{"name": "id", "type": "Int64"}]
+    with pytest.raises(ResultValueError, match="Row 3"):
+        save_rows(columns, [[["1"]], [["2"], ["three"]]], max_rows=1)
+    assert save_rows(columns, [[["three"]]], types="text").first_rows == [["three"]]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_full_disk(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Path.open
+
+    def full(self: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        if self.suffix != ".part":
+            return opened(self, mode, *args, **kwargs)
+        opened(self, mode).close()
+        return opened(Path("/dev/full"), "wb", buffering=0)
+
+    monkeypatch.setattr(Path, "open", full)
+    path = tmp_path / "rows"
+    with pytest.raises(ResultWriteError, match=r"rows could not be written: No space left"):
+        save_rows(COLUMNS, [[[None] * 7] * 1000], path=path, format=kind)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_try_has_left_is_taken_away(tmp_path: Path) -> None:
+    left = tmp_path / ".rows.csv.0123.part"
+    left.write_text("half")
+    other = tmp_path / ".rows.csv.bak.part"
+    save_rows(COLUMNS, [], path=tmp_path / "rows.csv", format="csv")
+    assert not left.exists()
+    assert not other.exists()
+    assert [file.name for file in tmp_path.iterdir()] == ["rows.csv"]
+
+
+def test_a_format_whose_engine_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(save, "find_spec", lambda name: None)
+    with pytest.raises(PlatformInputError, match=r"airflow-provider-platform\[parquet\]"):
+        check_engine("parquet")
+    check_engine("csv")
