@@ -38,7 +38,8 @@ for module in pkgutil.walk_packages(
 manager = ProvidersManager()
 assert manager.providers[DISTRIBUTION].version == version
 assert manager.hooks["platform"] is not None, "the hook of the connection type is missing"
-assert "platform_chat" in dict(manager.taskflow_decorators), "the decorator is missing"
+decorators = {"platform_chat", "platform_sql"}
+assert decorators <= set(dict(manager.taskflow_decorators)), "a decorator is missing"
 
 info = manager.providers[DISTRIBUTION].data
 for floor in ("hooks", "operators", "sensors", "triggers"):

@@ -187,6 +187,7 @@ def test_airflow_finds_the_task_decorator() -> None:
     from airflow.sdk import task
 
     assert callable(task.platform_chat)  # type: ignore[attr-defined]
+    assert callable(task.platform_sql)  # type: ignore[attr-defined]
 
 
 def test_without_wtforms_the_hook_has_no_widgets() -> None:
