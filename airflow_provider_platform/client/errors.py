@@ -39,6 +39,11 @@ def shortened(text: str, length: int) -> str:
     return line if len(line) <= length else line[: length - 1] + CUT
 
 
+def log_line(text: str) -> str:
+    """A text as one whole printable line, its spaces kept, safe for a log."""
+    return _GROUP_MARK.sub(r"\g<0>\\", printable(text))
+
+
 class PlatformError(Exception):
     """Base of all errors of this package; `retryable` says whether a later try can succeed."""
 

@@ -264,6 +264,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: ChatResult) -> dict[str, Any]:
         from airflow_provider_platform.client.chat.result import check_tools
+        from airflow_provider_platform.results.text.log import log_lines
 
         check_tools(outcome, self.fail_on_tool_error)
         secrets = attempt.client.secrets
@@ -273,7 +274,10 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
                 self.log.warning("%s", secrets.redact(self._cut(query)))
         if address := web_address(attempt.config):
             self.log.info("Platform: %s", address)
-        return secrets.redact_data(outcome.to_json())
+        result: dict[str, Any] = secrets.redact_data(outcome.to_json())
+        for line in log_lines(result):
+            self.log.info("%s", line)
+        return result
 
     def _cut(self, query: Query) -> str:
         """What to say of a query of which rows are missing, and how to get them."""
