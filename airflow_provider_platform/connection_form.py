@@ -68,7 +68,7 @@ class FormField:
 
 _CHAT = "Chat API (premium or enterprise plan)"
 _DEFAULTS = "Deployment and data API"
-_PATIENCE = "Time-outs and retries"
+_LIMITS = "Time-outs and retries"
 _NETWORK = "TLS and proxy"
 
 EXTRA_FIELDS: tuple[FormField, ...] = (
@@ -135,7 +135,7 @@ EXTRA_FIELDS: tuple[FormField, ...] = (
         name="request_timeout",
         label="Request time-out (seconds)",
         description="How long one management request may take.",
-        section=_PATIENCE,
+        section=_LIMITS,
         kind="integer",
         minimum=1,
         default=60,
@@ -144,7 +144,7 @@ EXTRA_FIELDS: tuple[FormField, ...] = (
         name="stream_idle_timeout",
         label="Chat silence limit (seconds)",
         description="A stream that is silent for longer is taken for dead and connected again.",
-        section=_PATIENCE,
+        section=_LIMITS,
         kind="integer",
         minimum=1,
         default=120,
@@ -153,7 +153,7 @@ EXTRA_FIELDS: tuple[FormField, ...] = (
         name="max_attempts",
         label="Tries per request",
         description="Including the first; only what is safe to send twice is sent again.",
-        section=_PATIENCE,
+        section=_LIMITS,
         kind="integer",
         minimum=1,
         maximum=100,

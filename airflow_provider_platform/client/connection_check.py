@@ -35,7 +35,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     quote_service,
 )
-from airflow_provider_platform.client.http.responses import PREMIUM_HINT, rpc_message
+from airflow_provider_platform.client.http.api_errors import PREMIUM_HINT, rpc_message
 from airflow_provider_platform.client.management.account.app_config import get_app_config
 from airflow_provider_platform.client.management.deployments.operations import (
     Deployment,

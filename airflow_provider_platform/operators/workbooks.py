@@ -180,8 +180,8 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
         """The version that is published before."""
-        told, published = self._published(hook)
-        return {"told": told, "version": _version(published)}
+        known, published = self._published(hook)
+        return {"told": known, "version": _version(published)}
 
     def call(self, hook: PlatformHook) -> Any:
         dashboard = hook.publish_workbook(
@@ -200,9 +200,9 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
 
     def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
         """The published dashboard, if its version is another one than before the lost call."""
-        told, published = self._published(hook)
+        known, published = self._published(hook)
         version = _version(published)
-        if not (told and ids["told"]) or (published is not None and version is None):
+        if not (known and ids["told"]) or (published is not None and version is None):
             return super().find(hook, ids)
         if published is None or version == ids["version"]:
             return None

@@ -12,7 +12,11 @@ from airflow_provider_platform.sandbox import management
 from airflow_provider_platform.sandbox.chat import api as chat_api
 from airflow_provider_platform.sandbox.control import api as control_api
 from airflow_provider_platform.sandbox.data_api import api as data_api
-from airflow_provider_platform.sandbox.http.exchange import Exchange, read_body, until_gone
+from airflow_provider_platform.sandbox.http.request_handler import (
+    RequestHandler,
+    read_body,
+    until_gone,
+)
 from airflow_provider_platform.sandbox.http.responses import web_page
 from airflow_provider_platform.sandbox.pages import site
 from airflow_provider_platform.sandbox.state.credentials import Credentials
@@ -74,15 +78,15 @@ class SandboxApp:
             return
         gone = asyncio.ensure_future(until_gone(receive))
         try:
-            await self._exchange(scope, body, gone, send)
+            await self._handle(scope, body, gone, send)
         finally:
             gone.cancel()
 
-    async def _exchange(
+    async def _handle(
         self, scope: Scope, body: bytes, gone: asyncio.Task[None], send: Send
     ) -> None:
-        exchange = Exchange(self.world, scope, body, gone)
-        work = asyncio.ensure_future(exchange.run(self._api, send))
+        handler = RequestHandler(self.world, scope, body, gone)
+        work = asyncio.ensure_future(handler.run(self._api, send))
         self.world.adopt(work)
         await asyncio.wait({work})
         if not work.cancelled() and (error := work.exception()) is not None:

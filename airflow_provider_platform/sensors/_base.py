@@ -59,7 +59,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
     def __init__(self, *, deferrable: bool | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.deferrable = default_deferrable(deferrable)
-        self._tolerance: FailureBudget | None = None
+        self._budget: FailureBudget | None = None
         self._stored: FailureBudget | None = None
         self._linked = False
 
@@ -120,7 +120,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
                 if not (self.silent_fail and error.retryable and client.clock() < deadline):
                     raise error
                 self.log.error("Sensor poke failed: %s", error.message)
-                self._tolerance = None
+                self._budget = None
                 self._defer(deadline, client.clock())
             found = event["value"]
             if found is None:
@@ -131,7 +131,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         return found
 
     def _look(self, context: Context, client: PlatformClient) -> dict[str, Any] | None:
-        """One look with what is left of the wait's tolerance."""
+        """One look with what is left of the wait's failure budget."""
         from airflow_provider_platform.client.polling.until import poll_once
 
         condition = self._what()
@@ -174,7 +174,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
                 exponential_backoff=self.exponential_backoff,
                 max_wait=self.max_wait.total_seconds() if self.max_wait else None,
             ),
-            self._tolerance or FailureBudget(),
+            self._budget or FailureBudget(),
             deadline,
         )
         self.defer(
@@ -197,14 +197,14 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         and keeps them in the task's state (Airflow 3.3+). Without that, every poke counts anew."""
         from airflow_provider_platform.client.polling.failure_budget import FailureBudget
 
-        if self._tolerance is None:
-            self._tolerance = FailureBudget()
+        if self._budget is None:
+            self._budget = FailureBudget()
             if self.mode == "reschedule":
-                self._tolerance = self._stored_tolerance(context)
-                self._stored = replace(self._tolerance)
-        return self._tolerance
+                self._budget = self._stored_budget(context)
+                self._stored = replace(self._budget)
+        return self._budget
 
-    def _stored_tolerance(self, context: Context) -> FailureBudget:
+    def _stored_budget(self, context: Context) -> FailureBudget:
         from airflow_provider_platform.client.polling.failure_budget import FailureBudget
 
         ti: Any = context["ti"]

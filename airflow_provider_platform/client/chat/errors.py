@@ -18,7 +18,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     quote_service,
 )
-from airflow_provider_platform.client.http.responses import rpc_message
+from airflow_provider_platform.client.http.api_errors import rpc_message
 
 
 def ending(run: ChatRun, verdict: Verdict | None) -> PlatformError:

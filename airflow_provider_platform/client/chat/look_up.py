@@ -42,7 +42,8 @@ def look_at_end(
     where the service says that it goes on, or tells no end of it however often it is looked at.
 
     Raises the error that the run ended with. A service that cannot be reached says nothing of the
-    run: five transient failures are borne, the sixth is raised, and so is one before the deadline.
+    run: five transient failures are tolerated, the sixth is raised, and so is one before the
+    deadline.
     """
     budget = FailureBudget()
     reloaded = False
@@ -60,12 +61,12 @@ def look_at_end(
             return (yield from settled(run, verdict, request, limits, clock))
         if verdict is not Verdict.BROKEN or (failure is None and run.goes_on):
             return False
-        told = failure is None and run.history_received
+        answered = failure is None and run.history_received
         error = failure or errors.futile(run, budget.failures + 1)
-        borne = budget.tolerates(error, clock())
+        tolerated = budget.tolerates(error, clock())
         pause = pause_after(failure, budget.failures)
-        if not borne or clock() + pause >= limits.deadline:
-            if told:
+        if not tolerated or clock() + pause >= limits.deadline:
+            if answered:
                 return False
             raise error
         yield Sleep(pause)

@@ -134,8 +134,8 @@ def follow(run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock)
                 continue
             raise failure or errors.ending(run, verdict)
         reloaded = False
-        heard = failure is None and (run.grew or run.goes_on)
-        idle = 0 if heard else idle + (failure is None and run.says_idle)
+        progressed = failure is None and (run.grew or run.goes_on)
+        idle = 0 if progressed else idle + (failure is None and run.says_idle)
         stalled = 0 if failure is None and run.grew else stalled + 1
         if verdict is Verdict.SUSPENDED and (run.grew or not resumed):
             resumed = True
@@ -144,7 +144,7 @@ def follow(run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock)
             futile = idle = 0
             yield from poll_pause(limits.poll_interval, limits.deadline - clock())
         elif verdict is Verdict.BROKEN:
-            futile = 0 if heard else futile + 1
+            futile = 0 if progressed else futile + 1
             if futile >= FUTILE_RECONNECTS:
                 if idle >= IDLE_LOOKS:
                     raise errors.end_unknown(run, idle)

@@ -73,13 +73,13 @@ def converse(
     """One connection: its verdict, or None when it was left because the message is accepted."""
     yield OpenStream(body, timeout=limits.idle_timeout, repeatable=not submits)
     run.connect(submits=submits)
-    heard = clock()
+    last_active = clock()
     ended: float | None = None
     clean = False
     try:
         while True:
             now = clock()
-            until = heard + limits.idle_timeout if ended is None else ended + USAGE_WAIT
+            until = last_active + limits.idle_timeout if ended is None else ended + USAGE_WAIT
             wait = min(until, limits.deadline) - now
             if wait <= 0:
                 break
@@ -93,7 +93,7 @@ def converse(
             for event in run.feed(data, now):
                 yield Notify(event)
             if run.received_data:
-                heard = now
+                last_active = now
             if run.ended and ended is None:
                 ended = now
             if run.complete:
@@ -113,7 +113,7 @@ def converse(
 def look(
     run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock, *, until_end: bool
 ) -> Program[tuple[Verdict | None, PlatformError | None]]:
-    """One request without `input`: what it told, and the error that kept it from telling more.
+    """One request without `input`: its verdict, and the error that broke it off.
 
     Raises the errors that asking again cannot mend.
     """
@@ -158,8 +158,8 @@ def _read_thread(
             verdict, failure = yield from look(run, request, limits, clock, until_end=True)
         except PlatformError:
             return
-        told = failure is None and not run.goes_on and verdict is not Verdict.BROKEN
-        if told or not run.received_in_part:
+        complete = failure is None and not run.goes_on and verdict is not Verdict.BROKEN
+        if complete or not run.received_in_part:
             return
 
 

@@ -21,8 +21,8 @@ FINAL = "final"
 
 @dataclass
 class AssistantRecord:
-    """One assistant record as folded so far. `told` is its place among all that was told, and
-    `rising` says that each of its deltas has a `sort` of its own."""
+    """One assistant record as folded so far. `received` is its place among all that was received,
+    and `rising` says that each of its deltas has a `sort` of its own."""
 
     id: str
     text: StringIO = field(default_factory=StringIO)
@@ -30,7 +30,7 @@ class AssistantRecord:
     in_process: bool = False
     sort: float | None = None
     tool_call: ToolCall | None = None
-    told: int = 0
+    received: int = 0
     rising: bool = False
 
     @property
@@ -61,8 +61,8 @@ class RecordFold:
     def __init__(self, max_rows: int) -> None:
         self._max_rows = max_rows
         self._records: dict[str, AssistantRecord] = {}
-        self._told = 0
-        self._told_before = 0
+        self._received = 0
+        self._received_before = 0
 
     def restart(self) -> RecordFold:
         """An empty fold with the same limits."""
@@ -70,17 +70,17 @@ class RecordFold:
 
     def connect(self) -> None:
         """Another connection begins to tell."""
-        self._told_before = self._told
+        self._received_before = self._received
 
     def keep_unsettled(self) -> None:
         """What was told up to here is a record of the past: it is complete only if it says so."""
-        self._told_before = self._told
+        self._received_before = self._received
 
     def settle(self) -> None:
         """The run has ended on the connection that told of it last: what that has told is complete,
         even where no record says so. What broke off before may have gone on unseen."""
         for record in self:
-            record.in_process = record.in_process and record.told <= self._told_before
+            record.in_process = record.in_process and record.received <= self._received_before
 
     def __iter__(self) -> Iterator[AssistantRecord]:
         return iter(self._records.values())
@@ -151,13 +151,13 @@ class RecordFold:
         if content:
             known.text.write(content)
         known.in_process = get("isInProcess") is True
-        self._told += 1
-        known.told = self._told
+        self._received += 1
+        known.received = self._received
         return True
 
     def _tell(self, record: AssistantRecord) -> None:
-        self._told += 1
-        record.told = self._told
+        self._received += 1
+        record.received = self._received
 
     def final_answer(self) -> AssistantRecord | None:
         """The last final record: by sequence number where all have one, else by arrival."""
@@ -166,7 +166,7 @@ class RecordFold:
         in_order = len(sorts) == len(finals)
 
         def place(record: AssistantRecord) -> tuple[float, int]:
-            return (record.sort or 0.0) if in_order else 0.0, record.told
+            return (record.sort or 0.0) if in_order else 0.0, record.received
 
         return max(finals, key=place, default=None)
 
@@ -182,7 +182,7 @@ class RecordFold:
         nothing after it or under way."""
         final = self.final_answer()
         return final is not None and not any(
-            record.in_process or record.told > final.told for record in self
+            record.in_process or record.received > final.received for record in self
         )
 
     def last_words(self) -> str:

@@ -52,7 +52,7 @@ class ChatRun(RunState):
         self._best_size = 0
         self._grew = False
         self._in_part = False
-        self._told_whole = False
+        self._received_to_end = False
         self._messages: ThreadMessages | None = None
         self._connection: ChatConnection | None = None
         self._reader = LineReader()
@@ -187,7 +187,7 @@ class ChatRun(RunState):
             if connection.is_live:
                 self._fold.settle()
             replayed = known is None or size >= known.size
-            self._told_whole = self._told_whole or (connection.echo and replayed)
+            self._received_to_end = self._received_to_end or (connection.echo and replayed)
         return verdict
 
     def result(self, *, fail_on_tool_error: ToolErrorRule = "all") -> ChatResult:
@@ -198,7 +198,7 @@ class ChatRun(RunState):
         """
         answer = self._answer()
         if answer is None:
-            words = quote_service(self._fold.last_words() or self._told_by_state()) or "nothing"
+            words = quote_service(self._fold.last_words() or self._answer_in_state()) or "nothing"
             raise ChatNoAnswerError(
                 f"{self}: the run ended without a final answer. The agent last said: {words}."
             )
@@ -306,11 +306,11 @@ class ChatRun(RunState):
         final = self._fold.final_answer()
         if final is not None and not final.in_process:
             return final.content
-        told = self._told_by_state()
-        completed = final is not None and told.startswith(final.content)
-        return told or None if completed or not self._told_whole else None
+        in_state = self._answer_in_state()
+        completed = final is not None and in_state.startswith(final.content)
+        return in_state or None if completed or not self._received_to_end else None
 
-    def _told_by_state(self) -> str:
+    def _answer_in_state(self) -> str:
         """What the agent said last by the messages of `__state__`, "" where they tell nothing."""
-        told = self._messages
-        return told.answer if told is not None and self.is_our_prompt(told) else ""
+        messages = self._messages
+        return messages.answer if messages is not None and self.is_our_prompt(messages) else ""

@@ -23,7 +23,7 @@ from airflow_provider_platform.client.errors import (
     quote_service,
 )
 from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
-from airflow_provider_platform.client.http.responses import rpc_message
+from airflow_provider_platform.client.http.api_errors import rpc_message
 from airflow_provider_platform.client.http.retry import is_transient
 from airflow_provider_platform.client.operations.program import (
     Clock,
@@ -219,9 +219,9 @@ def state_told(chat_id: str, record: Any) -> bool | None:
     if record.get("id") not in ("__cutoff__", "__state__"):
         return None
     state = record.get("state")
-    told = state.get("isStreaming") if isinstance(state, dict) else None
-    if isinstance(told, bool):
-        return told
+    streaming = state.get("isStreaming") if isinstance(state, dict) else None
+    if isinstance(streaming, bool):
+        return streaming
     return False if record["id"] == "__state__" else None
 
 

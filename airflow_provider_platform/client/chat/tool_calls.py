@@ -96,12 +96,12 @@ class ToolCall:
         )
 
 
-def read_tool_call(told: dict[str, Any], known: ToolCall | None, max_rows: int) -> ToolCall:
+def read_tool_call(received: dict[str, Any], known: ToolCall | None, max_rows: int) -> ToolCall:
     """The call with what an earlier record of it said and this one leaves out; a result that came
     before the record of the call's start (connections may overlap) is kept. No more than `max_rows`
     rows are."""
     before = known or _NOTHING
-    name, given, result = told.get("name"), told.get("input"), told.get("result")
+    name, given, result = received.get("name"), received.get("input"), received.get("result")
     name = before.name if name is None else str(name or "")
     given = before.input if given is None else given
     if result is None:

@@ -215,17 +215,17 @@ def _read(
     clock: Clock,
 ) -> Program[None]:
     """One request, read to its end."""
-    patience = config.stream_idle_timeout
+    idle_timeout = config.stream_idle_timeout
     left = query.deadline - clock()
     if left <= 0:
         raise _too_late(query)
-    yield OpenDataStream(url, token, query.body.to_json(), timeout=min(patience, left))
+    yield OpenDataStream(url, token, query.body.to_json(), timeout=min(idle_timeout, left))
     while not answer.still_runs:
         begun = answer.columns is not None
-        wait = patience if begun else min(patience, query.deadline - clock())
+        wait = idle_timeout if begun else min(idle_timeout, query.deadline - clock())
         data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
         if data is None:
-            raise PlatformTransportError(f"{query}: nothing came for {patience:g} seconds.")
+            raise PlatformTransportError(f"{query}: nothing came for {idle_timeout:g} seconds.")
         for event in answer.feed(data) if data else answer.finish():
             yield Notify(event)
         if not data:
@@ -245,8 +245,8 @@ class SqlAnswer:
     def feed(self, data: bytes) -> list[SqlColumns | SqlChunk]:
         """What a piece of the answer brings. Raises DataQueryError for an error line,
         PlatformProtocolError for a line that is none of these."""
-        told = (self._take(line, number) for line, number in self._reader.feed(data))
-        return _together(event for event in told if event is not None)
+        events = (self._take(line, number) for line, number in self._reader.feed(data))
+        return _together(event for event in events if event is not None)
 
     def finish(self) -> list[SqlColumns | SqlChunk]:
         """What the last line brings, at the end of the answer. Raises PlatformTransportError where

@@ -12,13 +12,9 @@ from urllib.parse import urlsplit
 
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
-    DataQueryError,
     PlatformAddressError,
-    PlatformApiError,
     PlatformProtocolError,
-    PlatformTransientConflictError,
     PlatformTransportError,
-    error_for_status,
     quote_service,
 )
 from airflow_provider_platform.client.formats.json_text import (
@@ -26,25 +22,18 @@ from airflow_provider_platform.client.formats.json_text import (
     read_json,
     whole_characters,
 )
-from airflow_provider_platform.client.http.retry import parse_retry_after
-from airflow_provider_platform.client.operations.models import is_credential_name
+from airflow_provider_platform.client.http.api_errors import (
+    chat_error,
+    data_error,
+    is_html,
+    is_html_type,
+    management_error,
+    rpc_message,
+    service_message,
+)
 from airflow_provider_platform.client.operations.operation import Operation
-from airflow_provider_platform.client.redaction import HIDDEN, SHORTEST_SECRET
 
 T = TypeVar("T")
-
-TRANSIENT_CONFLICTS = frozenset({"upsert_branch_changed"})
-"""Codes of a 409 that mean: try again."""
-PREMIUM_HINT = "Chat access needs the premium or enterprise plan."
-
-_NEXT_STEP = {
-    401: "Check the management token in the connection's password: it may be mistyped, revoked or "
-    "expired.",
-    404: "Check the ids and that this credential can see the deployment.",
-    408: "The service gave up on the request.",
-    409: "The resource's state does not allow this now.",
-    429: "The service is limiting requests; run fewer at once.",
-}
 
 
 def read_response(
@@ -53,9 +42,9 @@ def read_response(
     """The typed answer of a management call, or the PlatformError that it amounts to."""
     refuse_redirect(str(operation), status, headers)
     if status >= 400:
-        raise _status_error(operation, status, headers, body, now)
+        raise management_error(operation, status, headers, body, now=now)
     if operation.binary:
-        if _is_html(headers, body):
+        if is_html(headers, body):
             raise _wrong_address(str(operation), "HTML", described=operation.described)
         return cast("T", body)
     if not body.strip():
@@ -89,7 +78,7 @@ def check_stream_start(
     where the status is not 200 or the content is HTML."""
     refuse_redirect(what, status, headers)
     if status >= 400:
-        raise chat_status_error(what, status, headers, body, now=now)
+        raise chat_error(what, status, headers, body, now=now)
     if is_html_type(headers):
         raise _wrong_address(what, "HTML")
 
@@ -97,39 +86,12 @@ def check_stream_start(
 def check_data_start(
     what: str, status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> None:
-    """Raise the error that the head of a data API answer amounts to.
-
-    A body with `error` is the deployment's own word on the query and final; any other error comes
-    from what stands before it.
-    """
+    """Raise the error that the head of a data API answer amounts to."""
     refuse_redirect(what, status, headers)
-    if status < 400:
-        if is_html_type(headers):
-            raise _wrong_address(what, "HTML")
-        return
-    said = service_message(body, headers)
-    if status not in (403, 429) and _is_own_error(body):
-        raise DataQueryError(_sentence(what, status, said, "Check the query."), status=status)
-    step = {
-        403: "The data token was refused: check that the credential can read the deployment.",
-        404: "Check data_api_url in the connection, or the deployment's address; the data API may "
-        "not be enabled there.",
-    }.get(status, "A later try may succeed." if status >= 500 else "")
-    raise error_for_status(status)(
-        _sentence(what, status, said, step),
-        status=status,
-        operation=what,
-        service_message=said,
-        retry_after=parse_retry_after(headers.get("retry-after"), now),
-    )
-
-
-def _is_own_error(body: bytes) -> bool:
-    try:
-        value = read_json(body)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and bool(value.get("error"))
+    if status >= 400:
+        raise data_error(what, status, headers, body, now=now)
+    if is_html_type(headers):
+        raise _wrong_address(what, "HTML")
 
 
 def read_abort(status: int, headers: Mapping[str, str], body: bytes, *, now: float) -> None:
@@ -139,7 +101,7 @@ def read_abort(status: int, headers: Mapping[str, str], body: bytes, *, now: flo
     if status == 204:
         return
     if status >= 400:
-        raise chat_status_error(what, status, headers, body, now=now)
+        raise chat_error(what, status, headers, body, now=now)
     value = _json(what, headers, body) if body.strip() else None
     if isinstance(value, dict) and value.get("error"):
         raise ChatRpcError(rpc_message(what, value["error"]))
@@ -167,138 +129,8 @@ def refuse_redirect(what: str, status: int, headers: Mapping[str, str]) -> None:
     )
 
 
-def chat_status_error(
-    what: str, status: int, headers: Mapping[str, str], body: bytes, *, now: float
-) -> PlatformApiError:
-    """The typed error of a chat answer with an error status."""
-    said = service_message(body, headers)
-    step = {
-        400: "The request was refused; nothing was asked.",
-        404: "The agent, the account or the chat thread does not exist: check chat_url and "
-        "chat_id. " + PREMIUM_HINT,
-        401: "Check the chat credential in the connection. " + PREMIUM_HINT,
-        403: "The credential may not use this agent or thread. " + PREMIUM_HINT,
-    }.get(status, _NEXT_STEP.get(status, ""))
-    return error_for_status(status)(
-        _sentence(what, status, said, step),
-        status=status,
-        operation=what,
-        service_message=said,
-        retry_after=parse_retry_after(headers.get("retry-after"), now),
-    )
-
-
-def rpc_message(what: str, error: Any) -> str:
-    """What to tell about a JSON-RPC error object under 200."""
-    text = error.get("message") if isinstance(error, dict) else error
-    return (
-        f"{what}: the service refused the chat credential or its permissions: "
-        f"{quote_service(text or 'no text')}. Check chat_api_key or chat_service_token (scope "
-        f"'chat', externalId or sub, expiry) in the connection. {PREMIUM_HINT}"
-    )
-
-
-def service_message(body: bytes, headers: Mapping[str, str] | None = None) -> str | None:
-    """The service's own words in an error body as one line; None where it says nothing.
-
-    The first of `message` and `error` that says something counts, and with it the list of
-    validation errors, field by field; of an HTML page only that it is one.
-    """
-    text = body.decode("utf-8", "replace").strip()
-    if not text:
-        return None
-    if _is_html(headers or {}, body):
-        return "an HTML page"
-    try:
-        value = read_json(text)
-    except ValueError:
-        return quote_service(text)
-    if isinstance(value, dict):
-        words = next(filter(None, (_flatten(value.get(key)) for key in _WORDS)), "")
-        lists = (_flatten(value[key]) for key in _LISTS if isinstance(value.get(key), list | dict))
-        said = "; ".join(dict.fromkeys(filter(None, (words, *lists))))
-        if said:
-            return quote_service(said)
-    return quote_service(_flatten(value) or text)
-
-
-_WORDS = ("message", "error", "detail")
-_LISTS = ("errors", "details")
-_DEPTH = 8
-
-
-def _flatten(value: Any, depth: int = _DEPTH) -> str:
-    """JSON as words, no deeper than a body that is meant for people."""
-    if isinstance(value, str):
-        return value.strip()
-    if depth == 0:
-        return "…"
-    if isinstance(value, list):
-        return "; ".join(filter(None, (_flatten(item, depth - 1) for item in value)))
-    if isinstance(value, dict):
-        where = value.get("property") or value.get("field") or value.get("path")
-        if isinstance(where, list):
-            where = ".".join(map(str, where))
-        told = value.get("message") or value.get("error") or value.get("constraints")
-        said = _flatten(told, depth - 1)
-        if said:
-            return f"{where}: {said}" if where else said
-        parts = ((key, _of_field(key, item, depth)) for key, item in value.items())
-        return "; ".join(f"{key}: {text}" for key, text in parts if text)
-    return "" if value is None else str(value)
-
-
-def _of_field(name: str, value: Any, depth: int) -> str:
-    """A field as words: of a credential (one word, where a rule has several) only that it is."""
-    said = _flatten(value, depth - 1)
-    is_word = len(said) >= SHORTEST_SECRET and not any(map(str.isspace, said))
-    return HIDDEN if is_word and is_credential_name(name) else said
-
-
-def _status_error(
-    operation: Operation[Any], status: int, headers: Mapping[str, str], body: bytes, now: float
-) -> PlatformApiError:
-    said = service_message(body, headers)
-    step = _NEXT_STEP.get(status, "")
-    if status == 403:
-        step = "The token is valid but not allowed to do this."
-        if operation.permission:
-            step += f" It probably lacks this permission: {operation.permission}."
-    if status >= 500:
-        step = "The service failed; a later try may succeed."
-    code = _code(body)
-    error_type = error_for_status(status)
-    if status == 409 and code in TRANSIENT_CONFLICTS:
-        error_type = PlatformTransientConflictError
-        step = "Somebody else wrote at the same time; a later try may succeed."
-    return error_type(
-        _sentence(str(operation), status, f"{said or ''} (code {code})" if code else said, step),
-        status=status,
-        operation=operation.operation_id,
-        service_message=said,
-        retry_after=parse_retry_after(headers.get("retry-after"), now),
-        code=code,
-    )
-
-
-def _code(body: bytes) -> str | None:
-    """The machine-readable reason in an error body, None where it has none."""
-    try:
-        value = read_json(body)
-    except ValueError:
-        return None
-    code = value.get("code") if isinstance(value, dict) else None
-    return quote_service(code) if isinstance(code, str) and code.strip() else None
-
-
-def _sentence(what: str, status: int, said: str | None, step: str) -> str:
-    words = f": {said}" if said else " without a message"
-    end = "" if words.endswith((".", "…", "!", "?")) else "."
-    return f"{what}: the service answered {status}{words}{end} {step}".strip()
-
-
 def _json(what: str, headers: Mapping[str, str], body: bytes, *, described: bool = True) -> Any:
-    if _is_html(headers, body):
+    if is_html(headers, body):
         raise _wrong_address(what, "HTML", described=described)
     try:
         return whole_characters(read_json(body))
@@ -320,16 +152,4 @@ def _wrong_address(what: str, got: str, *, described: bool = True) -> PlatformAd
         f"{what}: the address answers with {got} instead of JSON. It is probably a web page of "
         "the platform or of a proxy: check the address in the connection (host ends in /api, "
         "chat_url in /chat)."
-    )
-
-
-def is_html_type(headers: Mapping[str, str]) -> bool:
-    """Whether the answer declares itself a web page."""
-    return "html" in headers.get("content-type", "").lower()
-
-
-def _is_html(headers: Mapping[str, str], body: bytes) -> bool:
-    start = body[:200].lstrip().lower()
-    return start.startswith((b"<!doctype html", b"<html")) or (
-        is_html_type(headers) and not start.startswith((b"{", b"["))
     )

@@ -21,6 +21,7 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
 )
 from airflow_provider_platform.client.http import responses
+from airflow_provider_platform.client.http.api_errors import is_html_type
 from airflow_provider_platform.client.http.bodies import (
     json_body,
     query_pairs,
@@ -199,7 +200,7 @@ class Transport:
             )
             try:
                 head = response.head
-                unusual = head.status_code >= 300 or responses.is_html_type(head.headers)
+                unusual = head.status_code >= 300 or is_html_type(head.headers)
                 said = await read_body(what, head, MAX_ERROR_BYTES, cut=True) if unusual else b""
                 check(what, head.status_code, head.headers, said, now=self.clock())
             except BaseException:

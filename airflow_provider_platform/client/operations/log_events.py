@@ -29,13 +29,13 @@ def log_events(log: Log, secrets: KnownSecrets) -> Callable[[object], None]:
 def log_changes(log: Log) -> Callable[[object, KnownSecrets], None]:
     """A listener that logs an event once while its text stays the same, without the secrets of
     the client that told it."""
-    told: str | None = None
+    last: str | None = None
 
     def tell(event: object, secrets: KnownSecrets) -> None:
-        nonlocal told
+        nonlocal last
         text = secrets.redact(str(event))
-        if text != told:
-            told = text
-            log.info("%s", told)
+        if text != last:
+            last = text
+            log.info("%s", last)
 
     return tell

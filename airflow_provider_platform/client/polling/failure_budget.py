@@ -1,4 +1,4 @@
-"""How many failures in a row a wait bears before it gives up.
+"""How many failures in a row a wait tolerates before it gives up.
 
 A wait for something at the service outlives short outages: five transient failures in a row, and
 for a minute that what was just begun is not known yet. The count is plain data, so that it can go
@@ -43,7 +43,7 @@ class FailureBudget:
     missing_since: float | None = None
 
     def tolerates(self, error: PlatformError, now: float, *, grace: bool = False) -> bool:
-        """Count a failed look; whether the wait goes on. With `grace`, a 404 is borne for a
+        """Count a failed poll; whether the wait goes on. With `grace`, a 404 is tolerated for a
         minute."""
         if grace and isinstance(error, PlatformNotFoundError):
             self.missing_since = now if self.missing_since is None else self.missing_since
@@ -54,11 +54,11 @@ class FailureBudget:
         return self.failures <= TOLERATED_FAILURES
 
     def clear(self) -> None:
-        """A look succeeded."""
+        """A poll succeeded."""
         self.failures, self.missing_since = 0, None
 
     def pause(self, interval: float, error: PlatformError | None) -> float:
-        """Seconds until the next look: the interval, longer while looks fail."""
+        """Seconds until the next poll: the interval, longer while polls fail."""
         if self.failures == 0 or error is None:
             return interval
         grown = min(LONGEST_PAUSE, interval * 2.0 ** (self.failures - 1))

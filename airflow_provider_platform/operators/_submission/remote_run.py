@@ -136,11 +136,11 @@ class RemoteRunOperator(KillableOperator, Generic[OutcomeT]):
     ) -> Any:
         """Take what the trigger brought. `run` are the ids that the task deferred with; an event
         of another run (trigger ids are reused) is ignored."""
-        told = event.get("run") or {}
-        ids: Ids = run or told
+        event_ids = event.get("run") or {}
+        ids: Ids = run or event_ids
         with self._opened(context, ids) as attempt:
             attempt.ids, attempt.reattached = ids, bool(ids.get("reattached"))
-            if told.get(self.event_names) != ids.get(self.event_names):
+            if event_ids.get(self.event_names) != ids.get(self.event_names):
                 self.log.warning("Ignoring the event of another run; this task waits on.")
                 self._defer(attempt, ids)
             try:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from airflow_provider_platform.sandbox.chat.questions import EXAMPLES, Query, understand
+from airflow_provider_platform.sandbox.state.settings import Settings
 from airflow_provider_platform.sandbox.state.warehouse import MEMBERS, QueryError, Result, Warehouse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
-    from airflow_provider_platform.sandbox.state.settings import Settings
 
 ROW_LIMIT = 100
 _CHUNK = 24

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -16,17 +17,11 @@ from airflow_provider_platform.sandbox.chat.requests import (
 )
 from airflow_provider_platform.sandbox.chat.stream import open_stream
 from airflow_provider_platform.sandbox.chat.threads import Threads
-from airflow_provider_platform.sandbox.http.exchange import exchange_of
+from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import ApiError, JsonLines
 from airflow_provider_platform.sandbox.management.shared.resource import VERBS
 from airflow_provider_platform.sandbox.state.journal import AbortEntry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
-
-    from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.world import World
 
 ACCOUNT, AGENT = "acme", "1"
 
@@ -41,12 +36,12 @@ def routes() -> list[Route]:
 
 def _checked(handle: Callable[[World, Request, bytes], Response]) -> Callable[[Request], object]:
     async def endpoint(request: Request) -> Response:
-        exchange = exchange_of(request.scope)
+        handler = handler_of(request.scope)
         if request.method != "POST":
             raise ApiError(405, f"Cannot {request.method} {request.url.path}")
         if (request.path_params["account"], request.path_params["agent"]) != (ACCOUNT, AGENT):
             raise ApiError(404, "Agent not found")
-        return handle(exchange.world, request, exchange.body)
+        return handle(handler.world, request, handler.body)
 
     return endpoint
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError
 from airflow_provider_platform.sandbox.state.credentials import matches, verify
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.world import World
 
 INTERNAL_USERS = frozenset({"analyst@acme.example.com", "admin@acme.example.com"})
 USER_ATTRIBUTES = frozenset({"country", "region", "department"})

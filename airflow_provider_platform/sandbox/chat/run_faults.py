@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from airflow_provider_platform.sandbox.chat.agent import Agent, Assignment, Record, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from airflow_provider_platform.sandbox.faults.book import Fault
+from airflow_provider_platform.sandbox.faults.book import Fault
 
 _STRANGERS: tuple[Record, ...] = (
     {"id": "__heartbeat__", "at": 1},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
 
 from airflow_provider_platform.sandbox.chat.agent import Agent, Assignment, Step, aborted_record
 from airflow_provider_platform.sandbox.chat.run_faults import inject
@@ -14,9 +13,7 @@ from airflow_provider_platform.sandbox.faults.matching import Subject
 from airflow_provider_platform.sandbox.http.responses import JsonRpcError
 from airflow_provider_platform.sandbox.state.branches import Branches
 from airflow_provider_platform.sandbox.state.journal import RunEntry
-
-if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.world import World
 
 SEPARATORS = " line\u2028paragraph\u2029next\u0085end"
 """Characters that some readers take for line ends and that are none in this stream."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 from airflow_provider_platform.sandbox.chat import runs as chat_runs
-from airflow_provider_platform.sandbox.chat.agent import aborted_record
+from airflow_provider_platform.sandbox.chat.agent import Record, aborted_record
 from airflow_provider_platform.sandbox.chat.requests import StreamRequest, new_message_id
 from airflow_provider_platform.sandbox.chat.threads import (
     Run,
@@ -17,12 +17,7 @@ from airflow_provider_platform.sandbox.chat.threads import (
 )
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.state.journal import MessageEntry, SubscriptionEntry
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from airflow_provider_platform.sandbox.chat.agent import Record
-    from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.world import World
 
 BUSY = "Streaming for thread is in progress"
 

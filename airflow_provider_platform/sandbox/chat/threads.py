@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from airflow_provider_platform.sandbox.chat.agent import Record, serialized, state_record
-
-if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.chat.questions import Query
-    from airflow_provider_platform.sandbox.state.journal import RunEntry
+from airflow_provider_platform.sandbox.chat.questions import Query
+from airflow_provider_platform.sandbox.state.journal import RunEntry
 
 Status = Literal["streaming", "suspended", "finished", "aborted", "failed"]
 

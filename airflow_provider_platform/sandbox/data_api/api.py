@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from airflow_provider_platform.sandbox.data_api.limits import row_limit
 from airflow_provider_platform.sandbox.data_api.queries import RunningQueries
 from airflow_provider_platform.sandbox.http import shapes
-from airflow_provider_platform.sandbox.http.exchange import exchange_of
+from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import JsonLines
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, VERBS
 from airflow_provider_platform.sandbox.state.branches import DEFAULT_BRANCH, Branches
 from airflow_provider_platform.sandbox.state.credentials import verify
 from airflow_provider_platform.sandbox.state.warehouse import QueryError, Reading
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from starlette.requests import Request
-
-    from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.world import World
 
 _CACHE = shapes.string(
     one_of=("stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cache")
@@ -52,8 +48,8 @@ def routes() -> list[Route]:
 
 
 async def _cubesql(request: Request) -> Response:
-    exchange = exchange_of(request.scope)
-    world, deployment = exchange.world, request.path_params["deployment"]
+    handler = handler_of(request.scope)
+    world, deployment = handler.world, request.path_params["deployment"]
     if request.method != "POST":
         return _error(405, f"Cannot {request.method} {request.url.path}")
     try:
@@ -68,13 +64,13 @@ async def _cubesql(request: Request) -> Response:
     if not world.store(Branches).reachable(branch, branch == DEFAULT_BRANCH):
         return _error(400, f"Bad branch: {branch}")
     try:
-        document = json.loads(exchange.body)
+        document = json.loads(handler.body)
     except ValueError:
         return _error(400, "the query must be JSON")
     messages = _SQL_BODY(document, "")
     if messages:
         return _error(400, "; ".join(messages))
-    exchange.speaks_for(claims.get("externalId"))
+    handler.speaks_for(claims.get("externalId"))
     key = (deployment, branch, json.dumps(document, sort_keys=True))
     return JsonLines(_lines(world, document, key))
 

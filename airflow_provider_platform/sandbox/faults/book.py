@@ -24,7 +24,7 @@ WIRE_KINDS = frozenset(
         "dribble",
     }
 )
-"""Kinds that spoil the bytes of one response; the run behind it goes on unharmed."""
+"""Kinds that change the bytes of one response; the run behind it goes on unharmed."""
 RUN_KINDS = frozenset(
     {
         "error",

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from airflow_provider_platform.sandbox.faults.matching import Match, Subject, Tally
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 REQUEST_POINTS = frozenset({"before_call", "before_answer"})
 RUN_POINTS = frozenset(

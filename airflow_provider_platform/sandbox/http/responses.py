@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.responses import HTMLResponse, JSONResponse, Response
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from starlette.types import Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 
 class ApiError(Exception):

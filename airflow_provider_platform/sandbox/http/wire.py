@@ -1,4 +1,4 @@
-"""The last step before the socket: spoils the bytes of one response as the armed faults say."""
+"""The last step before the socket: changes the bytes of one response as the armed faults say."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import json
 import socket
 import struct
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+from starlette.types import Message, Send
 
-    from starlette.types import Message, Send
-
-    from airflow_provider_platform.sandbox.faults.book import Armed
+from airflow_provider_platform.sandbox.faults.book import Armed
 
 
 class Ended(Exception):

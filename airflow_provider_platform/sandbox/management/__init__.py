@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.routing import Route
 
 from airflow_provider_platform.sandbox.management import data_model, dbt_sync, folders, workspace
 from airflow_provider_platform.sandbox.management import openapi as specification
@@ -29,11 +31,7 @@ from airflow_provider_platform.sandbox.management.workbooks import (
     dashboard_drafts as workbook_dashboards,
 )
 from airflow_provider_platform.sandbox.management.workbooks import operations as workbooks
-
-if TYPE_CHECKING:
-    from starlette.routing import Route
-
-    from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.world import World
 
 _DESCRIBED = (
     account.resource,

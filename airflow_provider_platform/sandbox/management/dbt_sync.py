@@ -7,7 +7,7 @@ import re
 import time
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError, web_page
@@ -16,9 +16,7 @@ from airflow_provider_platform.sandbox.management.shared.resource import Call, D
 from airflow_provider_platform.sandbox.state.branches import Branches
 from airflow_provider_platform.sandbox.state.clock import iso
 from airflow_provider_platform.sandbox.state.journal import SyncEntry
-
-if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.world import World
 
 resource = Resource()
 

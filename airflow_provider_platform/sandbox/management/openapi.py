@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared.resource import (
@@ -12,11 +13,7 @@ from airflow_provider_platform.sandbox.management.shared.resource import (
     Operation,
     Resource,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.world import World
 
 _ANSWER = {"200": {"description": "Successful response"}}
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
+
+from starlette.responses import Response
 
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError
@@ -12,16 +15,10 @@ from airflow_provider_platform.sandbox.management.reports import operations as r
 from airflow_provider_platform.sandbox.management.reports.operations import Reports
 from airflow_provider_platform.sandbox.management.shared import paging
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedAccess
+from airflow_provider_platform.sandbox.management.shared.items import Item, Items
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 from airflow_provider_platform.sandbox.management.workbooks import operations as workbooks
 from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.responses import Response
-
-    from airflow_provider_platform.sandbox.management.shared.items import Item, Items
 
 resource = Resource()
 

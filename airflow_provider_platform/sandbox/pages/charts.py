@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from typing import Any
 
 WIDTH, _LABELS, _ROW, _PLOT = 640, 150, 26, 220
 _MOST = 40

@@ -7,11 +7,13 @@ and pictures, run no scripts, and hide the sandbox's credentials wherever they m
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
@@ -21,13 +23,7 @@ from airflow_provider_platform.sandbox.management.exports import operations as e
 from airflow_provider_platform.sandbox.management.notifications.operations import Notifications
 from airflow_provider_platform.sandbox.pages.threads import turns
 from airflow_provider_platform.sandbox.state.branches import Branches
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
-
-    from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.world import World
 
 PREFIX = "/app/"
 _TEMPLATES = Path(__file__).parent / "templates"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from airflow_provider_platform.sandbox.chat.agent import Record
 from airflow_provider_platform.sandbox.chat.threads import Run, Thread, fold
 from airflow_provider_platform.sandbox.pages.charts import Chart, draw
-
-if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.chat.agent import Record
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import hmac
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jwt
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _SIGNATURE_ONLY: Any = {"verify_exp": False, "verify_iat": False, "verify_nbf": False} | {
     "verify_aud": False,

@@ -13,12 +13,9 @@ import os
 import pickle
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from airflow_provider_platform.sandbox.state.credentials import Credentials
-
-if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.world import World
 
 _SANDBOX = Path(__file__).resolve().parents[1]
 

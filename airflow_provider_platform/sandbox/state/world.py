@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from airflow_provider_platform.sandbox.faults.book import FaultBook
 from airflow_provider_platform.sandbox.faults.holds import HoldBook
 from airflow_provider_platform.sandbox.state.clock import Clock
+from airflow_provider_platform.sandbox.state.credentials import Credentials
 from airflow_provider_platform.sandbox.state.journal import Journal
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from airflow_provider_platform.sandbox.state.credentials import Credentials
-    from airflow_provider_platform.sandbox.state.settings import Settings
-    from airflow_provider_platform.sandbox.state.warehouse import Warehouse
+from airflow_provider_platform.sandbox.state.settings import Settings
+from airflow_provider_platform.sandbox.state.warehouse import Warehouse
 
 S = TypeVar("S")
 

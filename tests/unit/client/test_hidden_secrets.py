@@ -243,7 +243,7 @@ def test_a_secret_that_was_rotated_stays_hidden(
 def test_a_credential_in_the_body_of_an_error(
     platform_sandbox: Sandbox, config: PlatformConfig
 ) -> None:
-    from airflow_provider_platform.client.http.responses import service_message
+    from airflow_provider_platform.client.http.api_errors import service_message
 
     said = service_message(b'{"token": "canary-of-a-token", "secret": "must be given"}')
     assert said == "token: ***; secret: must be given"

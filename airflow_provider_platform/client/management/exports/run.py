@@ -58,13 +58,13 @@ def wait(
     Notifies of ExportStage. Raises DashboardExportFailedError where it failed or is gone,
     PlatformDeadlineError, or the sixth transient failure in a row.
     """
-    told: str | None = None
+    last_status: str | None = None
 
     def look() -> Program[ExportOutcome | None]:
-        nonlocal told
+        nonlocal last_status
         status, outcome = yield from poll(deployment_id, job_id)
-        if status != told:
-            told = status
+        if status != last_status:
+            last_status = status
             yield Notify(ExportStage(job_id, status))
         return outcome
 
@@ -80,7 +80,7 @@ def wait(
     if outcome is None:
         raise PlatformDeadlineError(
             f"{_name(deployment_id, job_id)}: the export did not end before its deadline; last "
-            f"status {told or 'unknown'}."
+            f"status {last_status or 'unknown'}."
         )
     return outcome
 

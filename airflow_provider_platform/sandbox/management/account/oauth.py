@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.responses import Response
 
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared import embed_shapes
 from airflow_provider_platform.sandbox.management.shared.items import Item, Items
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
 
 resource = Resource()
 

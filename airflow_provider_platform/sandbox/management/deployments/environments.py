@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared import paging
+from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 from airflow_provider_platform.sandbox.state import credentials
-
-if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.management.shared.items import Item
 
 resource = Resource()
 

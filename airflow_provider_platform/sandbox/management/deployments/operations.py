@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.management.shared import paging
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, Call, Resource
 from airflow_provider_platform.sandbox.state import credentials
 from airflow_provider_platform.sandbox.state.branches import DEFAULT_BRANCH, Branches
-
-if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.world import World
 
 resource = Resource()
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.responses import Response
 
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.embed import tenants as embed_tenants
 from airflow_provider_platform.sandbox.management.shared import paging
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedTenants, shown
+from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from airflow_provider_platform.sandbox.management.shared.items import Item
 
 resource = Resource()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from starlette.responses import Response
 
@@ -18,11 +19,7 @@ from airflow_provider_platform.sandbox.management.shared.embed_tenants import (
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Diverted, Resource
 from airflow_provider_platform.sandbox.management.workbooks import operations as workbooks
 from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.world import World
 
 resource = Resource()
 

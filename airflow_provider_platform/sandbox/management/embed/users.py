@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.embed import tenants as embed_tenants
 from airflow_provider_platform.sandbox.management.shared import embed_shapes, paging
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedTenants, shown
+from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
-
-if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.management.shared.items import Item
 
 resource = Resource()
 

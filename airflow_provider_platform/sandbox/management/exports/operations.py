@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
+
+from starlette.responses import Response
 
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError, File
@@ -15,15 +17,11 @@ from airflow_provider_platform.sandbox.management.shared.embed_tenants import (
     EmbedAccess,
     EmbedTenants,
 )
+from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 from airflow_provider_platform.sandbox.management.workbooks import dashboard_shapes
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
-
-    from airflow_provider_platform.sandbox.management.shared.items import Item
-    from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.world import World
 
 resource = Resource()
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 _WIDTH, _HEIGHT, _MARGIN = 480, 270, 20
 _BACKGROUND, _BAR = bytes((255, 255, 255)), bytes((64, 96, 176))

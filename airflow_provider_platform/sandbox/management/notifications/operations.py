@@ -5,7 +5,9 @@ Only an administrator gets at them. Creating is not idempotent: every call makes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.responses import Response
 
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError
@@ -14,9 +16,6 @@ from airflow_provider_platform.sandbox.management.shared.items import Item, Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 from airflow_provider_platform.sandbox.management.workbooks import dashboard_shapes
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
 
 resource = Resource()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.responses import Response
 
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError
@@ -11,9 +13,6 @@ from airflow_provider_platform.sandbox.management.notifications.operations impor
 from airflow_provider_platform.sandbox.management.shared import embed_shapes, paging, users
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedTenants
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
 
 resource = Resource()
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.reports.operations import Reports
 from airflow_provider_platform.sandbox.management.shared import paging, users
+from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
-
-if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.management.shared.items import Item
 
 resource = Resource()
 

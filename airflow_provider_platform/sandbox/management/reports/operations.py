@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.responses import Response
 
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError
@@ -14,9 +16,6 @@ from airflow_provider_platform.sandbox.management.shared.files import canonical_
 from airflow_provider_platform.sandbox.management.shared.items import Item, Items
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
 
 resource = Resource()
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.management.shared.items import Item
-    from airflow_provider_platform.sandbox.management.shared.resource import Call
+from airflow_provider_platform.sandbox.management.shared.items import Item
+from airflow_provider_platform.sandbox.management.shared.resource import Call
 
 _SPOT = ("sheetId", "sheetName", "anchorCell", "endResultCell", "host", "workbookName")
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from airflow_provider_platform.sandbox.http.responses import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from airflow_provider_platform.sandbox.management.shared.resource import Call
+from airflow_provider_platform.sandbox.management.shared.resource import Call
 
 Item = dict[str, Any]
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError
-
-if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.management.shared.resource import Call
+from airflow_provider_platform.sandbox.management.shared.resource import Call
 
 PARAMETERS: shapes.Shape = {"first": shapes.integer(minimum=1), "after": shapes.string()}
 

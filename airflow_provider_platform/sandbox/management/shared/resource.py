@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from airflow_provider_platform.sandbox.http import shapes
-from airflow_provider_platform.sandbox.http.exchange import exchange_of
+from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.state.credentials import matches
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from starlette.requests import Request
-
-    from airflow_provider_platform.sandbox.state.settings import Permission
-    from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.settings import Permission
+from airflow_provider_platform.sandbox.state.world import World
 
 S = TypeVar("S")
 
@@ -146,11 +141,11 @@ def routes(resources: Iterable[Resource]) -> list[Route]:
 
 def _route(path: str, operations: dict[str, Operation]) -> Route:
     async def endpoint(request: Request) -> Response:
-        exchange = exchange_of(request.scope)
+        handler = handler_of(request.scope)
         operation = operations.get(request.method)
         if operation is None:
             raise ApiError(405, f"Cannot {request.method} {request.url.path}")
-        return perform(exchange.world, operation, request, exchange.body)
+        return perform(handler.world, operation, request, handler.body)
 
     return Route(path.replace(":text}", "}"), endpoint, methods=list(VERBS))
 

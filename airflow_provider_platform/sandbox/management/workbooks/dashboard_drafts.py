@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared.files import canonical_file
+from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 from airflow_provider_platform.sandbox.management.workbooks import dashboard_shapes
 from airflow_provider_platform.sandbox.management.workbooks import operations as workbooks
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
 from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
-
-if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.management.shared.items import Item
 
 resource = Resource()
 

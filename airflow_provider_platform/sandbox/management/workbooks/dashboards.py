@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared.items import Item, Items
-
-if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.management.shared.resource import Call
+from airflow_provider_platform.sandbox.management.shared.resource import Call
 
 _SAMPLES = (
     (501, 1, 301, "Sales overview"),

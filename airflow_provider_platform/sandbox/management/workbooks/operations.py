@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from starlette.responses import Response
 
 from airflow_provider_platform.sandbox.http import shapes
 from airflow_provider_platform.sandbox.http.responses import ApiError
@@ -15,9 +17,6 @@ from airflow_provider_platform.sandbox.management.shared.items import Item, Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 from airflow_provider_platform.sandbox.management.workbooks import dashboards
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
-
-if TYPE_CHECKING:
-    from starlette.responses import Response
 
 resource = Resource()
 

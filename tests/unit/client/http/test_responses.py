@@ -18,11 +18,11 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     error_for_status,
 )
+from airflow_provider_platform.client.http.api_errors import service_message
 from airflow_provider_platform.client.http.responses import (
     check_stream_start,
     read_abort,
     read_response,
-    service_message,
 )
 from airflow_provider_platform.client.operations.models import ResponseModel
 from airflow_provider_platform.client.operations.operation import endpoint, raw_operation

@@ -1,4 +1,4 @@
-"""One request and its answer: recorded, held and spoiled on the way to the application."""
+"""One request and its response: recorded, held, and changed by faults on the way."""
 
 from __future__ import annotations
 
@@ -9,22 +9,19 @@ import logging
 import re
 import time
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote_from_bytes
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from airflow_provider_platform.sandbox.faults.book import ANSWER_KINDS, WIRE_KINDS, Armed
 from airflow_provider_platform.sandbox.faults.matching import Api, Subject
 from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError, web_page
 from airflow_provider_platform.sandbox.http.wire import Ended, Wire, close
 from airflow_provider_platform.sandbox.state.journal import RequestEntry
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.world import World
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +36,8 @@ class _Replaced(Exception):
         self.fault = fault
 
 
-class Exchange:
-    """Carries one request through the sandbox. The application finds it in the scope."""
+class RequestHandler:
+    """Handles one request of the sandbox. The application finds it in the scope."""
 
     def __init__(self, world: World, scope: Scope, body: bytes, gone: asyncio.Task[None]) -> None:
         self.world = world
@@ -78,7 +75,7 @@ class Exchange:
             raise Ended("disconnected")
         instead = next(iter(answers), None)
         if instead is not None and not instead.fault.processed:
-            await self._respond(self._fault_answer(instead), send)
+            await self._respond(self._fault_response(instead), send)
             return
         await self._race(app, send, instead)
 
@@ -91,7 +88,7 @@ class Exchange:
                 raise _Replaced(instead)
 
         wire = Wire(send, self._transport, self._take(WIRE_KINDS), before_start, self._started)
-        work = asyncio.ensure_future(self._work(app, wire))
+        work = asyncio.ensure_future(self._call_app(app, wire))
         try:
             await asyncio.wait({work, self._gone}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
@@ -100,15 +97,15 @@ class Exchange:
             try:
                 work.result()
             except _Replaced as replaced:
-                await self._respond(self._fault_answer(replaced.fault), send)
+                await self._respond(self._fault_response(replaced.fault), send)
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
 
-    async def _work(self, app: ASGIApp, send: Send) -> None:
+    async def _call_app(self, app: ASGIApp, send: Send) -> None:
         # Routes see the path as it was sent: an encoded slash is part of a parameter.
         encoded = self._scope["raw_path"].decode("ascii")
-        scope = {**self._scope, "path": encoded, "exchange": self}
+        scope = {**self._scope, "path": encoded, "handler": self}
         try:
             if len(self.body) > MAX_BODY:
                 raise ApiError(413, f"the body is larger than {MAX_BODY} bytes")
@@ -122,17 +119,17 @@ class Exchange:
             broken = JSONResponse({"message": "The sandbox itself failed"}, status_code=500)
             await broken(scope, self._receive, send)
 
-    def _fault_answer(self, armed: Armed) -> Response:
+    def _fault_response(self, armed: Armed) -> Response:
         fault = armed.fault
         if fault.quotes is None:
-            return fault_answer(armed)
+            return fault_response(armed)
         header = Headers(scope=self._scope).get("authorization", "")
         quoted = header.encode() if fault.quotes == "authorization" else self.body
         if fault.quote_form == "base64":
-            return fault_answer(armed, base64.b64encode(quoted).decode())
+            return fault_response(armed, base64.b64encode(quoted).decode())
         if fault.quote_form == "url":
-            return fault_answer(armed, quote_from_bytes(quoted, safe=""))
-        return fault_answer(armed, quoted.decode("utf-8", "replace"))
+            return fault_response(armed, quote_from_bytes(quoted, safe=""))
+        return fault_response(armed, quoted.decode("utf-8", "replace"))
 
     async def _respond(self, response: Response, send: Send) -> None:
         self._started(response.status_code)
@@ -192,9 +189,9 @@ class Exchange:
         return entry
 
 
-def exchange_of(scope: Scope) -> Exchange:
-    exchange: Exchange = scope["exchange"]
-    return exchange
+def handler_of(scope: Scope) -> RequestHandler:
+    handler: RequestHandler = scope["handler"]
+    return handler
 
 
 async def read_body(receive: Receive) -> bytes | None:
@@ -249,7 +246,7 @@ def _api(path: str) -> Api | None:
     return "data" if re.search(r"/cubejs-api/", path) else None
 
 
-def fault_answer(armed: Armed, quoted: str = "") -> Response:
+def fault_response(armed: Armed, quoted: str = "") -> Response:
     """The answer that a fault puts in the place of the real one; ``quoted`` ends its message."""
     fault = armed.fault
     if fault.kind == "html":

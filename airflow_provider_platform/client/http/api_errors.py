@@ -1,0 +1,216 @@
+"""The typed error that a response with an error status amounts to, in the service's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_provider_platform.client.errors import (
+    DataQueryError,
+    PlatformApiError,
+    PlatformError,
+    PlatformTransientConflictError,
+    error_for_status,
+    quote_service,
+)
+from airflow_provider_platform.client.formats.json_text import read_json
+from airflow_provider_platform.client.http.retry import parse_retry_after
+from airflow_provider_platform.client.operations.models import is_credential_name
+from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.redaction import HIDDEN, SHORTEST_SECRET
+
+TRANSIENT_CONFLICTS = frozenset({"upsert_branch_changed"})
+"""Codes of a 409 that mean: try again."""
+PREMIUM_HINT = "Chat access needs the premium or enterprise plan."
+_NEXT_STEP = {
+    401: "Check the management token in the connection's password: it may be mistyped, revoked or "
+    "expired.",
+    404: "Check the ids and that this credential can see the deployment.",
+    408: "The service gave up on the request.",
+    409: "The resource's state does not allow this now.",
+    429: "The service is limiting requests; run fewer at once.",
+}
+
+
+def management_error(
+    operation: Operation[Any], status: int, headers: Mapping[str, str], body: bytes, *, now: float
+) -> PlatformApiError:
+    """The error of a management call."""
+    step = _NEXT_STEP.get(status, "")
+    if status == 403:
+        step = "The token is valid but not allowed to do this."
+        if operation.permission:
+            step += f" It probably lacks this permission: {operation.permission}."
+    if status >= 500:
+        step = "The service failed; a later try may succeed."
+    code = _code(body)
+    transient = status == 409 and code in TRANSIENT_CONFLICTS
+    if transient:
+        step = "Somebody else wrote at the same time; a later try may succeed."
+    return _api_error(
+        str(operation),
+        status,
+        headers,
+        body,
+        step,
+        now=now,
+        kind=PlatformTransientConflictError if transient else None,
+        code=code,
+        operation=operation.operation_id,
+    )
+
+
+def chat_error(
+    what: str, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+) -> PlatformApiError:
+    """The error of a chat request."""
+    step = {
+        400: "The request was refused; nothing was asked.",
+        404: "The agent, the account or the chat thread does not exist: check chat_url and "
+        "chat_id. " + PREMIUM_HINT,
+        401: "Check the chat credential in the connection. " + PREMIUM_HINT,
+        403: "The credential may not use this agent or thread. " + PREMIUM_HINT,
+    }.get(status, _NEXT_STEP.get(status, ""))
+    return _api_error(what, status, headers, body, step, now=now)
+
+
+def data_error(
+    what: str, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+) -> PlatformError:
+    """The error of a query. A body with `error` is the deployment's own word on the query and
+    final; any other error comes from what stands before it."""
+    if status not in (403, 429) and _is_own_error(body):
+        said = service_message(body, headers)
+        return DataQueryError(_sentence(what, status, said, "Check the query."), status=status)
+    step = {
+        403: "The data token was refused: check that the credential can read the deployment.",
+        404: "Check data_api_url in the connection, or the deployment's address; the data API may "
+        "not be enabled there.",
+    }.get(status, "A later try may succeed." if status >= 500 else "")
+    return _api_error(what, status, headers, body, step, now=now)
+
+
+def _api_error(
+    what: str,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    step: str,
+    *,
+    now: float,
+    kind: type[PlatformApiError] | None = None,
+    code: str | None = None,
+    operation: str | None = None,
+) -> PlatformApiError:
+    said = service_message(body, headers)
+    return (kind or error_for_status(status))(
+        _sentence(what, status, f"{said or ''} (code {code})" if code else said, step),
+        status=status,
+        operation=operation or what,
+        service_message=said,
+        retry_after=parse_retry_after(headers.get("retry-after"), now),
+        code=code,
+    )
+
+
+def _is_own_error(body: bytes) -> bool:
+    try:
+        value = read_json(body)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and bool(value.get("error"))
+
+
+def _code(body: bytes) -> str | None:
+    """The machine-readable reason in an error body, None where it has none."""
+    try:
+        value = read_json(body)
+    except ValueError:
+        return None
+    code = value.get("code") if isinstance(value, dict) else None
+    return quote_service(code) if isinstance(code, str) and code.strip() else None
+
+
+def _sentence(what: str, status: int, said: str | None, step: str) -> str:
+    words = f": {said}" if said else " without a message"
+    end = "" if words.endswith((".", "…", "!", "?")) else "."
+    return f"{what}: the service answered {status}{words}{end} {step}".strip()
+
+
+def rpc_message(what: str, error: Any) -> str:
+    """What to tell about a JSON-RPC error object under 200."""
+    text = error.get("message") if isinstance(error, dict) else error
+    return (
+        f"{what}: the service refused the chat credential or its permissions: "
+        f"{quote_service(text or 'no text')}. Check chat_api_key or chat_service_token (scope "
+        f"'chat', externalId or sub, expiry) in the connection. {PREMIUM_HINT}"
+    )
+
+
+def service_message(body: bytes, headers: Mapping[str, str] | None = None) -> str | None:
+    """The service's own words in an error body as one line; None where it says nothing.
+
+    The first of `message` and `error` that says something counts, and with it the list of
+    validation errors, field by field; of an HTML page only that it is one.
+    """
+    text = body.decode("utf-8", "replace").strip()
+    if not text:
+        return None
+    if is_html(headers or {}, body):
+        return "an HTML page"
+    try:
+        value = read_json(text)
+    except ValueError:
+        return quote_service(text)
+    if isinstance(value, dict):
+        words = next(filter(None, (_flatten(value.get(key)) for key in _WORDS)), "")
+        lists = (_flatten(value[key]) for key in _LISTS if isinstance(value.get(key), list | dict))
+        said = "; ".join(dict.fromkeys(filter(None, (words, *lists))))
+        if said:
+            return quote_service(said)
+    return quote_service(_flatten(value) or text)
+
+
+_WORDS = ("message", "error", "detail")
+_LISTS = ("errors", "details")
+_DEPTH = 8
+
+
+def _flatten(value: Any, depth: int = _DEPTH) -> str:
+    """JSON as words, no deeper than a body that is meant for people."""
+    if isinstance(value, str):
+        return value.strip()
+    if depth == 0:
+        return "…"
+    if isinstance(value, list):
+        return "; ".join(filter(None, (_flatten(item, depth - 1) for item in value)))
+    if isinstance(value, dict):
+        where = value.get("property") or value.get("field") or value.get("path")
+        if isinstance(where, list):
+            where = ".".join(map(str, where))
+        told = value.get("message") or value.get("error") or value.get("constraints")
+        said = _flatten(told, depth - 1)
+        if said:
+            return f"{where}: {said}" if where else said
+        parts = ((key, _of_field(key, item, depth)) for key, item in value.items())
+        return "; ".join(f"{key}: {text}" for key, text in parts if text)
+    return "" if value is None else str(value)
+
+
+def _of_field(name: str, value: Any, depth: int) -> str:
+    """A field as words: of a credential (one word, where a rule has several) only that it is."""
+    said = _flatten(value, depth - 1)
+    is_word = len(said) >= SHORTEST_SECRET and not any(map(str.isspace, said))
+    return HIDDEN if is_word and is_credential_name(name) else said
+
+
+def is_html_type(headers: Mapping[str, str]) -> bool:
+    """Whether the answer declares itself a web page."""
+    return "html" in headers.get("content-type", "").lower()
+
+
+def is_html(headers: Mapping[str, str], body: bytes) -> bool:
+    start = body[:200].lstrip().lower()
+    return start.startswith((b"<!doctype html", b"<html")) or (
+        is_html_type(headers) and not start.startswith((b"{", b"["))
+    )
