@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from airflow_provider_platform.client.errors import quote_service, shortened
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import web_address
+from airflow_provider_platform.operators._output.chat import WritesAnswer
 from airflow_provider_platform.operators._submission.left_runs import (
     LOOK_AGAIN_SECONDS,
     find_left_run,
@@ -39,13 +40,14 @@ LOOKS_SECONDS = 60.0
 """How long a run that is past its deadline is looked at, while the service cannot be reached."""
 
 
-class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
+class PlatformChatOperator(WritesAnswer, RemoteRunOperator["ChatResult"]):
     """Ask the agent a question; the answer and the query results go to XCom.
 
     Returns, and pushes key by key with `multiple_outputs` (the default):
     `{"answer": str, "chat_id": str, "message_id": str, "queries": [...], "usage": dict | None}`.
     Each query is `{"title", "description", "sql", "columns": [{"name", "type"}], "rows",
-    "total_rows", "truncated", "uuid", "chart", "error"}`.
+    "total_rows", "truncated", "uuid", "chart", "error"}`. With `output_path` each has `path`,
+    `chart_paths` and `row_count` too, and `manifest` is the path of the manifest file.
 
     :param prompt: the question (templated)
     :param chat_id: a thread to go on with; without it the agent starts a new one
@@ -56,6 +58,15 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
     :param fail_on_tool_error: fail the task when `all` queries failed, when `any` tool call
         failed, or `never`
     :param max_rows: rows of each query to keep
+    :param output_path: a folder to write to; in it each task of a run has one of its own, with a
+        file for each query, `answer.md` and `manifest.json`
+    :param output_format: parquet (needs the extra `parquet`), csv or jsonl
+    :param all_rows: run each query again over the data API and write all its rows, where the chat
+        sends the first hundred; XCom has the first `max_rows` of them
+    :param all_rows_as: whose rights read them: `user`, who asks (needs a service token), or
+        `connection`, which may be allowed to see more
+    :param charts: write the charts too: png, svg, html (needs the extra `charts`)
+    :param on_chart_error: `warn` when a chart cannot be drawn, or `fail`
     :param timeout: seconds from submission (default 1800)
     """
 
@@ -115,6 +126,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         )
 
     def submit(self, attempt: Attempt, *, ids: Ids | None, until_end: bool) -> ChatResult | None:
+        self.prepare_files(attempt.config)
         submitted_at = attempt.now
         call = self._call(attempt, {**(ids or {}), "submitted_at": submitted_at})
         repeats = bool((ids or {}).get("repeats"))
@@ -270,14 +282,31 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         secrets = attempt.client.secrets
         self.log.info("Answer: %s", secrets.redact(quote_service(outcome.answer)))
         for query in outcome.queries:
-            if query.truncated:
+            if query.truncated and not self.all_rows:
                 self.log.warning("%s", secrets.redact(self._cut(query)))
         if address := web_address(attempt.config):
             self.log.info("Platform: %s", address)
         result: dict[str, Any] = secrets.redact_data(outcome.to_json())
+        if self.output_path is not None:
+            result = self.write_files(
+                attempt.context,
+                attempt.client,
+                result,
+                question=self._question(ids),
+                max_rows=int(self.max_rows),
+                branch_name=None if self.is_default_branch else self.active_branch_name,
+            )
         for line in log_lines(result):
             self.log.info("%s", line)
         return result
+
+    def _question(self, ids: Ids) -> str | None:
+        """The prompt that was asked; None where the template, or the function, gives another one by
+        now."""
+        from airflow_provider_platform.client.chat.request import input_digest
+
+        prompt = str(self.prompt)
+        return prompt if input_digest(prompt) == ids["input_sha256"] else None
 
     def _cut(self, query: Query) -> str:
         """What to say of a query of which rows are missing, and how to get them."""
@@ -285,7 +314,7 @@ class PlatformChatOperator(RemoteRunOperator["ChatResult"]):
         kept = f"The result has {len(query.rows)} of {query.total_rows} rows of query {title!r}"
         fewer = len(query.rows) == int(self.max_rows) < CHAT_ROWS
         more = f", or raise max_rows: the chat gives the first {CHAT_ROWS}" if fewer else ""
-        return f"{kept}: for all of them run its SQL with PlatformHook.run_sql{more}."
+        return f"{kept}: for all of them use all_rows, or PlatformHook.run_sql{more}."
 
     def _known_call(
         self,

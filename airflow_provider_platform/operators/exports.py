@@ -10,9 +10,9 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
 )
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._files import output_path as check_output_path
-from airflow_provider_platform.operators._files import storage_path, write_file
 from airflow_provider_platform.operators._notifications.schedule import dashboard_settings
+from airflow_provider_platform.operators._output.paths import output_path as check_output_path
+from airflow_provider_platform.operators._output.paths import storage_path, write_file
 from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
 
 if TYPE_CHECKING:

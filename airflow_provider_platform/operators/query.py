@@ -19,8 +19,8 @@ from airflow_provider_platform.operators._base.operator import (
     PlatformOperator,
     default_deferrable,
 )
-from airflow_provider_platform.operators._files import optional_output_path, output_target
-from airflow_provider_platform.operators._outlets import tell_outlets
+from airflow_provider_platform.operators._output.outlets import tell_outlets
+from airflow_provider_platform.operators._output.paths import optional_output_path, output_target
 
 if TYPE_CHECKING:
     import os

@@ -64,3 +64,13 @@ def output_target(name: str, value: Any) -> ObjectStoragePath | None:
     path = storage_path(name, value)
     check_place(name, path)
     return path
+
+
+def optional_folder(name: str, value: Any) -> Any:
+    """A folder, as text without a `/` at its end or as a path object; None where it says nothing.
+    Raises PlatformInputError."""
+    found = arguments.optional(value)
+    if found is None or isinstance(found, os.PathLike) or hasattr(found, "open"):
+        return found
+    text = arguments.text(name, found)
+    return text.rstrip("/") or text

@@ -1,0 +1,1 @@
+"""What tasks write: paths in storages, files of a chat, facts for assets."""

@@ -1,0 +1,175 @@
+"""The files of a chat task: what its author wants of them, and whose rights read all rows."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.operator import PlatformOperator
+from airflow_provider_platform.operators._output.outlets import tell_outlets
+from airflow_provider_platform.operators._output.paths import optional_folder, storage_path
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from pydantic import SecretStr
+
+    from airflow_provider_platform._airflow import Context, ObjectStoragePath
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.data_api.rows import SqlRows
+    from airflow_provider_platform.client.http.client import PlatformClient
+    from airflow_provider_platform.operators._base.operator import Checks, Rule
+
+PICTURES = ("png", "svg", "html")
+ROWS_TIMEOUT = 600.0
+"""Seconds until the first row of a query that is run again."""
+
+
+def _pictures(name: str, value: Any) -> tuple[str, ...]:
+    """Formats of charts: a list, or one of them. Raises PlatformInputError."""
+    given = [value] if isinstance(value, str) and value.strip() in PICTURES else value
+    found = arguments.sequence(name, given) or []
+    return tuple(dict.fromkeys(arguments.choice(name, str(one), PICTURES) for one in found))
+
+
+def _needs_folder(output_path: Any, all_rows: bool, charts: Sequence[str]) -> None:
+    """A rule: what is written needs a place. Raises PlatformInputError."""
+    for name, given in (("all_rows", all_rows), ("charts", charts)):
+        if given and output_path is None:
+            raise PlatformInputError(
+                f"Nothing was sent: {name} needs output_path, a folder to write to.", field=name
+            )
+
+
+class WritesAnswer(PlatformOperator):
+    """An operator whose answer can be written into files."""
+
+    checks: ClassVar[Checks] = {
+        "output_path": optional_folder,
+        "output_format": partial(arguments.choice, choices=("parquet", "csv", "jsonl")),
+        "all_rows": arguments.boolean,
+        "all_rows_as": partial(arguments.choice, choices=("user", "connection")),
+        "charts": _pictures,
+        "on_chart_error": partial(arguments.choice, choices=("warn", "fail")),
+    }
+    rules: ClassVar[Sequence[Rule]] = ((("output_path", "all_rows", "charts"), _needs_folder),)
+
+    def __init__(
+        self,
+        *,
+        output_path: str | os.PathLike[str] | ObjectStoragePath | None = None,
+        output_format: str = "parquet",
+        all_rows: bool | str = False,
+        all_rows_as: str = "user",
+        charts: Sequence[str] | str = (),
+        on_chart_error: str = "warn",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.output_path: Any = output_path
+        self.output_format: Any = output_format
+        self.all_rows = all_rows
+        self.all_rows_as = all_rows_as
+        self.charts: Any = charts
+        self.on_chart_error = on_chart_error
+
+    def prepare_files(self, config: PlatformConfig) -> None:
+        """Whether the files can be written, before anything is asked. Raises
+        PlatformInputError."""
+        if self.output_path is None:
+            return
+        from airflow_provider_platform.results.files import check_place
+        from airflow_provider_platform.results.save import check_engine
+
+        check_engine(self.output_format)
+        if self.charts and find_spec("vl_convert") is None:
+            raise PlatformInputError(
+                "Nothing was sent: charts need vl-convert-python. Install "
+                "airflow-provider-platform[charts].",
+                field="charts",
+            )
+        check_place("output_path", storage_path("output_path", self.output_path) / "manifest.json")
+        if self.all_rows:
+            self._rights(config)
+
+    def write_files(
+        self,
+        context: Context,
+        client: PlatformClient,
+        result: dict[str, Any],
+        *,
+        question: str | None,
+        max_rows: int,
+        branch_name: str | None,
+    ) -> dict[str, Any]:
+        """The result with what was written of it."""
+        from airflow_provider_platform.results.answer import AnswerFiles, write_answer
+        from airflow_provider_platform.results.names import task_folder
+
+        ti: Any = context["ti"]
+        place = (ti.dag_id, ti.run_id, ti.task_id, ti.map_index)
+        folder = storage_path("output_path", self.output_path) / task_folder(*place)
+        names = ("dag_id", "run_id", "task_id", "map_index")
+        wanted = AnswerFiles(
+            folder=folder,
+            format=self.output_format,
+            max_rows=max_rows,
+            charts=self.charts,
+            fail_on_chart_error=self.on_chart_error == "fail",
+            run=(lambda sql: self._rows(client, sql, branch_name)) if self.all_rows else None,
+            warn=lambda said: self.log.warning("%s", client.secrets.redact(said)),
+        )
+        asked = None if question is None else client.secrets.redact(question)
+        about = {"question": asked, **dict(zip(names, place, strict=True))}
+        written, manifest = write_answer(result, wanted, about)
+        self.log.info("Wrote the files of %s queries to %s", len(written["queries"]), folder)
+        tell_outlets(context, self.outlets, _facts(manifest, written["manifest"]))
+        return written
+
+    def _rows(self, client: PlatformClient, sql: str, branch_name: str | None) -> SqlRows:
+        """All rows of a query of the agent, with the rights that were meant."""
+        from airflow_provider_platform.client.data_api.limits import service_limit
+        from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
+        from airflow_provider_platform.client.data_api.rows import SqlRows
+
+        query = SqlQuery.build(
+            sql,
+            deployment_id=client.config.deployment_id,
+            deadline=client.clock() + ROWS_TIMEOUT,
+            branch_name=branch_name,
+            token=self._rights(client.config),
+        )
+        program = run_sql(query, client.config, client.clock)
+        return SqlRows(lambda: client.events(program), service_limit(sql))
+
+    def _rights(self, config: PlatformConfig) -> SecretStr | None:
+        """The token that queries are run again with; None for one of the connection's. Raises
+        PlatformInputError where that would show the asking user more than is theirs."""
+        if self.all_rows_as == "connection":
+            return None
+        if config.chat_service_token is None:
+            raise PlatformInputError(
+                "Nothing was sent: all_rows would read with the rights of the connection, not "
+                "with those of the user that session_settings name: the connection has a "
+                'chat_api_key. Use a chat_service_token, or all_rows_as="connection" where that '
+                "is meant.",
+                field="all_rows_as",
+            )
+        return config.chat_service_token
+
+
+def _facts(manifest: dict[str, Any], path: str) -> dict[str, Any]:
+    """What the event of an asset tells of the files."""
+    kept = ("title", "sql", "columns", "row_count", "truncated")
+    return {
+        "question": manifest["question"],
+        "manifest": path,
+        "queries": [
+            {**{name: query[name] for name in kept}, **(query["file"] or {})}
+            for query in manifest["queries"]
+        ],
+    }

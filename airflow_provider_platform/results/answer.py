@@ -1,0 +1,264 @@
+"""The files of an agent's answer: a file for each query, its charts, `answer.md`, `manifest.json`.
+
+The manifest is written last, and the one of an earlier try is taken away first: where it stands,
+all that it names is there and whole.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airflow_provider_platform.client.errors import ResultValueError, quote_service
+from airflow_provider_platform.results.charts import ChartError, ChartLimits, ChartRenderer
+from airflow_provider_platform.results.files import OutputFile, write_whole, writing
+from airflow_provider_platform.results.names import query_name
+from airflow_provider_platform.results.save import Format, SavedRows, save_rows
+from airflow_provider_platform.results.text.markdown import to_markdown
+from airflow_provider_platform.results.text.message import message_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from airflow_provider_platform.results.columns import Types
+
+ANSWER, MANIFEST = "answer.md", "manifest.json"
+
+
+class Rows(Protocol):
+    """All rows of a query, run again."""
+
+    @property
+    def columns(self) -> list[dict[str, str]]:
+        """`{"name", "type"}` each."""
+
+    @property
+    def truncated(self) -> bool | None:
+        """Whether the service may have cut them."""
+
+    def pieces(self) -> Iterable[list[list[Any]]]:
+        """The rows as they come."""
+
+    def close(self) -> None:
+        """Stop reading."""
+
+
+@dataclass(frozen=True)
+class AnswerFiles:
+    """What is written of an answer, and how: `folder` is a path object; `run` gives all rows of an
+    SQL text, None where the rows that the chat has sent are meant."""
+
+    folder: Any
+    format: Format = "parquet"
+    max_rows: int = 100
+    charts: tuple[str, ...] = ()
+    fail_on_chart_error: bool = False
+    run: Callable[[str], Rows] | None = None
+    warn: Callable[[str], None] = lambda _: None
+
+
+@dataclass
+class _Written:
+    """What there is of one query."""
+
+    saved: SavedRows | None = None
+    types: Types = "service"
+    truncated: bool = False
+    chart_rows: list[list[Any]] = field(default_factory=list)
+    charts: list[dict[str, Any]] = field(default_factory=list)
+    chart_error: str | None = None
+
+
+def write_answer(
+    result: dict[str, Any], wanted: AnswerFiles, about: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Write the files of a chat's result; returns the result with `manifest`, and with `path`,
+    `chart_paths` and `row_count` of each query, and what the manifest holds.
+
+    `about` begins the manifest: the question and the task. Raises ResultWriteError, ChartError
+    where it is asked for, and what reading rows raises.
+    """
+    left = _take_manifest_away(wanted.folder)
+    queries, told = [], []
+    with ChartRenderer() as renderer:
+        for number, query in enumerate(result["queries"], start=1):
+            written = _write_query(number, query, wanted, renderer)
+            queries.append(_with_files(query, written, wanted))
+            told.append(_described(number, query, written, wanted))
+    found = {**result, "queries": queries}
+    title = quote_service(about.get("question") or "Answer")
+    answer = to_markdown(message_of(found, title=title)).encode("utf-8", "replace")
+    manifest = {
+        **about,
+        **{name: result[name] for name in ("chat_id", "message_id", "answer", "usage")},
+        "answer_file": _facts(ANSWER, wanted.folder / ANSWER, "md", answer),
+        "queries": told,
+    }
+    document = json.dumps(manifest, ensure_ascii=False, indent=2).encode("utf-8", "replace")
+    path = wanted.folder / MANIFEST
+    write_whole(path, document + b"\n")
+    _remove_others(wanted.folder, left, manifest)
+    return {**found, "manifest": str(path)}, manifest
+
+
+def _write_query(
+    number: int, query: dict[str, Any], wanted: AnswerFiles, renderer: ChartRenderer
+) -> _Written:
+    if query["error"] is not None or not (query["columns"] or wanted.run):
+        return _Written()
+    path = wanted.folder / query_name(number, wanted.format)
+    try:
+        written = _save(query, path, wanted, "service")
+    except ResultValueError as error:
+        wanted.warn(f"Query {number} is written as texts: {error.message}")
+        written = _save(query, path, wanted, "text")
+    assert written.saved is not None  # noqa: S101 - for the type checker
+    missing = query["total_rows"] - written.saved.row_count
+    if wanted.run and missing:
+        wanted.warn(
+            f"Query {number}: the chat told {query['total_rows']} rows, the data API gave "
+            f"{written.saved.row_count}."
+        )
+    if written.truncated:
+        wanted.warn(f"Query {number} has as many rows as the service gives: there may be more.")
+    if wanted.charts and query["chart"] is not None:
+        _draw(number, query, written, wanted, renderer)
+    return written
+
+
+def _save(query: dict[str, Any], path: Any, wanted: AnswerFiles, types: Types) -> _Written:
+    written = _Written(types=types)
+    options: Any = {"path": path, "format": wanted.format, "types": types}
+    if wanted.run is None:
+        options["max_rows"] = len(query["rows"])
+        written.saved = save_rows(query["columns"], [query["rows"]], **options)
+        written.chart_rows = written.saved.first_rows
+        return written
+    drawn = ChartLimits().rows + 1 if wanted.charts and query["chart"] is not None else 0
+    rows = wanted.run(query["sql"])
+    try:
+        options["max_rows"] = max(wanted.max_rows, drawn)
+        saved = save_rows(rows.columns, rows.pieces(), **options)
+        written.truncated = bool(rows.truncated)
+    finally:
+        rows.close()
+    written.saved, written.chart_rows = saved, saved.first_rows
+    saved.first_rows = saved.first_rows[: wanted.max_rows]
+    return written
+
+
+def _draw(
+    number: int,
+    query: dict[str, Any],
+    written: _Written,
+    wanted: AnswerFiles,
+    renderer: ChartRenderer,
+) -> None:
+    """Draw the chart of a query from the rows of its file."""
+    assert written.saved is not None  # noqa: S101 - for the type checker
+    rows, total = written.saved.row_count, query["total_rows"]
+    try:
+        if wanted.run is None and rows < total:
+            raise ChartError(
+                f"The chart needs all {total} rows, and the chat sent {rows}: use all_rows."
+            )
+        pictures = renderer.render(
+            query["chart"], written.saved.columns, written.chart_rows, wanted.charts
+        )
+    except ChartError as error:
+        if wanted.fail_on_chart_error:
+            raise
+        written.chart_error = error.message
+        wanted.warn(f"The chart of query {number} was not drawn: {error.message}")
+        return
+    for ending, data in pictures.items():
+        name = query_name(number, ending)
+        written.charts.append(_facts(name, wanted.folder / name, ending, data))
+
+
+def _facts(name: str, path: Any, kind: str, data: bytes) -> dict[str, Any]:
+    """Write a file, and tell of it."""
+    return _file(name, path, kind, write_whole(path, data))
+
+
+def _file(name: str, path: Any, kind: str, file: OutputFile | SavedRows) -> dict[str, Any]:
+    return {
+        "name": name,
+        "path": str(path),
+        "format": kind,
+        "bytes": file.bytes,
+        "sha256": file.sha256,
+    }
+
+
+def _with_files(query: dict[str, Any], written: _Written, wanted: AnswerFiles) -> dict[str, Any]:
+    """The query as the task's result has it."""
+    saved = written.saved
+    files: dict[str, Any] = {
+        "path": saved.path if saved else None,
+        "chart_paths": [chart["path"] for chart in written.charts],
+        "row_count": saved.row_count if saved else None,
+    }
+    if saved is not None and wanted.run is not None:
+        rows = saved.first_rows
+        cut = saved.row_count > len(rows) or written.truncated
+        files |= {"columns": saved.columns, "rows": rows, "truncated": cut}
+    return {**query, **files}
+
+
+def _described(
+    number: int, query: dict[str, Any], written: _Written, wanted: AnswerFiles
+) -> dict[str, Any]:
+    """The query as the manifest has it."""
+    saved = written.saved
+    name = query_name(number, wanted.format)
+    return {
+        "number": number,
+        **{key: query[key] for key in ("title", "description", "sql", "uuid", "error")},
+        "columns": saved.columns if saved else query["columns"],
+        "types": written.types,
+        "rows_from": "chat" if wanted.run is None else "data API",
+        "total_rows": query["total_rows"],
+        "row_count": saved.row_count if saved else None,
+        "difference": saved.row_count - query["total_rows"] if saved else None,
+        "truncated": written.truncated,
+        "file": _file(name, saved.path, wanted.format, saved) if saved else None,
+        "charts": written.charts,
+        "chart_error": written.chart_error,
+    }
+
+
+def _take_manifest_away(folder: Any) -> set[str]:
+    """Names of the files of an earlier try; its manifest is removed."""
+    path = folder / MANIFEST
+    with writing(path):
+        try:
+            told = json.loads(path.read_bytes())
+        except (FileNotFoundError, PermissionError):  # who may not list is not told more
+            return set()
+        except ValueError:
+            told = {}
+        path.unlink()
+    try:
+        return _names(told)
+    except (KeyError, TypeError):
+        return set()
+
+
+def _remove_others(folder: Any, earlier: set[str], manifest: dict[str, Any]) -> None:
+    """Remove what an earlier try has written and this one has not."""
+    for name in earlier - _names(manifest):
+        try:
+            (folder / name).unlink()
+        except OSError:
+            continue
+
+
+def _names(manifest: dict[str, Any]) -> set[str]:
+    """Names of a manifest's files, those that are names of files in its folder."""
+    found = [manifest["answer_file"]]
+    for query in manifest["queries"]:
+        found += [file for file in (query["file"], *query["charts"]) if file]
+    names = {str(file["name"]) for file in found}
+    return {name for name in names if "/" not in name and name.startswith(("query-", ANSWER))}

@@ -1,0 +1,250 @@
+"""Files of a chat task: rows, charts, the answer, and a manifest that names them all."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import Asset
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from tests.unit.operators.task_context import TaskTries, deferral
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+pytest.importorskip("pyarrow")
+PROMPT = "sql: SELECT id, order_id, fee, paid_at, settled FROM payments"
+WAYS = {"on the worker": False, "deferred": True}
+
+
+def ask(tries: TaskTries | None = None, **arguments: Any) -> dict[str, Any]:
+    """Ask, on the worker or deferred; returns the result."""
+    context = (tries or TaskTries()).context()
+    given = {"prompt": PROMPT, "deferrable": False, "poll_interval": 0.05, **arguments}
+    task = PlatformChatOperator(task_id="ask", **given)
+    if not given["deferrable"]:
+        return dict(task.execute(context))
+    deferred = deferral(task.execute, context)
+
+    async def only_event() -> Any:
+        [event] = [event async for event in deferred.trigger.run()]
+        return event.payload
+
+    event = asyncio.run(only_event())
+    again = PlatformChatOperator(task_id="ask", **given)
+    return dict(again.execute_complete(context, event, **deferred.kwargs))
+
+
+def as_service(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the connection use a service token."""
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_PLATFORM_DEFAULT",
+        sandbox.connection_json(
+            chat_api_key=None,
+            session_settings=None,
+            chat_service_token=sandbox.service_token(externalId="nightly-pipeline"),
+        ),
+    )
+
+
+def manifest_of(result: dict[str, Any]) -> dict[str, Any]:
+    """The manifest, held against the files that it names."""
+    path = Path(result["manifest"])
+    found: dict[str, Any] = json.loads(path.read_text())
+    files = [found["answer_file"]]
+    for query in found["queries"]:
+        files += [file for file in (query["file"], *query["charts"]) if file]
+    for file in files:
+        data = (path.parent / file["name"]).read_bytes()
+        assert Path(file["path"]) == path.parent / file["name"]
+        assert (len(data), hashlib.sha256(data).hexdigest()) == (file["bytes"], file["sha256"])
+    names = {file["name"] for file in files} | {"manifest.json"}
+    assert {one.name for one in path.parent.iterdir()} == names
+    return found
+
+
+def data_requests(sandbox: Sandbox) -> list[Any]:
+    return [one for one in sandbox.control.state().requests if "cubesql" in one.path]
+
+
+@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+def test_what_the_chat_sends_in_files(
+    deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    result = ask(output_path=str(tmp_path), output_format="csv", deferrable=deferrable)
+    [query] = result["queries"]
+    assert (query["row_count"], query["total_rows"], len(query["rows"])) == (100, 480, 100)
+    assert query["path"] == str(tmp_path / "dag" / "run" / "task" / "query-1.csv")
+    assert Path(query["path"]).read_text().splitlines()[1].endswith("2025-01-26T01:30:00,true")
+    assert len(Path(query["path"]).read_text().splitlines()) == 101
+    manifest = manifest_of(result)
+    assert manifest["question"] == PROMPT
+    assert (manifest["chat_id"], manifest["message_id"]) == (
+        result["chat_id"],
+        result["message_id"],
+    )
+    assert manifest["answer"] == result["answer"]
+    [told] = manifest["queries"]
+    assert (told["row_count"], told["total_rows"], told["difference"]) == (100, 480, -380)
+    assert (told["rows_from"], told["sql"]) == ("chat", query["sql"])
+    assert data_requests(platform_sandbox) == []
+
+
+@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+def test_all_rows_are_read_with_the_token_of_the_user(
+    deferrable: bool,
+    platform_sandbox: Sandbox,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    as_service(platform_sandbox, monkeypatch)
+    result = ask(output_path=str(tmp_path), all_rows=True, max_rows=5, deferrable=deferrable)
+    [query] = result["queries"]
+    assert (query["row_count"], len(query["rows"]), query["truncated"]) == (480, 5, True)
+    assert query["rows"][0] == [1, 1, "11.21", "2025-01-26T01:30:00", True]
+    table = pq.read_table(query["path"])
+    assert (table.num_rows, str(table.schema.field("fee").type)) == (480, "decimal128(38, 18)")
+    [told] = manifest_of(result)["queries"]
+    assert (told["difference"], told["rows_from"]) == (0, "data API")
+    [request] = data_requests(platform_sandbox)
+    assert request.identity == "nightly-pipeline"
+
+
+def test_with_an_api_key_all_rows_are_refused_before_anything_is_asked(
+    platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with pytest.raises(AirflowFailException, match='all_rows_as="connection"'):
+        ask(output_path=str(tmp_path), all_rows=True)
+    assert platform_sandbox.control.state().messages == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_rights_of_the_connection_where_they_are_meant(
+    platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    result = ask(output_path=str(tmp_path), all_rows=True, all_rows_as="connection")
+    assert result["queries"][0]["row_count"] == 480
+    [request] = data_requests(platform_sandbox)
+    assert request.identity is None
+
+
+def test_all_rows_come_from_the_same_branch(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+    platform_sandbox.control.add_branch("feature/a")
+    ask(
+        output_path=str(tmp_path),
+        all_rows=True,
+        all_rows_as="connection",
+        active_branch_name="feature/a",
+    )
+    [request] = data_requests(platform_sandbox)
+    assert "/dev-mode/feature/a/" in request.path
+
+
+def test_a_retry_overwrites_its_own_files_and_removes_what_it_has_no_more(
+    platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    ask(output_path=str(tmp_path), output_format="jsonl")
+    result = ask(output_path=str(tmp_path), output_format="csv")
+    assert [query["format"] for query in [manifest_of(result)["queries"][0]["file"]]] == ["csv"]
+
+
+def test_a_failed_query_has_no_file(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+    result = ask(
+        prompt="sql: SELECT nonsense FROM orders",
+        output_path=str(tmp_path),
+        fail_on_tool_error="never",
+    )
+    [query] = result["queries"]
+    assert (query["path"], query["chart_paths"], query["row_count"]) == (None, [], None)
+    assert manifest_of(result)["queries"][0]["error"] is not None
+
+
+def test_charts(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    result = ask(
+        prompt="chart revenue by category",
+        output_path=str(tmp_path),
+        output_format="csv",
+        charts=["png", "svg"],
+    )
+    [query] = result["queries"]
+    assert [Path(path).name for path in query["chart_paths"]] == ["query-1.png", "query-1.svg"]
+    assert Path(query["chart_paths"][0]).read_bytes().startswith(b"\x89PNG")
+    assert manifest_of(result)["queries"][0]["chart_error"] is None
+
+
+@pytest.mark.parametrize("rule", ["warn", "fail"])
+def test_a_chart_of_some_of_its_rows_is_not_drawn(
+    rule: str, platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    pytest.importorskip("vl_convert")
+    arguments: dict[str, Any] = {
+        "prompt": "chart revenue by category",
+        "output_path": str(tmp_path),
+        "output_format": "csv",
+        "charts": "png",
+        "max_rows": 2,
+        "on_chart_error": rule,
+    }
+    if rule == "fail":
+        with pytest.raises(AirflowFailException, match="The chart needs all 4 rows"):
+            ask(**arguments)
+        return
+    result = ask(**arguments)
+    assert result["queries"][0]["chart_paths"] == []
+    assert "use all_rows" in manifest_of(result)["queries"][0]["chart_error"]
+    result = ask(**arguments, all_rows=True, all_rows_as="connection")
+    assert len(result["queries"][0]["chart_paths"]) == 1
+
+
+def test_an_asset_is_told_the_files(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+    asset = Asset(name="answers", uri=tmp_path.as_uri())
+
+    class Event:
+        extra: dict[str, Any] = {"team": "sales"}  # noqa: RUF012
+
+    context = {**TaskTries().context(), "outlet_events": {asset: Event()}}
+    task = PlatformChatOperator(
+        task_id="ask",
+        prompt=PROMPT,
+        output_path=str(tmp_path),
+        output_format="csv",
+        outlets=[asset],
+        deferrable=False,
+    )
+    result = task.execute(context)
+    assert Event.extra["team"] == "sales"
+    assert (Event.extra["question"], Event.extra["manifest"]) == (PROMPT, result["manifest"])
+    [query] = Event.extra["queries"]
+    assert (query["row_count"], query["path"]) == (100, result["queries"][0]["path"])
+    assert len(query["sha256"]) == 64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"all_rows": True}, "all_rows needs output_path"),
+        ({"charts": ["png"]}, "charts needs output_path"),
+        ({"charts": ["gif"], "output_path": "/data"}, "charts must be one of png, svg, html"),
+        ({"output_format": "xlsx"}, "output_format must be one of"),
+        ({"all_rows_as": "admin"}, "all_rows_as must be one of user, connection"),
+        ({"on_chart_error": "ignore"}, "on_chart_error must be one of warn, fail"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(PlatformInputError, match=said):
+        PlatformChatOperator(task_id="ask", prompt="x", **arguments)
+
+
+def test_without_a_folder_the_result_is_as_ever(platform_sandbox: Sandbox) -> None:
+    result = ask()
+    assert "manifest" not in result
+    assert "path" not in result["queries"][0]
