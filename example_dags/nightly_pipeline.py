@@ -21,7 +21,7 @@ with DAG(
     catchup=False,
     tags=["analytics platform"],
     params={
-        "question": Param("revenue by country", type="string"),
+        "question": Param("chart revenue by country", type="string"),
         "report_id": Param(101, type="integer"),
         "external_workbook_id": Param("nightly-revenue-sheet", type="string"),
     },

@@ -41,6 +41,16 @@ def test_it_shows_states_answer_table_and_where_the_results_lie():
         "  task  state    time\n"
         "  ask   success  1.2 s\n"
         "\n"
+        "Where it lies in XCom\n"
+        "---------------------\n"
+        "  dag id  nightly\n"
+        "  run id  manual__1\n"
+        "\n"
+        "  task id  key           value\n"
+        "  ask      answer        'North leads.\\nSouth follows.'\n"
+        "  ask      queries       a list of 1\n"
+        "  ask      return_value  {answer, queries}\n"
+        "\n"
         "The answer of the agent (ask)\n"
         "-----------------------------\n"
         "  North leads.\n"
@@ -53,17 +63,7 @@ def test_it_shows_states_answer_table_and_where_the_results_lie():
         "  region  revenue\n"
         "  North    1200.5\n"
         "  South        80\n"
-        "                7\n"
-        "\n"
-        "Where it lies in XCom\n"
-        "---------------------\n"
-        "  dag id  nightly\n"
-        "  run id  manual__1\n"
-        "\n"
-        "  task id  key           value\n"
-        "  ask      answer        'North leads.\\nSouth follows.'\n"
-        "  ask      queries       a list of 1\n"
-        "  ask      return_value  {answer, queries}"
+        "                7"
     )
 
 
@@ -91,3 +91,26 @@ def test_a_failed_query_shows_its_error_and_long_cells_are_cut():
     assert "failed: no such table" in text
     assert f"{'x' * 37}..." in text
     assert "x" * 38 not in text
+
+
+def test_a_chart_is_drawn_and_its_files_are_named():
+    encoding = {"x": {"field": "region"}, "y": {"field": "revenue", "type": "quantitative"}}
+    whole = QUERY | {
+        "rows": [["North", 1200], ["South", 600]],
+        "total_rows": 2,
+        "truncated": False,
+        "chart": {"mark": "bar", "encoding": encoding},
+        "path": "/lake/revenue.parquet",
+        "chart_paths": ["/lake/revenue.png"],
+    }
+    text = report(replace(RUN, tasks=[replace(ASK, xcoms={"answer": "", "queries": [whole]})]))
+    north, south, _, rows, picture = text.splitlines()[-5:]
+    assert north.startswith("  North  ███")
+    assert north.endswith(" 1,200")
+    assert south.count("█") == north.count("█") // 2
+    assert (rows, picture) == ("  rows   /lake/revenue.parquet", "  chart  /lake/revenue.png")
+
+
+def test_a_chart_of_some_of_its_rows_is_not_drawn():
+    part = QUERY | {"chart": {"mark": "bar", "encoding": {}}}
+    assert "█" not in report(replace(RUN, tasks=[replace(ASK, xcoms={"queries": [part]})]))

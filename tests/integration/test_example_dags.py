@@ -69,7 +69,7 @@ def test_the_pipeline_hands_the_answer_to_a_downstream_task(
     assert [placement["resultLocation"] for placement in placements] == ["Revenue!A1"]
 
     seen = platform_sandbox.control.state()
-    assert [message.text for message in seen.messages] == ["revenue by country"]
+    assert [message.text for message in seen.messages] == ["chart revenue by country"]
     assert [entry.branch for entry in seen.runs] == [run.xcom("sync_dbt", "branch_name")]
     assert len(seen.syncs) == 1
 

@@ -244,16 +244,16 @@ def _metadata(words: str) -> Record:
 
 
 def _vega(query: Query) -> Record:
-    name, label = query.metric or "revenue", query.dimension or ""
-    mark = "line" if query.dimension == "month" else "bar"
+    name = query.metric or "revenue"
+    shown: Record = {"y": {"field": name, "type": "quantitative"}}
+    if query.dimension is not None:
+        # In the order of the rows, which the query has chosen.
+        shown["x"] = {"field": query.dimension, "type": "ordinal", "sort": None}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "title": query.title,
-        "mark": mark,
-        "encoding": {
-            "x": {"field": label, "type": "ordinal"},
-            "y": {"field": name, "type": "quantitative"},
-        },
+        "mark": "line" if query.dimension == "month" else "bar",
+        "encoding": shown,
     }
 
 

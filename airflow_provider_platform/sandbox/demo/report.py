@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from airflow_provider_platform.results.text.bars import bar_chart
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -23,8 +25,9 @@ def report(run: FinishedRun) -> str:
     """The whole report of a run."""
     parts = [_tasks(run)]
     parts += [_failure(task) for task in run.tasks if task.error and task.state != "success"]
-    parts += [_conversation(task) for task in run.tasks if "queries" in task.xcoms]
     parts.append(_places(run))
+    # Last, so that it stands where the terminal is looked at.
+    parts += [_conversation(task) for task in run.tasks if "queries" in task.xcoms]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -57,7 +60,19 @@ def _query(query: dict[str, Any]) -> str:
         lines.append(f"  failed: {query['error']}")
     else:
         lines.append(_columns([names, *rows]))
+        lines += _chart(query)
     return "\n".join(lines)
+
+
+def _chart(query: dict[str, Any]) -> list[str]:
+    """The chart as bars, if its rows are all there, and where its pictures and rows lie."""
+    lines = []
+    if query.get("chart") and not query["truncated"]:
+        bars = bar_chart(query["chart"], query["columns"], query["rows"], max_width=WIDTH - 4)
+        lines += ["", *(f"  {bar}" for bar in bars)] if bars else []
+    files = [("rows", query.get("path")), *(("chart", p) for p in query.get("chart_paths") or ())]
+    named = [f"  {kind:<5}  {path}" for kind, path in files if path]
+    return [*lines, "", *named] if named else lines
 
 
 def _wrapped(text: str) -> str:
