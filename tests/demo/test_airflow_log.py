@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from airflow_provider_platform.sandbox.demo.airflow_log import read_line
+from airflow_provider_platform.sandbox.demo.airflow_log import Unfolded, read_line
 
 OPERATOR = "airflow.task.operators.airflow_provider_platform.operators.chat.PlatformChatOperator"
 
@@ -49,3 +49,9 @@ def test_the_error_of_a_task_is_shown_in_one_line_and_written_with_its_frames():
 
     assert read.message == "failed: PlatformError: Bad branch"
     assert read.text.endswith("\nPlatformError: Bad branch\n    chat.py:7 in execute")
+
+
+def test_what_a_log_viewer_folds_is_not_shown():
+    unfolded = Unfolded()
+    said = ["Asked", "::group::Answer", "a", "b", "::endgroup::", "Platform", "::endgroup::", "c"]
+    assert [one for one in said if unfolded.shown(one)] == ["Asked", "Platform", "c"]

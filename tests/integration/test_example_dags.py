@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -111,6 +113,46 @@ def test_running_the_notifications_example_twice_leaves_one_schedule(
     assert len(second.xcom("who_gets_the_dashboard")) == 1
 
 
+def test_the_answer_reaches_slack_with_its_chart(
+    platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slack's provider is not installed here: its notifier is one that records."""
+    from airflow_provider_platform._airflow import BaseNotifier
+
+    sent: list[Any] = []
+
+    class SlackNotifier(BaseNotifier):
+        template_fields = ("text", "channel", "blocks")
+
+        def __init__(self, *, slack_conn_id: str, channel: str, username: str) -> None:
+            super().__init__()
+            self.slack_conn_id, self.channel, self.username = slack_conn_id, channel, username
+            self.text, self.blocks = "This is a default message", ()
+
+        def notify(self, context: Any) -> None:
+            sent.append(self)
+
+    module = "airflow.providers.slack.notifications.slack"
+    SlackNotifier.__module__, SlackNotifier.__qualname__ = module, "SlackNotifier"
+    stand_in = ModuleType(module)
+    stand_in.SlackNotifier = SlackNotifier  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module, stand_in)
+
+    run = run_dag(EXAMPLES / "answer_to_slack.py")
+    assert run.states == {"ask_agent": "success"}
+    [message] = sent
+    assert message.channel == "#revenue"
+    assert run.xcom("ask_agent", "answer") in message.text
+    texts = [block["text"]["text"] for block in message.blocks if "text" in block]
+    assert texts[0] == f"Revenue, {run.run_id}"
+    assert any(re.search(r"^Office +█+ 69,657\.00$", text, re.MULTILINE) for text in texts)
+
+
 def test_every_example_is_tested() -> None:
     names = {file.stem for file in EXAMPLES.glob("*.py")}
-    assert names == {"nightly_pipeline", "notifications", "reports_and_workbooks"}
+    assert names == {
+        "answer_to_slack",
+        "nightly_pipeline",
+        "notifications",
+        "reports_and_workbooks",
+    }

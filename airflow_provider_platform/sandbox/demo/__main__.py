@@ -20,7 +20,7 @@ from contextlib import closing
 from typing import Any
 
 from airflow_provider_platform.sandbox.demo.airflow_home import kept
-from airflow_provider_platform.sandbox.demo.airflow_log import read_line
+from airflow_provider_platform.sandbox.demo.airflow_log import Unfolded, read_line
 from airflow_provider_platform.sandbox.demo.checkout import (
     DAG_FILE,
     DAG_ID,
@@ -120,6 +120,7 @@ def _run_pipeline(connection: dict[str, Any]) -> FinishedRun:
 def _show_progress(process: subprocess.Popen[str]) -> None:
     if process.stdout is None:
         raise ValueError("the process was started without a pipe")
+    unfolded = Unfolded()
     with _LOG.open("w") as log, closing(TaskLogWriter()) as task_logs:
         for raw in process.stdout:
             if task_logs.take(raw.rstrip("\n")):
@@ -127,8 +128,9 @@ def _show_progress(process: subprocess.Popen[str]) -> None:
             line = read_line(raw.rstrip("\n"))
             log.write(f"{line.text}\n")
             if line.task_starting:
+                unfolded = Unfolded()
                 print(f"\n{line.task_starting}", flush=True)
-            elif line.message:
+            elif line.message and unfolded.shown(line.message):
                 print(f"  {line.message}", flush=True)
 
 

@@ -76,3 +76,17 @@ def _exceptions(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _short(fields: dict[str, Any]) -> str:
     return json.dumps(fields, default=str, ensure_ascii=False)
+
+
+class Unfolded:
+    """Passes over what a log viewer folds: the demo shows results at its end."""
+
+    def __init__(self) -> None:
+        self._folded = False
+
+    def shown(self, message: str) -> bool:
+        """Whether a message, the next one of its task, stands outside of groups."""
+        begins, ends = message.startswith("::group::"), message == "::endgroup::"
+        shown = not (self._folded or begins or ends)
+        self._folded = begins or (self._folded and not ends)
+        return shown
