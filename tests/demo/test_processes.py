@@ -85,11 +85,12 @@ def test_they_are_gone_when_the_demo_itself_is_killed():
         pass_fds=(writing,),
     )
     os.close(writing)
-    assert os.read(reading, 3) == b"on\n"
+    output = os.fdopen(reading, "rb", buffering=0)
+    assert output.readline() == b"on\n"
     assert not have_ended(reading, 0)
 
     demo.communicate(b"\n", timeout=60)
 
     assert demo.returncode == -9
     assert have_ended(reading, 60)
-    os.close(reading)
+    output.close()
