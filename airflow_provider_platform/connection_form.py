@@ -70,6 +70,7 @@ _CHAT = "Chat API (premium or enterprise plan)"
 _DEFAULTS = "Deployment and data API"
 _LIMITS = "Time-outs and retries"
 _NETWORK = "TLS and proxy"
+_LINKS = "Links of tasks"
 
 EXTRA_FIELDS: tuple[FormField, ...] = (
     FormField(
@@ -196,6 +197,19 @@ EXTRA_FIELDS: tuple[FormField, ...] = (
         section=_NETWORK,
         kind="switch",
         default=False,
+    ),
+    FormField(
+        name="web_links",
+        label="Web addresses",
+        description=(
+            "Where tasks link to, copied from your browser with a placeholder for the id: "
+            '{"thread": "https://acme.example.com/chats/{chat_id}"}. Known are agent, thread, '
+            "branch, report, workbook, dashboard, notification, export and file; what is left "
+            "out has no link."
+        ),
+        section=_LINKS,
+        kind="object",
+        template={"thread": ""},
     ),
 )
 

@@ -29,6 +29,20 @@ GUIDES = ("connection", "management_api", "sandbox", "cluster")
 """Pages of the documentation, by their paths in `docs`."""
 
 
+LINKS = (
+    "Platform",
+    "Agent",
+    "Branch",
+    "Dashboard",
+    "Export",
+    "File",
+    "Notification",
+    "Report",
+    "Thread",
+    "Workbook",
+)
+
+
 def get_provider_info() -> dict[str, Any]:
     """The provider metadata; its shape is Airflow's `provider_info.schema.json`."""
     return {
@@ -63,6 +77,6 @@ def get_provider_info() -> dict[str, Any]:
             {"name": name, "class-name": function, "path": function}
             for name, function in DECORATORS.items()
         ],
-        "extra-links": [f"{PACKAGE}.links.PlatformLink"],
+        "extra-links": [f"{PACKAGE}.links.{name}Link" for name in LINKS],
         "notifications": [f"{PACKAGE}.notifications.answer.PlatformAnswerNotifier"],
     }

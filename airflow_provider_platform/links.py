@@ -1,14 +1,22 @@
-"""The link from a task to the platform, shown on the task's details."""
+"""The links from a task to the platform, shown on the task's details.
+
+Each is one XCom under the link's own key: the task stores it as soon as the address is known, and
+Airflow stores it again when the task ends. A link whose address is not known is absent.
+"""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import BaseOperatorLink
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from airflow_provider_platform._airflow import BaseOperator
+    from airflow_provider_platform.client.config import PlatformConfig
 
 log = logging.getLogger(__name__)
 
@@ -16,20 +24,128 @@ LINK_KEY = "platform_link"
 
 
 class PlatformLink(BaseOperatorLink):
-    """The platform's web address, as the task's own run has stored it."""
+    """The platform's web address."""
 
     name = "Analytics Platform"
+    kind: ClassVar[str] = ""
+
+    @property
+    def xcom_key(self) -> str:
+        """Where the address lies."""
+        return LINK_KEY if not self.kind else f"platform_{self.kind}_link"
+
+    def address(self, config: PlatformConfig, ids: Mapping[str, Any]) -> str | None:
+        """The address as far as it is known by now."""
+        del ids
+        return config.management_url and config.management_url.removesuffix("/api")
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:  # noqa: ARG002
-        """The address; "" where the task has stored none, or it cannot be read.
+        """The address; "" where the task has found none."""
+        known: Mapping[str, str] = getattr(operator, KNOWN, {})
+        return known.get(self.xcom_key, "")
 
-        Airflow 3.0 asks when the task is over and lets an error end it badly.
-        """
-        from airflow_provider_platform._airflow import get_task_xcom
 
-        try:
-            found = get_task_xcom(ti_key, LINK_KEY)
-        except Exception:
-            log.warning("The task's link to the platform could not be read.", exc_info=True)
-            return ""
-        return found if isinstance(found, str) else ""
+KNOWN = "known_links"
+"""The attribute of a running task with the addresses it has found, by XCom key."""
+
+
+class _ResourceLink(PlatformLink):
+    """One thing at the platform, by the connection's `web_links`."""
+
+    def address(self, config: PlatformConfig, ids: Mapping[str, Any]) -> str | None:
+        from airflow_provider_platform.client.formats.web_links import fill
+
+        pattern = (config.web_links or {}).get(self.kind)
+        if pattern is None:
+            return None
+        agent = re.search(r"/agents/([^/]+)/chat$", config.chat_url or "")
+        known = {
+            "deployment_id": config.deployment_id,
+            "agent_id": agent and agent[1],
+            **{name: value for name, value in ids.items() if value is not None},
+        }
+        return fill(pattern, known)
+
+
+class AgentLink(_ResourceLink):
+    """The agent that was asked."""
+
+    name = "Agent"
+    kind = "agent"
+
+
+class ThreadLink(_ResourceLink):
+    """The thread of a chat."""
+
+    name = "Thread"
+    kind = "thread"
+
+
+class BranchLink(_ResourceLink):
+    """The branch of the data model."""
+
+    name = "Branch"
+    kind = "branch"
+
+
+class ReportLink(_ResourceLink):
+    """The report."""
+
+    name = "Report"
+    kind = "report"
+
+
+class WorkbookLink(_ResourceLink):
+    """The workbook."""
+
+    name = "Workbook"
+    kind = "workbook"
+
+
+class DashboardLink(_ResourceLink):
+    """The dashboard."""
+
+    name = "Dashboard"
+    kind = "dashboard"
+
+
+class NotificationLink(_ResourceLink):
+    """The notification."""
+
+    name = "Notification"
+    kind = "notification"
+
+
+class ExportLink(_ResourceLink):
+    """The export of a dashboard."""
+
+    name = "Export"
+    kind = "export"
+
+
+class FileLink(_ResourceLink):
+    """The file that was written."""
+
+    name = "File"
+    kind = "file"
+
+    def address(self, config: PlatformConfig, ids: Mapping[str, Any]) -> str | None:
+        path = str(ids.get("path") or "")
+        if path.startswith(("https://", "http://")):
+            return path
+        return super().address(config, ids)
+
+
+class Links:
+    """The `operator_extra_links` of an operator: of the class and of a task that has not begun all
+    that there can be, of one that runs those that are known. Airflow stores an XCom for each."""
+
+    def __init__(self, *links: Callable[[], PlatformLink]) -> None:
+        makers: tuple[Callable[[], PlatformLink], ...] = (PlatformLink, *links)
+        self._links = tuple(make() for make in makers)
+
+    def __get__(self, task: object | None, owner: type) -> tuple[PlatformLink, ...]:
+        known = None if task is None else getattr(task, KNOWN, None)
+        if known is None:
+            return self._links
+        return tuple(link for link in self._links if link.xcom_key in known)

@@ -25,6 +25,7 @@ from airflow_provider_platform.client.formats.addresses import (
 )
 from airflow_provider_platform.client.formats.booleans import read_boolean
 from airflow_provider_platform.client.formats.durations import in_seconds
+from airflow_provider_platform.client.formats.web_links import check_patterns
 from airflow_provider_platform.client.operations.operation import check_deployment_id
 from airflow_provider_platform.client.service_token import unverified_claims
 from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
@@ -59,6 +60,8 @@ class PlatformConfig(BaseModel):
     ca_bundle: Path | None = None
     proxy: SecretStr | None = None
     allow_http: bool = False
+    web_links: dict[str, str] | None = None
+    """Patterns of addresses for people (see `formats.web_links`)."""
 
     @field_validator(
         "deployment_id", "request_timeout", "stream_idle_timeout", "max_attempts", mode="before"
@@ -123,6 +126,8 @@ class PlatformConfig(BaseModel):
             checked["data_api_url"] = data_address(
                 str(given["data_api_url"]), field="data_api_url", allow_http=allow_http
             )
+        if "web_links" in given:
+            checked["web_links"] = _web_links(given["web_links"])
         if "proxy" in given:
             checked["proxy"] = _proxy(str(given["proxy"]))
         return cls._validated(checked)
@@ -218,9 +223,9 @@ class PlatformConfig(BaseModel):
         return settings.identity if settings else {}
 
     def same_places(self, other: PlatformConfig) -> bool:
-        """Whether the other configuration differs in credentials only."""
-        credentials = {"management_token", "chat_api_key", "chat_service_token"}
-        return self.model_dump(exclude=credentials) == other.model_dump(exclude=credentials)
+        """Whether the other configuration differs in credentials, and in links for people, only."""
+        others = {"management_token", "chat_api_key", "chat_service_token", "web_links"}
+        return self.model_dump(exclude=others) == other.model_dump(exclude=others)
 
 
 def fingerprint(*parts: object) -> str:
@@ -299,6 +304,18 @@ def _settings(value: Any, *, service_token: bool) -> SessionSettings | None:
     except PlatformInputError as error:
         rule = error.message.removeprefix("Nothing was sent: ")
         raise PlatformConfigError(f"session_settings: {rule}", field="session_settings") from None
+
+
+def _web_links(value: Any) -> dict[str, str] | None:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = None
+    try:
+        return check_patterns(value) or None
+    except ValueError as error:
+        raise PlatformConfigError(f"web_links {error}.", field="web_links") from None
 
 
 def _secret(value: Any, field: str) -> SecretStr | None:

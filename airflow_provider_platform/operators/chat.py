@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_platform.client.errors import quote_service, shortened
+from airflow_provider_platform.links import AgentLink, BranchLink, Links, ThreadLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.operator import web_address
 from airflow_provider_platform.operators._output.chat import WritesAnswer
 from airflow_provider_platform.operators._submission.left_runs import (
     LOOK_AGAIN_SECONDS,
@@ -72,6 +72,8 @@ class PlatformChatOperator(WritesAnswer, RemoteRunOperator["ChatResult"]):
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
     event_names = "message_id"
+    operator_extra_links = Links(ThreadLink, AgentLink, BranchLink)
+    linked_result: ClassVar[dict[str, str]] = {"chat_id": "chat_id"}
     checks: ClassVar[Checks] = {
         "prompt": arguments.text,
         "chat_id": arguments.unchecked,
@@ -284,8 +286,8 @@ class PlatformChatOperator(WritesAnswer, RemoteRunOperator["ChatResult"]):
         for query in outcome.queries:
             if query.truncated and not self.all_rows:
                 self.log.warning("%s", secrets.redact(self._cut(query)))
-        if address := web_address(attempt.config):
-            self.log.info("Platform: %s", address)
+        for line in self.link_lines():
+            self.log.info("%s", line)
         result: dict[str, Any] = secrets.redact_data(outcome.to_json())
         if self.output_path is not None:
             result = self.write_files(

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._submission.remote_run import (
     LOOK_SECONDS,
@@ -54,6 +55,9 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
     :param deployment_id: default: the connection's
     :param timeout: seconds from submission (default 3600)
     """
+
+    operator_extra_links = Links(BranchLink)
+    linked_result: ClassVar[dict[str, str]] = {"branch_name": "branch_name"}
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"manifest": "json"}
     event_names = "sync_job_id"

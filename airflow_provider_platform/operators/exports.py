@@ -9,6 +9,7 @@ from airflow_provider_platform.client.errors import (
     DashboardExportFailedError,
     PlatformInputError,
 )
+from airflow_provider_platform.links import DashboardLink, ExportLink, FileLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._notifications.schedule import dashboard_settings
 from airflow_provider_platform.operators._output.paths import output_path as check_output_path
@@ -61,6 +62,9 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
     :param deployment_id: default: the connection's
     :param timeout: seconds from submission (default 300, which is all that the service gives)
     """
+
+    operator_extra_links = Links(ExportLink, FileLink, DashboardLink)
+    linked_result: ClassVar[dict[str, str]] = {"path": "path", "job_id": "job_id"}
 
     template_fields_renderers: ClassVar[dict[str, str]] = {
         "filters": "json",

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import PlatformNotFoundError
+from airflow_provider_platform.links import Links, NotificationLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import ForeseenFailures, PlatformOperator
 from airflow_provider_platform.operators._lists import MAX_ITEMS, capped
@@ -54,6 +55,8 @@ def _recipients(name: str, value: Any) -> list[Any] | None:
 
 class NotificationOperator(PlatformOperator):
     """Base of what is done to one schedule."""
+
+    operator_extra_links = Links(NotificationLink)
 
     checks: ClassVar[Checks] = {
         "notification_id": arguments.identifier,

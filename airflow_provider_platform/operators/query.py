@@ -12,6 +12,7 @@ from airflow_provider_platform.client.errors import (
     ResultTruncatedError,
     from_payload,
 )
+from airflow_provider_platform.links import BranchLink, FileLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import (
     BACKSTOP_SECONDS,
@@ -77,6 +78,9 @@ class PlatformQueryOperator(PlatformOperator):
         default_deferrable`)
     :param timeout: seconds (or a timedelta) until the first row (default 600)
     """
+
+    operator_extra_links = Links(FileLink, BranchLink)
+    linked_result: ClassVar[dict[str, str]] = {"path": "path"}
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"sql": "sql"}
     template_ext: Sequence[str] = (".sql",)
@@ -245,7 +249,9 @@ class PlatformQueryOperator(PlatformOperator):
             about = {**facts, **file, "sha256": saved.sha256, "sql": self.sql}
             secrets = hook.open_client().secrets
             tell_outlets(context, self.outlets, secrets.redact_data(about))
-        return {**facts, "rows": saved.first_rows, **file}
+        result = {**facts, "rows": saved.first_rows, **file}
+        self.store_result_link(context, hook.config, result)
+        return result
 
     def _checked_pieces(self, rows: SqlRows) -> Iterator[list[list[Any]]]:
         """The rows; a result that may have been cut is told, or raised before its file is there."""

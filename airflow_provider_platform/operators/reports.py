@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_platform.links import Links, ReportLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import (
     ForeseenFailures,
@@ -28,6 +29,8 @@ class PlatformConnectReportOperator(PlatformOperator):
     :param end_result_cell: the last cell of the result
     :param deployment_id: default: the connection's
     """
+
+    operator_extra_links = Links(ReportLink)
 
     checks: ClassVar[Checks] = {
         "report_id": arguments.identifier,

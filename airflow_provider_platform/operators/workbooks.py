@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_platform.links import DashboardLink, Links, WorkbookLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import ForeseenFailures, PlatformOperator
 from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 class WorkbookOperator(PlatformOperator):
     """Base of the operators on one workbook."""
+
+    operator_extra_links = Links(WorkbookLink)
 
     checks: ClassVar[Checks] = {
         "workbook_id": arguments.identifier,
@@ -50,6 +53,9 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
     :param shared: clone from the shared workspace
     :param deployment_id: default: the connection's
     """
+
+    operator_extra_links = Links(WorkbookLink)
+    linked_result: ClassVar[dict[str, str]] = {"workbook_id": "id"}
 
     checks: ClassVar[Checks] = {
         "shared": arguments.optional_boolean,
@@ -146,6 +152,9 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
     :param dashboard_id: the dashboard to replace
     :param deployment_id: default: the connection's
     """
+
+    operator_extra_links = Links(WorkbookLink, DashboardLink)
+    linked_result: ClassVar[dict[str, str]] = {"dashboard_id": "id"}
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"config": "json"}
     checks: ClassVar[Checks] = {

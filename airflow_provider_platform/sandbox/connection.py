@@ -39,6 +39,7 @@ def connection(url: str, credentials: Credentials, **overrides: Any) -> dict[str
         "chat_api_key": credentials.chat_api_key,
         "session_settings": {"externalId": "nightly-pipeline"},
         "deployment_id": 1,
+        "web_links": web_links(url),
     }
     for name, value in overrides.items():
         target = standard if name in _STANDARD else extra
@@ -47,6 +48,21 @@ def connection(url: str, credentials: Credentials, **overrides: Any) -> dict[str
         **{name: value for name, value in standard.items() if value is not None},
         "extra": {name: value for name, value in extra.items() if value is not None},
     }
+
+
+def web_links(url: str) -> dict[str, str]:
+    """Where the sandbox's pages are, by what they show."""
+    pages = {
+        "agent": "agents/{agent_id}",
+        "thread": "threads/{chat_id}",
+        "branch": "branches/{branch_name}",
+        "report": "reports/{report_id}",
+        "workbook": "workbooks/{workbook_id}",
+        "dashboard": "dashboards/{dashboard_id}",
+        "notification": "notifications/{notification_id}",
+        "export": "exports/{job_id}",
+    }
+    return {name: f"{url}/app/{page}" for name, page in pages.items()}
 
 
 _STANDARD = frozenset({"conn_type", "host", "password", "port", "login", "schema", "description"})

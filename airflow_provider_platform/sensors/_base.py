@@ -82,6 +82,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
                         raise
                     self.log.error("Sensor poke failed: %s", error.message)
                     found = None
+                self.store_result_link(context, client.config, found)
                 if found is None and self.deferrable:
                     self._defer(client.clock() + self.timeout, client.clock())
         return found is not None and PokeReturnValue(is_done=True, xcom_value=found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_platform.links import Links, ThreadLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.sensors._base import PlatformSensor
 
@@ -19,6 +20,8 @@ class PlatformChatThreadSensor(PlatformSensor):
     :param chat_id: the thread
     :param session_settings: who asks; replaces the connection's settings as a whole
     """
+
+    operator_extra_links = Links(ThreadLink)
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
     look_kind = "chat_thread"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.links import Links, NotificationLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._notifications.filters import (
     FILTERS,
@@ -45,6 +46,9 @@ class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
     :param is_enabled: wait until it is on (True) or off (False)
     :param deployment_id: default: the connection's
     """
+
+    operator_extra_links = Links(NotificationLink)
+    linked_result: ClassVar[dict[str, str]] = {"notification_id": "id"}
 
     look_kind = "notification"
     checks: ClassVar[Checks] = {

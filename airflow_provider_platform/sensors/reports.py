@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_platform.links import Links, ReportLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.sensors._base import PlatformSensor
 
@@ -27,6 +28,9 @@ class PlatformReportSensor(PlatformSensor):
         `{{ data_interval_end }}`
     :param deployment_id: default: the connection's
     """
+
+    operator_extra_links = Links(ReportLink)
+    linked_result: ClassVar[dict[str, str]] = {"report_id": "id"}
 
     look_kind = "report"
     checks: ClassVar[Checks] = {

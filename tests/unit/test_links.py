@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.links import LINK_KEY, PlatformLink
+from airflow_provider_platform.links import LINK_KEY, ThreadLink
 from airflow_provider_platform.operators.api import PlatformApiOperator
+from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
+from airflow_provider_platform.operators.workbooks import PlatformDuplicateWorkbookOperator
 from airflow_provider_platform.sensors.reports import PlatformReportSensor
 from tests.unit.operators.remote_tasks import chat
 from tests.unit.operators.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from airflow_provider_platform.sandbox.server import Sandbox
     from airflow_provider_platform.triggers.chat import PlatformChatTrigger
 
@@ -82,14 +86,68 @@ def test_nor_does_it_when_the_trigger_has_brought_the_result(platform_sandbox: S
     assert result["answer"]
 
 
-def test_one_that_cannot_be_read_is_empty(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_a_chat_links_to_its_thread_agent_and_branch(platform_sandbox: Sandbox) -> None:
+    context = TaskTries().context()
+    task = chat(active_branch_name="dev")
+    result = task.execute(context)
+    xcoms = context["ti"].xcoms
+    pages = f"{platform_sandbox.url}/app"
+    links = {key: value for key, value in xcoms.items() if key.endswith("_link")}
+    assert links == {
+        "platform_link": platform_sandbox.url,
+        "platform_agent_link": f"{pages}/agents/1",
+        "platform_branch_link": f"{pages}/branches/dev",
+        "platform_thread_link": f"{pages}/threads/{result['chat_id']}",
+    }
+    # Airflow stores them again under the same keys when the task ends.
+    stored = {one.xcom_key: one.get_link(task, ti_key=None) for one in task.operator_extra_links}
+    assert stored == links
+
+
+def test_a_deferred_chat_has_its_links_before_it_waits(platform_sandbox: Sandbox) -> None:
+    context = TaskTries().context()
+    waiting = deferral(chat(deferrable=True).execute, context)
+    thread = context["ti"].xcoms["platform_thread_link"]
+    assert thread.endswith(waiting.kwargs["run"]["chat_id"])
+
+
+def test_what_nobody_tells_has_no_link(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Airflow 3.0 asks for it after the task, and fails where that raises."""
+    bare = platform_sandbox.connection_json(web_links=None)
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", bare)
+    context = TaskTries().context()
+    task = chat()
+    task.execute(context)
+    assert [key for key in context["ti"].xcoms if key.endswith("_link")] == [LINK_KEY]
+    assert [link.name for link in task.operator_extra_links] == ["Analytics Platform"]
+    assert ThreadLink().get_link(task, ti_key=None) == ""
 
-    def fail(ti_key: Any, key: str) -> Any:
-        raise RuntimeError("API_SERVER_ERROR")
 
-    monkeypatch.setattr("airflow_provider_platform._airflow.get_task_xcom", fail)
-    assert PlatformLink().get_link(chat(), ti_key=None) == ""
-    assert "API_SERVER_ERROR" in caplog.text
+def test_a_task_that_has_not_begun_has_all_links_of_its_class(platform_sandbox: Sandbox) -> None:
+    names = [link.name for link in chat().operator_extra_links]
+    assert names == ["Analytics Platform", "Thread", "Agent", "Branch"]
+    mapped = type(chat()).partial(task_id="many").expand(prompt=["a", "b"])
+    assert [link.name for link in mapped.operator_extra_links] == names
+
+
+def test_a_result_tells_what_was_made(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+    context = TaskTries().context()
+    clone = PlatformDuplicateWorkbookOperator(task_id="clone", workbook_id=301).execute(context)
+    assert context["ti"].xcoms["platform_workbook_link"].endswith(f"/workbooks/{clone['id']}")
+
+    context = TaskTries().context()
+    export = PlatformExportDashboardOperator(
+        task_id="export", dashboard_id=501, output_path=str(tmp_path / "x.pdf"), deferrable=False
+    ).execute(context)
+    xcoms = context["ti"].xcoms
+    assert xcoms["platform_export_link"].endswith(f"/exports/{export['job_id']}")
+    assert "platform_file_link" not in xcoms
+
+
+def test_a_found_report_is_linked_to(platform_sandbox: Sandbox) -> None:
+    context = TaskTries().context()
+    PlatformReportSensor(task_id="sense", name="Revenue by country", deferrable=False).execute(
+        context
+    )
+    assert context["ti"].xcoms["platform_report_link"].endswith("/reports/101")

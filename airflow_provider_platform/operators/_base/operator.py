@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from airflow_provider_platform._airflow import BaseOperator
 from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
-from airflow_provider_platform.links import LINK_KEY, PlatformLink
+from airflow_provider_platform.links import KNOWN, Links
 from airflow_provider_platform.operators._base.arguments import is_template, optional
 from airflow_provider_platform.operators._base.outputs import storing_outputs
 
@@ -31,6 +31,17 @@ Rule: TypeAlias = "tuple[tuple[str, ...], Callable[..., Any]]"
 log = logging.getLogger(__name__)
 
 DEFAULT_CONN_ID = "platform_default"
+LINKED_ARGUMENTS = (
+    "active_branch_name",
+    "branch_name",
+    "chat_id",
+    "dashboard_id",
+    "deployment_id",
+    "notification_id",
+    "report_id",
+    "workbook_id",
+)
+"""Arguments whose values links are made of."""
 BACKSTOP_SECONDS = 120.0
 """How much longer than the deadline Airflow waits for a trigger that does not run."""
 
@@ -42,7 +53,9 @@ class PlatformOperator(BaseOperator):
     template_fields: Sequence[str] = ("platform_conn_id",)
     """Follows from `checks`."""
     ui_color = "#eef3fb"
-    operator_extra_links = (PlatformLink(),)
+    operator_extra_links = Links()
+    linked_result: ClassVar[dict[str, str]] = {}
+    """What links are made of, by the field of the result that tells it."""
     checks: ClassVar[Checks] = {}
     """The arguments of the class, each with its check. A subclass names its own; those of its bases
     are added, and None takes one of them away."""
@@ -122,16 +135,38 @@ class PlatformOperator(BaseOperator):
                 self.store_link(context, hook.config)
                 yield hook
 
-    def store_link(self, context: Context, config: PlatformConfig) -> None:
-        """Store the platform's web address for the task's extra link. Where that fails the task
-        does its work all the same."""
-        address, ti = web_address(config), context.get("ti")
-        if address is None or ti is None:
+    def store_link(self, context: Context, config: PlatformConfig, **ids: Any) -> None:
+        """Store the addresses that are known by now for the task's extra links: those of what the
+        arguments name, and of `ids`. Where that fails the task does its work all the same."""
+        ti, links = context.get("ti"), type(self).operator_extra_links
+        if ti is None:
             return
-        try:
-            ti.xcom_push(key=LINK_KEY, value=address)
-        except Exception:
-            self.log.warning("The task's link to the platform could not be stored.", exc_info=True)
+        arguments = {name: optional(getattr(self, name, None)) for name in LINKED_ARGUMENTS}
+        arguments["branch_name"] = arguments["branch_name"] or arguments["active_branch_name"]
+        known: dict[str, str] = self.__dict__.setdefault(KNOWN, {})
+        for link in links:
+            address = link.address(config, arguments | ids)
+            if address is None or known.get(link.xcom_key) == address:
+                continue
+            known[link.xcom_key] = address
+            try:
+                ti.xcom_push(key=link.xcom_key, value=address)
+            except Exception:
+                self.log.warning(
+                    "The task's link to the platform could not be stored.", exc_info=True
+                )
+
+    def link_lines(self) -> list[str]:
+        """The addresses that are known, for the log."""
+        known = getattr(self, KNOWN, {})
+        links = type(self).operator_extra_links
+        return [f"{one.name}: {known[one.xcom_key]}" for one in links if one.xcom_key in known]
+
+    def store_result_link(self, context: Context, config: PlatformConfig, result: Any) -> None:
+        """`store_link` with what the result tells."""
+        if isinstance(result, dict):
+            told = {name: result.get(field) for name, field in self.linked_result.items()}
+            self.store_link(context, config, **told)
 
 
 @cache
@@ -152,11 +187,6 @@ def default_deferrable(given: bool | None) -> bool:
     from airflow_provider_platform._airflow import conf
 
     return bool(conf.getboolean("operators", "default_deferrable", fallback=False))
-
-
-def web_address(config: PlatformConfig) -> str | None:
-    """Where a person finds the platform; None for a connection with the chat side only."""
-    return config.management_url and config.management_url.removesuffix("/api")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from airflow_provider_platform.client.errors import (
     PlatformConflictError,
     PlatformOutcomeUnknownError,
 )
+from airflow_provider_platform.links import DashboardLink, Links, NotificationLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._notifications.schedule import (
     NotificationScheduleOperator,
@@ -57,6 +58,12 @@ class PlatformCreateNotificationOperator(NotificationScheduleOperator, SingleCal
         settings; refused where several match) or `fail`
     :param deployment_id: default: the connection's
     """
+
+    operator_extra_links = Links(NotificationLink, DashboardLink)
+    linked_result: ClassVar[dict[str, str]] = {
+        "notification_id": "id",
+        "dashboard_id": "dashboardId",
+    }
 
     checks: ClassVar[Checks] = {
         "dashboard_id": arguments.optional_id,

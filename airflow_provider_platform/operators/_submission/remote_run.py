@@ -177,6 +177,7 @@ class RemoteRunOperator(KillableOperator, Generic[OutcomeT]):
         """The service has accepted the submission: from now on it can be followed and stopped. Of
         a task that was killed meanwhile nobody wants it, or only the retry does."""
         attempt.ids = {**ids, "key": attempt.submission.key}
+        self.store_link(attempt.context, attempt.config, **ids)
         if self._killed and not self._left_to_retry:
             self._stop_quietly(attempt.client, attempt.ids)
         attempt.submission.note("running", attempt.ids)
@@ -214,7 +215,7 @@ class RemoteRunOperator(KillableOperator, Generic[OutcomeT]):
                 with closing(Submission(context, key)) as submission:
                     attempt = Attempt(context, client, hook.config, submission)
                     self._attempt = attempt
-                    self.store_link(context, hook.config)
+                    self.store_link(context, hook.config, **(ids or {}))
                     try:
                         yield attempt
                     except PlatformInterruptedError:
@@ -260,6 +261,7 @@ class RemoteRunOperator(KillableOperator, Generic[OutcomeT]):
     def _reattach(self, attempt: Attempt, ids: Ids) -> Any:
         """Take up a run that an earlier try has started; past its deadline, look at it once."""
         attempt.ids, attempt.reattached = ids, True
+        self.store_link(attempt.context, attempt.config, **ids)
         if attempt.now < float(ids["submitted_at"]) + float(self.timeout):
             self.log.info("Taking up the run that an earlier try has started.")
             return self._wait(attempt, {**ids, "reattached": True})
@@ -329,6 +331,7 @@ class RemoteRunOperator(KillableOperator, Generic[OutcomeT]):
             self._give_up(attempt, error, submitted=True)
             raise
         attempt.submission.note("done", ids)
+        self.store_result_link(attempt.context, attempt.config, result)
         return result
 
     def _give_up(

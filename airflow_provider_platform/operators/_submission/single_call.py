@@ -71,7 +71,9 @@ class SingleCallOperator(PlatformOperator):
     def execute(self, context: Context) -> Any:
         """Make the call once, and return its result."""
         with ForeseenFailures(), self.opened(context) as hook:
-            return self.execute_once(context, hook)
+            result = self.execute_once(context, hook)
+            self.store_result_link(context, hook.config, result)
+            return result
 
     def execute_once(self, context: Context, hook: PlatformHook) -> Any:
         """Make the call by the record of the last try."""

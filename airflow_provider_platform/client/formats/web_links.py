@@ -1,0 +1,66 @@
+"""Addresses for people: where the platform's web application shows a thread, a report and so on.
+
+The service tells none of them, so whoever sets the connection up copies one from the browser and
+puts a placeholder where the id stands: `https://acme.example.com/reports/{report_id}`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+PLACEHOLDERS: dict[str, tuple[str, ...]] = {
+    "agent": ("agent_id",),
+    "thread": ("agent_id", "chat_id"),
+    "branch": ("deployment_id", "branch_name"),
+    "report": ("deployment_id", "report_id"),
+    "workbook": ("deployment_id", "workbook_id"),
+    "dashboard": ("deployment_id", "dashboard_id"),
+    "notification": ("deployment_id", "notification_id"),
+    "export": ("deployment_id", "job_id"),
+    "file": ("path",),
+}
+"""What can be linked to, and the placeholders that its address may have."""
+
+_PLACEHOLDER = re.compile(r"\{(\w*)\}")
+
+
+def check_patterns(value: Any) -> dict[str, str]:
+    """The patterns by what they lead to; empty ones count as absent. Raises ValueError."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"must be an object of addresses, by {', '.join(PLACEHOLDERS)}")
+    patterns = {name: pattern for name, pattern in value.items() if pattern not in (None, "")}
+    for name, pattern in patterns.items():
+        if name not in PLACEHOLDERS:
+            raise ValueError(f"knows {', '.join(PLACEHOLDERS)}, not {name!r}")
+        _check(name, pattern)
+    return patterns
+
+
+def _check(name: str, pattern: Any) -> None:
+    example = f"https://acme.example.com/.../{{{PLACEHOLDERS[name][-1]}}}"
+    try:
+        parts = urlsplit(pattern) if isinstance(pattern, str) else None
+        usable = parts is not None and parts.scheme in ("http", "https") and parts.hostname
+    except ValueError:
+        usable = False
+    if not usable or parts is None or "{" in parts.netloc or not str(pattern).isprintable():
+        raise ValueError(f"needs a web address for {name!r}, as {example}")
+    if "@" in parts.netloc:
+        raise ValueError(f"takes no user or password in the address for {name!r}")
+    unknown = set(_PLACEHOLDER.findall(pattern)) - set(PLACEHOLDERS[name])
+    if unknown:
+        known = " and ".join(f"{{{one}}}" for one in PLACEHOLDERS[name])
+        raise ValueError(f"fills {known} in the address for {name!r}, not {{{min(unknown)}}}")
+
+
+def fill(pattern: str, values: Mapping[str, Any]) -> str | None:
+    """The address; None while a value is missing."""
+    names = _PLACEHOLDER.findall(pattern)
+    if any(values.get(name) in (None, "") for name in names):
+        return None
+    return _PLACEHOLDER.sub(
+        lambda found: quote(str(values[found[1]]), safe="/" if found[1] == "path" else ""), pattern
+    )

@@ -1,0 +1,75 @@
+"""Patterns of addresses for people."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import PlatformConfigError
+from airflow_provider_platform.client.formats.web_links import check_patterns, fill
+
+
+def built(web_links: object) -> PlatformConfig:
+    return PlatformConfig.build(
+        host="https://acme.example.com/api", management_token="t", web_links=web_links
+    )
+
+
+@given(st.text(min_size=1))
+def test_an_id_is_one_segment_whatever_it_holds(chat_id: str) -> None:
+    pattern = "https://acme.example.com/chats/{chat_id}?tab=1"
+    try:
+        address = fill(pattern, {"chat_id": chat_id})
+    except UnicodeEncodeError:
+        return  # half a surrogate pair is no text
+    assert address is not None
+    parts = urlsplit(address)
+    assert (parts.netloc, parts.query) == ("acme.example.com", "tab=1")
+    assert parts.path.count("/") == 2
+    assert unquote(parts.path.rpartition("/")[2]) == chat_id
+
+
+def test_a_path_keeps_its_slashes() -> None:
+    pattern = "https://files.example.com/{path}"
+    assert fill(pattern, {"path": "bucket/a b.pdf"}) == "https://files.example.com/bucket/a%20b.pdf"
+
+
+@pytest.mark.parametrize("values", [{}, {"chat_id": None}, {"chat_id": ""}])
+def test_without_its_value_there_is_no_address(values: dict[str, object]) -> None:
+    assert fill("https://acme.example.com/{chat_id}", values) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        ([], "must be an object"),
+        ({"chat": "https://a.example"}, "not 'chat'"),
+        ({"thread": "javascript:alert(1)//{chat_id}"}, "needs a web address"),
+        ({"thread": "https://{chat_id}.example.com/"}, "needs a web address"),
+        ({"thread": "/chats/{chat_id}"}, "needs a web address"),
+        ({"thread": "https://ann:pw@acme.example.com/{chat_id}"}, "no user or password"),
+        ({"thread": "https://acme.example.com/{report_id}"}, "{agent_id} and {chat_id}"),
+        ({"thread": "https://acme.example.com/{}"}, "not {}"),
+        ({"thread": 7}, "needs a web address"),
+    ],
+)
+def test_a_pattern_that_cannot_be_filled_is_refused(given: object, rule: str) -> None:
+    with pytest.raises(ValueError, match=rule.replace("{", r"\{").replace("}", r"\}")):
+        check_patterns(given)
+
+
+def test_the_connection_names_the_field() -> None:
+    with pytest.raises(PlatformConfigError, match="not 'chat'") as refused:
+        built('{"chat": "https://acme.example.com"}')
+    assert refused.value.field == "web_links"
+    with pytest.raises(PlatformConfigError, match="web_links must be an object"):
+        built("not JSON")
+
+
+@pytest.mark.parametrize("untouched", [None, "", {}, {"thread": ""}, '{"thread": ""}'])
+def test_an_untouched_form_field_is_absent(untouched: object) -> None:
+    assert built(untouched).web_links is None
