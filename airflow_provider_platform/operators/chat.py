@@ -286,8 +286,10 @@ class PlatformChatOperator(WritesAnswer, RemoteRunOperator["ChatResult"]):
         for query in outcome.queries:
             if query.truncated and not self.all_rows:
                 self.log.warning("%s", secrets.redact(self._cut(query)))
-        for line in self.link_lines():
-            self.log.info("%s", line)
+            if query.chart is not None:
+                self.log.info("%s", secrets.redact(self._drawn(query)))
+        if link := self.link_line():
+            self.log.info("%s", link)
         result: dict[str, Any] = secrets.redact_data(outcome.to_json())
         if self.output_path is not None:
             result = self.write_files(
@@ -309,6 +311,11 @@ class PlatformChatOperator(WritesAnswer, RemoteRunOperator["ChatResult"]):
 
         prompt = str(self.prompt)
         return prompt if input_digest(prompt) == ids["input_sha256"] else None
+
+    def _drawn(self, query: Query) -> str:
+        """What to say of a query that came with a chart."""
+        title = quote_service(query.title or "without a title")
+        return f"A chart came with query {title!r}: its specification is in the result, under chart"
 
     def _cut(self, query: Query) -> str:
         """What to say of a query of which rows are missing, and how to get them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from airflow_provider_platform.client.management.dbt_sync.run import (
     SyncLimits,
     wait,
 )
-from airflow_provider_platform.client.operations.log_events import log_events
+from airflow_provider_platform.client.operations.log_events import EventLog
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class PlatformDbtSyncTrigger(RemoteRunTrigger):
             one_of_many=True,
         )
         program = wait(self.ids["deployment_id"], self.ids["sync_job_id"], limits, client.clock)
-        outcome = await client.run(program, log_events(self.log, client.secrets))
+        with closing(EventLog(self.log, client.secrets)) as tell:
+            outcome = await client.run(program, tell)
         if outcome is None:
             raise RuntimeError("a wait ends with an outcome")
         return {"status": "success", "outcome": asdict(outcome)}

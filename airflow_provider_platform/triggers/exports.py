@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.management.exports.run import wait
-from airflow_provider_platform.client.operations.log_events import log_events
+from airflow_provider_platform.client.operations.log_events import EventLog
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ class PlatformExportDashboardTrigger(RemoteRunTrigger):
             clock=client.clock,
             one_of_many=True,
         )
-        outcome = await client.run(program, log_events(self.log, client.secrets))
+        with closing(EventLog(self.log, client.secrets)) as tell:
+            outcome = await client.run(program, tell)
         return {"status": "success", "outcome": asdict(outcome)}
 
     async def stop(self, client: AsyncPlatformClient) -> bool:  # noqa: ARG002

@@ -17,13 +17,30 @@ class Log(Protocol):
         """Log a text; `%s` in it stands for the values."""
 
 
-def log_events(log: Log, secrets: KnownSecrets) -> Callable[[object], None]:
-    """A listener that logs every event, without the secrets."""
+SHOWN_STEPS = 12
+"""Lines of a run that are shown as they come; those of a longer one are folded."""
 
-    def tell(event: object) -> None:
-        log.info("%s", secrets.redact(str(event)))
 
-    return tell
+class EventLog:
+    """A listener that logs every event, without the secrets; the later ones of a long run in a
+    group of lines, which log viewers fold and `close` ends."""
+
+    def __init__(self, log: Log, secrets: KnownSecrets) -> None:
+        self._log = log
+        self._secrets = secrets
+        self._lines = 0
+
+    def __call__(self, event: object) -> None:
+        if self._lines == SHOWN_STEPS:
+            self._log.info("::group::Further steps")
+        self._lines += 1
+        self._log.info("%s", self._secrets.redact(str(event)))
+
+    def close(self) -> None:
+        """The run is over; what is said of its end is shown."""
+        if self._lines > SHOWN_STEPS:
+            self._log.info("::endgroup::")
+        self._lines = 0
 
 
 def log_changes(log: Log) -> Callable[[object, KnownSecrets], None]:

@@ -156,11 +156,12 @@ class PlatformOperator(BaseOperator):
                     "The task's link to the platform could not be stored.", exc_info=True
                 )
 
-    def link_lines(self) -> list[str]:
-        """The addresses that are known, for the log."""
+    def link_line(self) -> str | None:
+        """The most telling address that is known, for the log."""
         known = getattr(self, KNOWN, {})
-        links = type(self).operator_extra_links
-        return [f"{one.name}: {known[one.xcom_key]}" for one in links if one.xcom_key in known]
+        platform, *others = type(self).operator_extra_links
+        found = [one for one in (*others, platform) if one.xcom_key in known]
+        return f"{found[0].name}: {known[found[0].xcom_key]}" if found else None
 
     def store_result_link(self, context: Context, config: PlatformConfig, result: Any) -> None:
         """`store_link` with what the result tells."""

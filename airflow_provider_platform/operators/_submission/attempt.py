@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.client.operations.log_events import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -11,6 +14,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.http.client import PlatformClient
+    from airflow_provider_platform.client.operations.log_events import Log
     from airflow_provider_platform.operators._submission.record import Submission
 
 Ids = dict[str, Any]
@@ -29,11 +33,17 @@ class Attempt:
     client: PlatformClient
     config: PlatformConfig
     submission: Submission
+    log: Log
     naming: Callable[[], Ids | None] = _nothing
     """Names a submission that the service has not accepted yet, as far as it can by now."""
     ids: Ids | None = None
     """Names the run that the service has accepted."""
     reattached: bool = False
+
+    @cached_property
+    def event_log(self) -> EventLog:
+        """Logs what the programs of this attempt tell."""
+        return EventLog(self.log, self.client.secrets)
 
     @property
     def known(self) -> Ids | None:

@@ -23,7 +23,6 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
     from_payload,
 )
-from airflow_provider_platform.client.operations.log_events import log_events
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import (
     BACKSTOP_SECONDS,
@@ -188,7 +187,7 @@ class RemoteRunOperator(KillableOperator, Generic[OutcomeT]):
 
     def log_events(self, attempt: Attempt) -> Callable[[object], None]:
         """Logs what a program tells."""
-        return log_events(self.log, attempt.client.secrets)
+        return attempt.event_log
 
     def deadline(self, attempt: Attempt, ids: Ids) -> float:
         """When the run must be over (Unix time): `timeout` after its submission, or this try's
@@ -213,7 +212,7 @@ class RemoteRunOperator(KillableOperator, Generic[OutcomeT]):
             ):
                 key = (ids or {}).get("key") or self.key_of(hook.config)
                 with closing(Submission(context, key)) as submission:
-                    attempt = Attempt(context, client, hook.config, submission)
+                    attempt = Attempt(context, client, hook.config, submission, self.log)
                     self._attempt = attempt
                     self.store_link(context, hook.config, **(ids or {}))
                     try:
@@ -225,6 +224,8 @@ class RemoteRunOperator(KillableOperator, Generic[OutcomeT]):
                     except Exception:
                         self._attempt = None
                         raise
+                    finally:
+                        attempt.event_log.close()
                     # Who leaves by another way (a deferral, Airflow's time-out) may yet be killed.
                     self._attempt = None
 
@@ -324,6 +325,7 @@ class RemoteRunOperator(KillableOperator, Generic[OutcomeT]):
         raise error
 
     def _finish(self, attempt: Attempt, ids: Ids, outcome: OutcomeT) -> Any:
+        attempt.event_log.close()
         try:
             result = self.finish(attempt, ids, outcome)
         except PlatformError as error:

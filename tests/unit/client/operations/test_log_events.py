@@ -1,39 +1,32 @@
-"""What a program tells, as lines of a log."""
+"""What is told of a run, as lines of a log that a person reads."""
 
 from __future__ import annotations
 
-from airflow_provider_platform.client.management.dbt_sync.run import DbtSyncStage
-from airflow_provider_platform.client.operations.log_events import log_changes, log_events
+import pytest
+
+from airflow_provider_platform.client.operations.log_events import SHOWN_STEPS, EventLog
 from airflow_provider_platform.client.redaction import KnownSecrets
 
 
-class Log:
-    """A log that keeps its lines."""
-
+class Lines:
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.said: list[str] = []
 
     def info(self, text: str, /, *values: object) -> None:
-        self.lines.append(text % values)
+        self.said.append(text % values if values else text)
 
 
-def test_every_event_is_a_line() -> None:
-    log = Log()
-    tell = log_events(log, KnownSecrets(["key-of-the-tests"]))
-    for event in ("100 %", "100 %", 3, "the key-of-the-tests"):
-        tell(event)
-    assert log.lines == ["100 %", "100 %", "3", "the ***"]
+@pytest.mark.parametrize("steps", [0, 1, SHOWN_STEPS, SHOWN_STEPS + 1, 3 * SHOWN_STEPS])
+def test_the_later_steps_of_a_long_run_are_folded_and_its_end_is_not(steps: int) -> None:
+    lines = Lines()
+    tell = EventLog(lines, KnownSecrets([]))
+    for number in range(steps):
+        tell(f"step {number}")
+    tell.close()
+    tell.close()
+    lines.info("the end")
 
-
-def test_what_stays_the_same_is_told_once() -> None:
-    log = Log()
-    tell = log_changes(log)
-    for event in ("waiting", "waiting", "100 %", "waiting", "the key-of-the-tests"):
-        tell(event, KnownSecrets(["key-of-the-tests"]))
-    assert log.lines == ["waiting", "100 %", "waiting", "the ***"]
-
-
-def test_a_stage_of_a_sync_is_one_safe_line() -> None:
-    assert str(DbtSyncStage("s1", "RUNNING")) == "dbt sync s1: RUNNING"
-    forged = str(DbtSyncStage("s1", "RUNNING", "half\n::group::done"))
-    assert forged == r"dbt sync s1: RUNNING half\n:\:group::done"
+    told = [f"step {number}" for number in range(steps)]
+    folded = told[SHOWN_STEPS:]
+    group = ["::group::Further steps", *folded, "::endgroup::"] if folded else []
+    assert lines.said == [*told[:SHOWN_STEPS], *group, "the end"]
