@@ -61,6 +61,13 @@ test-cluster: .venv-cluster ## the tests on a cluster: Celery, Redis, PostgreSQL
 	@sh .ci/cluster-servers.sh
 	@$(IN_PROJECT) exec $(PYTHON_CLUSTER) -m pytest -n 0 -m cluster $(ARGS) tests/cluster
 
+.PHONY: test-notifiers
+test-notifiers: $(ENVIRONMENT) ## messages through the notifiers of Slack's and Apprise's providers
+	@cmp -s .ci/notifiers.txt .cache/notifiers/installed.txt || { rm -rf .cache/notifiers && \
+	  $(IN_PROJECT) $(VENV_PYTHON) -m pip install --quiet --no-deps --target .cache/notifiers -r .ci/notifiers.txt && \
+	  cp .ci/notifiers.txt .cache/notifiers/installed.txt; }
+	@$(IN_PROJECT) PYTHONPATH="$(ROOT)/.cache/notifiers" $(VENV_PYTHON) -m pytest -n 0 $(ARGS) tests/notifiers
+
 .PHONY: lint
 lint: $(ENVIRONMENT) ## ruff: rules and format; directions of imports; whether docs/operations.md is current
 	@$(VENV_PYTHON) -m ruff check . && $(VENV_PYTHON) -m ruff format --check .
