@@ -5,42 +5,26 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_provider_platform.client.errors import quote_service, shortened
+from airflow_provider_platform.client.errors import quote_service
 from airflow_provider_platform.links import AgentLink, BranchLink, Links, ThreadLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._output.chat import WritesAnswer
-from airflow_provider_platform.operators._submission.left_runs import (
-    LOOK_AGAIN_SECONDS,
-    find_left_run,
-    note_run,
-)
-from airflow_provider_platform.operators._submission.remote_run import (
-    LOOK_SECONDS,
-    RemoteRunOperator,
-)
+from airflow_provider_platform.operators._submission.chat_run import ChatRunOperator
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from airflow_provider_platform._airflow import BaseTrigger
-    from airflow_provider_platform.client.chat.call import ChatCall
-    from airflow_provider_platform.client.chat.reading import ChatLimits
     from airflow_provider_platform.client.chat.result import ChatResult, Query
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.operations.program import Clock, Program
     from airflow_provider_platform.operators._base.operator import Checks
     from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
 
 CHAT_TIMEOUT = 1800.0
 CHAT_ROWS = 100
 """Rows of a query that the service sends in a chat, as a rule."""
-PROMPT_IN_LOG = 200
-"""Characters of a prompt that the log shows."""
-LOOKS_SECONDS = 60.0
-"""How long a run that is past its deadline is looked at, while the service cannot be reached."""
 
 
-class PlatformChatOperator(WritesAnswer, RemoteRunOperator["ChatResult"]):
+class PlatformChatOperator(WritesAnswer, ChatRunOperator):
     """Ask the agent a question; the answer and the query results go to XCom.
 
     Returns, and pushes key by key with `multiple_outputs` (the default):
@@ -71,7 +55,6 @@ class PlatformChatOperator(WritesAnswer, RemoteRunOperator["ChatResult"]):
     """
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
-    event_names = "message_id"
     operator_extra_links = Links(ThreadLink, AgentLink, BranchLink)
     linked_result: ClassVar[dict[str, str]] = {"chat_id": "chat_id"}
     checks: ClassVar[Checks] = {
@@ -129,152 +112,7 @@ class PlatformChatOperator(WritesAnswer, RemoteRunOperator["ChatResult"]):
 
     def submit(self, attempt: Attempt, *, ids: Ids | None, until_end: bool) -> ChatResult | None:
         self.prepare_files(attempt.config)
-        submitted_at = attempt.now
-        call = self._call(attempt, {**(ids or {}), "submitted_at": submitted_at})
-        repeats = bool((ids or {}).get("repeats"))
-        looked_at = -LOOK_AGAIN_SECONDS
-        if ids is not None:
-            why = "its thread does not hold it" if repeats else "nothing is known to look it up by"
-            self.log.warning(
-                "Sending the prompt again under the same message id %s: the lost try may have sent "
-                "it, and %s.",
-                call.run.message_id,
-                why,
-            )
-
-        def known() -> Ids:
-            return {**self._ids(call, submitted_at), **({"repeats": True} if repeats else {})}
-
-        self.announce(attempt, known())
-        attempt.naming = lambda: known() if call.run.chat_id else None
-        self.log.info(
-            'Asking the agent "%s", message %s',
-            attempt.client.secrets.redact(shortened(str(self.prompt), PROMPT_IN_LOG)),
-            call.run.message_id,
-        )
-
-        tell_log = self.log_events(attempt)
-
-        def tell(event: Any) -> None:
-            from airflow_provider_platform.client.chat.events import Accepted, ThreadNamed, Waiting
-
-            nonlocal repeats, looked_at
-            if isinstance(event, Waiting) and repeats:
-                repeats = False  # the service said that it was not processed
-                attempt.submission.note("intent", known())
-            if isinstance(event, Waiting) and attempt.now - looked_at >= LOOK_AGAIN_SECONDS:
-                looked_at = attempt.now
-                self._stop_left_run(attempt, call.run.chat_id)
-            if isinstance(event, ThreadNamed):
-                attempt.submission.note("intent", known())
-            if isinstance(event, Accepted):
-                self.accepted(attempt, self._ids(call, submitted_at))
-            tell_log(event)
-
-        program = call.ask(attempt.client.clock, until_end=until_end, repeats=repeats)
-        try:
-            over = attempt.client.run(program, tell)
-        finally:
-            if call.run.can_be_followed and attempt.ids is None:
-                self.accepted(attempt, self._ids(call, submitted_at))
-        return call.result() if over else None
-
-    def recover(self, attempt: Attempt, ids: Ids) -> tuple[bool, Ids]:
-        from airflow_provider_platform.client.chat import errors
-
-        # A look-up is due however late this try comes.
-        deadline = max(self.deadline(attempt, ids), attempt.now + LOOK_SECONDS)
-        submitted_at = float(ids["submitted_at"])
-        call = self._call(attempt, ids, deadline=deadline)
-        if call.run.chat_id is None:
-            return False, ids
-        attempt.naming = lambda: self._ids(call, submitted_at) if call.run.chat_id else None
-        found = attempt.client.run(call.look_up(attempt.client.clock), self.log_events(attempt))
-        if not found and call.run.chat_id is not None:
-            if ids.get("repeats"):
-                raise errors.absent(call.run, None)
-            return False, {**self._ids(call, submitted_at), "repeats": True}
-        return found, self._ids(call, submitted_at)
-
-    def accepted(self, attempt: Attempt, ids: Ids) -> None:
-        super().accepted(attempt, ids)
-        if ids.get("thread_given") and self.cancel_on_kill:
-            note_run(attempt.context.get("ti"), ids)
-
-    def _stop_left_run(self, attempt: Attempt, chat_id: str | None) -> None:
-        """Stop what this task's last DAG run has left in the thread, if that is what it answers."""
-        left = find_left_run(attempt.context.get("ti"), chat_id) if self.cancel_on_kill else None
-        if left is not None:
-            self.log.warning(
-                "The thread may be answering message %s still, which this task asked in DAG run %s "
-                "that has ended; stopping it.",
-                left["message_id"],
-                left["run_id"],
-            )
-            self._stop_quietly(attempt.client, left)
-
-    def follow(self, attempt: Attempt, ids: Ids) -> ChatResult:
-        call = self._call(attempt, ids)
-        attempt.ids = attempt.ids or ids
-        attempt.client.run(call.follow(attempt.client.clock), self.log_events(attempt))
-        return call.result()
-
-    def take(self, attempt: Attempt, ids: Ids) -> ChatResult:
-        return self.follow(attempt, {**ids, "submitted_at": attempt.now})
-
-    def poll_once(self, attempt: Attempt, ids: Ids) -> ChatResult | None:
-        call = self._known_call(attempt.client.config, ids, deadline=attempt.now + LOOKS_SECONDS)
-        over = attempt.client.run(call.look_at_end(attempt.client.clock), self.log_events(attempt))
-        return call.result() if over else None
-
-    def stop(
-        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None
-    ) -> Program[bool]:
-        """Stop the run as the user who began it: the settings may have changed since."""
-        call = self._known_call(
-            config, ids, deadline=clock() + LOOK_SECONDS, settings=ids.get("identity")
-        )
-        return (yield from (call.stop(clock, seconds=seconds) if seconds else call.stop(clock)))
-
-    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
-        from airflow_provider_platform.triggers.chat import PlatformChatTrigger
-
-        return PlatformChatTrigger(
-            platform_conn_id=self.platform_conn_id,
-            run=ids,
-            input_sha256=ids["input_sha256"],
-            session_settings=self.session_settings,
-            max_rows=self.max_rows,
-            deadline=deadline,
-            poll_interval=self.poll_interval,
-            cancel_on_kill=self.cancel_on_kill,
-        )
-
-    def read_event(self, attempt: Attempt, ids: Ids, event: dict[str, Any]) -> ChatResult | None:
-        from airflow_provider_platform.client.chat.result import ChatResult
-        from airflow_provider_platform.client.errors import ChatSuspendedError
-
-        if event["status"] == "suspended":
-            if ids.get("resumed"):
-                raise ChatSuspendedError(
-                    f"chat {ids['chat_id']}, message {ids['message_id']}: the run stays suspended "
-                    "although its input was repeated."
-                )
-            self.log.info("The run stays suspended; repeating its input once.")
-            call = self._call(attempt, ids)
-            program = call.ask(attempt.client.clock, until_end=False)
-            over = attempt.client.run(program, self.log_events(attempt))
-            attempt.ids = {**ids, "resumed": True}
-            return call.result() if over else None
-        if event.get("result") is not None:
-            return ChatResult.from_event(event["result"])
-        call = self._known_call(
-            attempt.client.config, ids, deadline=attempt.now + float(self.timeout)
-        )
-        attempt.client.run(call.follow(attempt.client.clock), self.log_events(attempt))
-        result = call.result()
-        result.usage = result.usage or event.get("usage")
-        return result
+        return super().submit(attempt, ids=ids, until_end=until_end)
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: ChatResult) -> dict[str, Any]:
         from airflow_provider_platform.client.chat.result import check_tools
@@ -324,59 +162,3 @@ class PlatformChatOperator(WritesAnswer, RemoteRunOperator["ChatResult"]):
         fewer = len(query.rows) == int(self.max_rows) < CHAT_ROWS
         more = f", or raise max_rows: the chat gives the first {CHAT_ROWS}" if fewer else ""
         return f"{kept}: for all of them use all_rows, or PlatformHook.run_sql{more}."
-
-    def _known_call(
-        self,
-        config: PlatformConfig,
-        ids: Ids,
-        *,
-        deadline: float,
-        settings: dict[str, Any] | None = None,
-    ) -> ChatCall:
-        """The accepted call that the ids name, without its prompt."""
-        from airflow_provider_platform.client.chat.call import ChatCall
-
-        return ChatCall.known(
-            config,
-            self._limits(config, deadline),
-            ids,
-            session_settings=settings or self.session_settings,
-            max_rows=int(self.max_rows),
-        )
-
-    def _limits(self, config: PlatformConfig, deadline: float) -> ChatLimits:
-        from airflow_provider_platform.client.chat.reading import ChatLimits
-
-        return ChatLimits.of(
-            config,
-            deadline,
-            poll_interval=float(self.poll_interval),
-            if_thread_busy=self.if_thread_busy,
-            given_up=lambda: self._killed,
-        )
-
-    def _call(self, attempt: Attempt, ids: Ids, *, deadline: float | None = None) -> ChatCall:
-        """The call that the ids name; with no message id yet, a new one."""
-        from airflow_provider_platform.client.chat.call import ChatCall
-
-        config = attempt.client.config
-        call = ChatCall.prepare(
-            config,
-            self.prompt,
-            self._limits(config, deadline or self.deadline(attempt, ids)),
-            message_id=ids.get("message_id"),
-            chat_id=ids.get("chat_id") or self.chat_id,
-            session_settings=self.session_settings,
-            active_branch_name=self.active_branch_name,
-            is_default_branch=arguments.optional_boolean(
-                "is_default_branch", self.is_default_branch
-            ),
-            max_rows=int(self.max_rows),
-        )
-        call.run.thread_given = bool(ids.get("thread_given", self.chat_id is not None))
-        call.run.accepted = bool(ids.get("accepted"))
-        call.run.digest = ids.get("input_sha256") or call.run.digest
-        return call
-
-    def _ids(self, call: ChatCall, submitted_at: float) -> Ids:
-        return {**call.ids(), "submitted_at": submitted_at}

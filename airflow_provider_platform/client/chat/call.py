@@ -128,9 +128,10 @@ class ChatCall:
         program = resume if resumes else follow
         return (yield from program(self.run, self.request, self.limits, clock))
 
-    def look_at_end(self, clock: Clock) -> Program[bool]:
+    def look_at_end(self, clock: Clock, *, seconds: float) -> Program[bool]:
         """Whether an accepted run is over by now (see `look_up.look_at_end`)."""
-        return (yield from look_at_end(self.run, self.request, self.limits, clock))
+        run, request, limits = self.run, self.request, self.limits
+        return (yield from look_at_end(run, request, limits, clock, seconds=seconds))
 
     def look_up(self, clock: Clock) -> Program[bool]:
         """Whether the thread holds the message (see `look_up.look_up`)."""

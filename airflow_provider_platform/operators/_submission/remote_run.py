@@ -8,15 +8,14 @@
 Each step's failure is judged in one place (`failures`): whether the remote run has ended, goes on
 or must be stopped, and what the next try may rely on. What becomes of it when the task is ended
 from outside stands in `kills`. A subclass says how its kind of run is submitted, followed, stopped
-and read; it holds no rule about tries.
+and read (`run_kind`); it holds no rule about tries.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from contextlib import closing, contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import (
     PlatformError,
@@ -32,36 +31,29 @@ from airflow_provider_platform.operators._base.operator import (
 )
 from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
 from airflow_provider_platform.operators._submission.failures import disposition_of, run_is_dead
-from airflow_provider_platform.operators._submission.kills import KillableOperator
 from airflow_provider_platform.operators._submission.record import (
     Step,
     Submission,
     read_record,
 )
+from airflow_provider_platform.operators._submission.run_kind import OutcomeT, RunKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from airflow_provider_platform._airflow import BaseTrigger, Context
-    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.operators._base.operator import Checks
-
-OutcomeT = TypeVar("OutcomeT")
-"""What a run that is over has given."""
 
 LOOK_SECONDS = 15.0
 
 
-class RemoteRunOperator(KillableOperator, Generic[OutcomeT]):
+class RemoteRunOperator(RunKind[OutcomeT]):
     """Base of the operators that wait for a run at the service.
 
     :param deferrable: wait in the triggerer (default: `[operators] default_deferrable`)
     :param poll_interval: seconds (or a timedelta) between two looks at the run
     :param timeout: seconds (or a timedelta) of wall time from submission
     """
-
-    event_names: ClassVar[str]
-    """Which of the ids tells one run from another."""
 
     checks: ClassVar[Checks] = {
         "deferrable": arguments.boolean,
@@ -82,48 +74,6 @@ class RemoteRunOperator(KillableOperator, Generic[OutcomeT]):
         self.deferrable = default_deferrable(deferrable)
         self.poll_interval: Any = poll_interval
         self.timeout: Any = timeout
-
-    @abstractmethod
-    def key_of(self, config: PlatformConfig) -> str:
-        """The fingerprint of address, identity and input."""
-
-    @abstractmethod
-    def submit(self, attempt: Attempt, *, ids: Ids | None, until_end: bool) -> OutcomeT | None:
-        """Start the run, with the ids of a lost submission where there was one.
-
-        Tells it before (`announce`) and after (`accepted`). Returns what came of it where the run
-        is already over, else None; with `until_end` it may stay until the end.
-        """
-
-    @abstractmethod
-    def recover(self, attempt: Attempt, ids: Ids) -> tuple[bool, Ids]:
-        """Whether a submission whose outcome was lost has been processed, and its ids by now.
-        Raises PlatformOutcomeUnknownError where nobody can tell."""
-
-    @abstractmethod
-    def follow(self, attempt: Attempt, ids: Ids) -> OutcomeT:
-        """Wait for the run on the worker."""
-
-    @abstractmethod
-    def poll_once(self, attempt: Attempt, ids: Ids) -> OutcomeT | None:
-        """What the run has given, None where it is not over now."""
-
-    @abstractmethod
-    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
-        """The trigger that waits for the run until the deadline (Unix time)."""
-
-    @abstractmethod
-    def read_event(self, attempt: Attempt, ids: Ids, event: dict[str, Any]) -> OutcomeT | None:
-        """What the trigger brought; None where the run must be followed further (ids may have
-        changed)."""
-
-    @abstractmethod
-    def finish(self, attempt: Attempt, ids: Ids, outcome: OutcomeT) -> Any:
-        """The task's result as plain JSON. Raises PlatformError where the outcome is a failure."""
-
-    def take(self, attempt: Attempt, ids: Ids) -> OutcomeT:
-        """The outcome of a run that an earlier try has seen to its end."""
-        return self.follow(attempt, ids)
 
     def execute(self, context: Context) -> Any:
         """Start or take up the run, wait for it, return its result."""

@@ -252,7 +252,9 @@ def test_a_retry_after_the_deadline_that_cannot_reach_the_service_leaves_the_run
 def test_a_retry_after_the_deadline_looks_once(
     control: SandboxControl, monkeypatch: pytest.MonkeyPatch, ended: bool
 ) -> None:
-    monkeypatch.setattr("airflow_provider_platform.operators.chat.LOOK_SECONDS", 1.0)
+    monkeypatch.setattr(
+        "airflow_provider_platform.operators._submission.chat_run.LOOK_SECONDS", 1.0
+    )
     control.hold("mid_stream")
     tries = TaskTries()
     run = deferred(tries).kwargs["run"]
