@@ -11,13 +11,14 @@ PYTHONS := $(shell awk -v one=$(RELEASE) '/^[0-9]/ && (one == "" || one == $$1) 
 ENVIRONMENT ?= .venv$(RELEASE:%=-%)
 VENV_PYTHON := "$(ROOT)/$(ENVIRONMENT)/bin/python"
 PYTHON_CLUSTER := "$(ROOT)/.venv-cluster/bin/python"
+PYTHON_STORAGE := "$(ROOT)/.venv-storage/bin/python"
 # Temporary files stay inside the project folder too.
 IN_PROJECT := mkdir -p "$(ROOT)/.cache/tmp" && TMPDIR="$(ROOT)/.cache/tmp"
 WORKERS ?= auto
 REPEAT ?= 1
 EXAMPLES ?= 2000
 ARGS ?=
-WHOLE_AIRFLOW := tests/browser tests/cluster tests/supervisor tests/system
+WHOLE_AIRFLOW := tests/browser tests/cluster tests/storage tests/supervisor tests/system
 # What does not touch Airflow is the same on all releases.
 FAST := $(if $(RELEASE),tests/unit tests/integration tests/demo,$(WHOLE_AIRFLOW:%=--ignore=%))
 
@@ -68,6 +69,10 @@ test-notifiers: $(ENVIRONMENT) ## messages through the notifiers of Slack's and 
 	  cp .ci/notifiers.txt .cache/notifiers/installed.txt; }
 	@$(IN_PROJECT) PYTHONPATH="$(ROOT)/.cache/notifiers" $(VENV_PYTHON) -m pytest -n 0 $(ARGS) tests/notifiers
 
+.PHONY: test-storage
+test-storage: .venv-storage ## files in an object store: an S3 server in a process of its own
+	@$(IN_PROJECT) $(PYTHON_STORAGE) -m pytest -n 0 $(ARGS) tests/storage
+
 .PHONY: lint
 lint: $(ENVIRONMENT) ## ruff: rules and format; directions of imports; whether docs/operations.md is current
 	@$(VENV_PYTHON) -m ruff check . && $(VENV_PYTHON) -m ruff format --check .
@@ -111,3 +116,7 @@ $(ENVIRONMENT):
 .PHONY: .venv-cluster
 .venv-cluster:
 	@python=$$(sh .ci/find-python.sh) && "$$python" .ci/environment.py .venv-cluster constraints-cluster.txt cluster
+
+.PHONY: .venv-storage
+.venv-storage:
+	@python=$$(sh .ci/find-python.sh) && "$$python" .ci/environment.py .venv-storage constraints-storage.txt storage

@@ -29,4 +29,6 @@ done
 
 # Whatever both hold is in both the same.
 resolve constraints-cluster.txt --extra cluster --universal <constraints.txt
+# What speaks to S3 needs an older python-dateutil than the newest Airflow would take.
+grep "^apache-airflow==" constraints.txt | resolve constraints-storage.txt --extra storage --universal
 resolve constraints-docs.txt --extra docs --extra dist --universal <constraints.txt

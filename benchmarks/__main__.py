@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import chat_end_to_end, chat_fold, herd, import_cost, waiting_chats
+from benchmarks import chat_end_to_end, chat_fold, herd, import_cost, rows_to_parquet, waiting_chats
 
 BENCHMARKS = {
     "chat_end_to_end": chat_end_to_end.main,
     "chat_fold": chat_fold.main,
     "herd": herd.main,
     "import_cost": import_cost.main,
+    "rows_to_parquet": rows_to_parquet.main,
     "waiting_chats": waiting_chats.main,
 }
 
