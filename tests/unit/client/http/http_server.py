@@ -152,7 +152,9 @@ def _read(connection: socket.socket) -> Request | None:
             return None
         method, target, _ = start
         headers = {}
-        for line in iter(file.readline, b"\r\n"):
+        while (line := file.readline()) != b"\r\n":
+            if not line:
+                return None  # the client has left
             name, _, value = line.decode("latin-1").partition(":")
             headers[name.lower()] = value.strip()
         body = file.read(int(headers.get("content-length", 0)))

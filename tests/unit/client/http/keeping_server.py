@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _serve(raw: socket.socket, server: KeepingServer) -> None:
 
 
 def _read(file: Any) -> bytes:
-    head = b"".join(iter(file.readline, b"\r\n"))
+    head = b"".join(takewhile(lambda line: line not in (b"", b"\r\n"), iter(file.readline, None)))
     lengths = [line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
     body = file.read(int(lengths[0].split(b":")[1])) if lengths else b""
     return bytes(head + body) if head.startswith((b"GET", b"POST", b"PUT", b"DELETE")) else b""
