@@ -74,10 +74,10 @@ test-storage: .venv-storage ## files in an object store: an S3 server in a proce
 	@$(IN_PROJECT) $(PYTHON_STORAGE) -m pytest -n 0 $(ARGS) tests/storage
 
 .PHONY: lint
-lint: $(ENVIRONMENT) ## ruff: rules and format; directions of imports; whether docs/operations.md is current
+lint: $(ENVIRONMENT) ## ruff: rules and format; directions of imports; whether the pages made from code are current
 	@$(VENV_PYTHON) -m ruff check . && $(VENV_PYTHON) -m ruff format --check .
 	@"$(ROOT)/$(ENVIRONMENT)/bin/lint-imports" --no-logo
-	@$(VENV_PYTHON) .ci/operations_page.py --check
+	@$(VENV_PYTHON) .ci/operations_page.py --check && $(VENV_PYTHON) .ci/reference_pages.py --check
 
 .PHONY: types
 types: $(ENVIRONMENT) ## mypy, strict
@@ -94,6 +94,20 @@ bench: $(ENVIRONMENT) ## the benchmarks
 .PHONY: operations
 operations: $(ENVIRONMENT) ## write docs/operations.md from the declared operations
 	@$(VENV_PYTHON) .ci/operations_page.py
+
+.PHONY: reference
+reference: $(ENVIRONMENT) ## write docs/reference from the code of operators, sensors, decorators and notifiers
+	@$(VENV_PYTHON) .ci/reference_pages.py
+
+.PHONY: xcoms
+xcoms: $(ENVIRONMENT) ## write docs/reference/xcoms.json from what the example DAGs return, then the pages
+	@$(IN_PROJECT) $(VENV_PYTHON) .ci/record_xcoms.py
+	@$(MAKE) --no-print-directory reference
+
+.PHONY: docs
+docs: .venv-docs ## build the documentation into build/docs; a broken link is an error
+	@$(IN_PROJECT) "$(ROOT)/.venv-docs/bin/python" -m sphinx -b html -c docs -W --keep-going -q -j auto . build/docs
+	@echo "The documentation: build/docs/docs/index.html"
 
 .PHONY: constraints
 constraints: $(ENVIRONMENT) ## resolve the constraints files anew

@@ -25,7 +25,7 @@ DECORATORS = {
 }
 DOCUMENTATION = "https://airflow-provider-platform.example.com/docs/"
 """The address of the project's metadata (`[project.urls]`); a placeholder until there is a site."""
-GUIDES = ("connection", "management_api", "sandbox", "cluster")
+GUIDES = ("start", "connection", "reference/index", "recipes", "runs", "testing", "production")
 """Pages of the documentation, by their paths in `docs`."""
 
 

@@ -36,7 +36,11 @@ def platform_chat_task(
 ) -> TaskDecorator:
     """Turn a function that returns a prompt into a `PlatformChatOperator` task.
 
-    Takes the operator's parameters; by default the result is pushed key by key.
+    Use it where the prompt takes more than a template: the function builds it from other tasks'
+    results, and returns it.
+
+    Takes the operator's parameters. Returns what `PlatformChatOperator` returns, and pushes it key
+    by key (`multiple_outputs`, the default).
     """
     return task_decorator_factory(
         python_callable=python_callable,

@@ -37,7 +37,10 @@ def platform_sql_task(
 ) -> TaskDecorator:
     """Turn a function that returns SQL into a `PlatformQueryOperator` task.
 
-    Takes the operator's parameters.
+    Use it where the SQL takes more than a template: the function builds it from other tasks'
+    results, and returns it.
+
+    Takes the operator's parameters. Returns what `PlatformQueryOperator` returns.
     """
     return task_decorator_factory(
         python_callable=python_callable,

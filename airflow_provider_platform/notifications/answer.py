@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 class PlatformAnswerNotifier(BaseNotifier):
     """Word the result of a task that asked the agent, and have others send it.
 
+    Use it to bring an answer to people, in Slack, by e-mail or elsewhere, without a task of its
+    own.
+
     For `on_success_callback`, `on_failure_callback`, `on_retry_callback` and deadline alerts.
     Nothing is sent by this class. Each entry of `send_with` is
 

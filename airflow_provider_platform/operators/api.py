@@ -61,6 +61,9 @@ def _only_lists_are_paged(method: str, body: Any, paginate: bool) -> None:
 class PlatformApiOperator(SingleCallOperator):
     """Call an operation of the management API and return its answer as JSON.
 
+    Use it for what has no operator of its own. Several calls that belong together are better a task
+    of yours with `PlatformHook`, whose operations are typed.
+
     GET, PUT and DELETE are repeated after a failure; POST and PATCH are sent once: where their
     answer is lost, the task fails and says so, instead of doing the same thing twice. An answer
     that carries a credential (a field named like `token`, `clientSecret`, `sessionId`) is not

@@ -27,6 +27,10 @@ CHAT_ROWS = 100
 class PlatformChatOperator(WritesAnswer, ChatRunOperator):
     """Ask the agent a question; the answer and the query results go to XCom.
 
+    Use it for every question whose answer a pipeline needs: in words for a mail, as rows for a
+    task of yours, as a check on a branch. For rows of SQL that you know already, no agent is
+    needed.
+
     Returns, and pushes key by key with `multiple_outputs` (the default):
     `{"answer": str, "chat_id": str, "message_id": str, "queries": [...], "usage": dict | None}`.
     Each query is `{"title", "description", "sql", "columns": [{"name", "type"}], "rows",
@@ -41,7 +45,7 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
     :param if_thread_busy: `wait` until the thread is free, or `fail`
     :param fail_on_tool_error: fail the task when `all` queries failed, when `any` tool call
         failed, or `never`
-    :param max_rows: rows of each query to keep
+    :param max_rows: rows of each query to keep in the result; the chat itself gives 100 at most
     :param output_path: a folder to write to; in it each task of a run has one of its own, with a
         file for each query, `answer.md` and `manifest.json`
     :param output_format: parquet (needs the extra `parquet`), csv or jsonl
@@ -51,7 +55,9 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         `connection`, which may be allowed to see more
     :param charts: write the charts too: png, svg, html (needs the extra `charts`)
     :param on_chart_error: `warn` when a chart cannot be drawn, or `fail`
-    :param timeout: seconds from submission (default 1800)
+    :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
+        `execution_timeout` counts too
+    :param multiple_outputs: push the result key by key too, so that `ask.output["answer"]` works
     """
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}

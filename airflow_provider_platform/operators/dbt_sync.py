@@ -40,6 +40,10 @@ def _manifest_fits(source: str | None, manifest: dict[str, Any] | None) -> None:
 class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
     """Start a dbt sync and wait until it has written the data model.
 
+    Use it after the dbt run whose models the platform shall know, on a branch of its own where
+    something is to be checked before it is published. To wait for a sync that something else has
+    started there is the sensor.
+
     Returns `{"sync_job_id", "workflow_id", "branch_name", "status", "result"}`; `status` and
     `result` are None where the sync was not waited for. Also pushed key by key (with
     `multiple_outputs`, the default), so that `sync.output["branch_name"]` works.
@@ -52,8 +56,11 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
     :param source: `git` (the service's default) or `manifest`
     :param manifest: the dbt manifest, with `source="manifest"`
     :param output_mode: the service's `output`: `branch` (its default) or `files`
-    :param deployment_id: default: the connection's
-    :param timeout: seconds from submission (default 3600)
+    :param deployment_id: the deployment's id; default: the connection's
+    :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
+        `execution_timeout` counts too
+    :param multiple_outputs: push the result key by key too, so that `sync.output["branch_name"]`
+        works
     """
 
     operator_extra_links = Links(BranchLink)

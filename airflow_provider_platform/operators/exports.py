@@ -44,6 +44,9 @@ def _print_is_pdf(layout: str | None, format: str) -> None:
 class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
     """Render a published dashboard as an image or a PDF, and write it to a file.
 
+    Use it for a picture of a dashboard that a task of yours goes on with: to send it, to keep it
+    for the record. A dashboard that people get regularly is a scheduled notification instead.
+
     Returns `{"path": str, "size": bytes, "content_type": str, "job_id": str}`. The service keeps
     an export for five minutes and has no operation that stops one. A second export changes
     nothing, so a start whose answer was lost is repeated.
@@ -59,8 +62,9 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
     :param render_as: whose eyes to render with: `{"type": "USER", "email"}` or
         `{"type": "EMBED_USER", "embed_tenant_name", "external_id"}`
     :param layout: screenshot or print (a PDF with pages)
-    :param deployment_id: default: the connection's
-    :param timeout: seconds from submission (default 300, which is all that the service gives)
+    :param deployment_id: the deployment's id; default: the connection's
+    :param timeout: seconds (or a timedelta) of wall time from submission; 300 is all that the
+        service gives
     """
 
     operator_extra_links = Links(ExportLink, FileLink, DashboardLink)

@@ -54,7 +54,11 @@ def _recipients(name: str, value: Any) -> list[Any] | None:
 
 
 class NotificationOperator(PlatformOperator):
-    """Base of what is done to one schedule."""
+    """Base of what is done to one schedule.
+
+    :param notification_id: the schedule's id
+    :param deployment_id: the deployment's id; default: the connection's
+    """
 
     operator_extra_links = Links(NotificationLink)
 
@@ -78,14 +82,15 @@ class NotificationOperator(PlatformOperator):
 class PlatformUpdateNotificationOperator(NotificationOperator, NotificationScheduleOperator):
     """Change the given parts of a schedule; the others stay, and so do the recipients.
 
-    Takes the parts that `PlatformCreateNotificationOperator` takes. Returns the notification as
-    the service describes it.
+    Returns the notification as the service describes it.
 
-    :param notification_id: the schedule
+    Use it to change what is there: another hour, another filter, off during a migration.
+
     :param is_enabled: switch it on or off
     :param filters: replace the stored ones, as do `time_grains` and `member_switchers`; an empty
         list removes them
-    :param deployment_id: default: the connection's
+    :param time_grains: `{"member", "grain"}` each; see `filters`
+    :param member_switchers: `{"member", "selected"}` each; see `filters`
     """
 
     checks: ClassVar[Checks] = {
@@ -115,8 +120,7 @@ class PlatformDeleteNotificationOperator(NotificationOperator):
 
     One that is not there fails the first try; a later try takes it for deleted by an earlier one.
 
-    :param notification_id: the schedule
-    :param deployment_id: default: the connection's
+    Use it to end what an earlier DAG run has set up. To pause a schedule, update it.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -141,6 +145,8 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
 
     Returns a list of notifications as the service describes them.
 
+    Use it to find schedules by what they send or to whom, and to map other tasks over them.
+
     :param dashboard_id: the dashboard that is sent; or
     :param dashboard_public_id: the same by its public id
     :param recipient_user_id: a console user who gets it; or
@@ -148,7 +154,7 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
     :param recipient_embed_tenant_name: an embed user who gets it, with
     :param recipient_external_id: that user's id
     :param max_items: how many to return at most; the log says when there are more
-    :param deployment_id: default: the connection's
+    :param deployment_id: the deployment's id; default: the connection's
     """
 
     checks: ClassVar[Checks] = {
@@ -170,16 +176,16 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
 class PlatformNotificationRecipientsOperator(NotificationOperator):
     """Add recipients to a schedule and remove others; adding somebody twice changes nothing.
 
+    Use it after the schedule is there, to keep its recipients in step with a list of yours.
+
     Every recipient is checked before the first request; they are sent 1000 at a time. SLACK
     channels cannot be added. Returns the recipients afterwards, as the service describes them.
 
-    :param notification_id: the schedule
     :param add: who shall get it: `{"type": "USER", "user_id" | "email"}` or
         `{"type": "EMBED_USER", "embed_tenant_name", "external_id"}`, an embed user also with
         `groups`, `user_attributes`, `security_context`
     :param remove: who shall not: `{"type", "id"}`, an embed user also with `embed_tenant_name`
     :param max_items: how many recipients to return at most; the log says when there are more
-    :param deployment_id: default: the connection's
     """
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"add": "json", "remove": "json"}

@@ -55,6 +55,9 @@ def one_query(name: str, value: Any) -> str:
 class PlatformQueryOperator(PlatformOperator):
     """Run SQL over the data API: the rows go to a file, the first of them to XCom.
 
+    Use it where you know the SQL: all rows into a storage, a few to decide by. A question in words
+    is the agent's, `PlatformChatOperator`, which can write the rows of its queries too.
+
     Returns `{"columns": [{"name", "type"}], "row_count": int, "truncated": bool, "rows": [[...]],
     "path": str | None, "format": str | None, "bytes": int | None}`. `rows` are the first
     `max_rows`, typed, a Decimal as its text and times in ISO 8601. A retry runs the query again and
@@ -73,7 +76,7 @@ class PlatformQueryOperator(PlatformOperator):
     :param branch_name: a development branch to run the query on
     :param timezone: the zone that times are given in
     :param cache: stale-if-slow, stale-while-revalidate, must-revalidate or no-cache
-    :param deployment_id: default: the connection's
+    :param deployment_id: the deployment's id; default: the connection's
     :param deferrable: wait for the first row in the triggerer (default: `[operators]
         default_deferrable`)
     :param timeout: seconds (or a timedelta) until the first row (default 600)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 class PlatformConnectReportOperator(PlatformOperator):
     """Connect a report to a workbook outside the platform, by recording its placement there.
 
+    Use it after your own code has written a report's rows into a spreadsheet: the platform then
+    knows where they are and offers to refresh them. It writes no cells itself.
+
     The call can be repeated: one placement is kept, not two. Read access to the report is enough.
     Returns the report as the service describes it.
 
@@ -27,7 +30,7 @@ class PlatformConnectReportOperator(PlatformOperator):
     :param external_workbook_id: the spreadsheet's id at its host
     :param result_location: the first cell of the result, as in `Revenue!A1`
     :param end_result_cell: the last cell of the result
-    :param deployment_id: default: the connection's
+    :param deployment_id: the deployment's id; default: the connection's
     """
 
     operator_extra_links = Links(ReportLink)

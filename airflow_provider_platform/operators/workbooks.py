@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 class WorkbookOperator(PlatformOperator):
-    """Base of the operators on one workbook."""
+    """Base of the operators on one workbook.
+
+    :param workbook_id: the workbook's id
+    :param deployment_id: the deployment's id; default: the connection's
+    """
 
     operator_extra_links = Links(WorkbookLink)
 
@@ -49,9 +53,10 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
 
     Where the answer is lost, nobody can tell whether there is a clone: the task fails and says so.
 
-    :param workbook_id: the workbook to clone
+    Use it to begin each month's, customer's or experiment's workbook from a template.
+
+    :param workbook_id: the id of the workbook to clone
     :param shared: clone from the shared workspace
-    :param deployment_id: default: the connection's
     """
 
     operator_extra_links = Links(WorkbookLink)
@@ -86,13 +91,13 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
 class PlatformUpdateWorkbookOperator(WorkbookOperator):
     """Change the given parts of a workbook; returns the workbook as the service describes it.
 
-    :param workbook_id: the workbook
+    Use it to name, move or tag a workbook, one that you have just cloned for example.
+
     :param name: its new name
     :param folder_id: the folder to move it to
     :param meta: replaces the stored object
     :param slug: its name in code; one that is taken fails the task
     :param slug_takeover: take the slug from the workbook that has it
-    :param deployment_id: default: the connection's
     """
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"meta": "json"}
@@ -144,13 +149,13 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
 
     Where the answer is lost, the version of the published dashboard tells whether it was done.
 
-    :param workbook_id: the workbook
+    Use it as the last step, behind the checks: from then on people see what the draft holds.
+
     :param title: the dashboard's title
     :param description: what it is about
     :param allow_embed: whether it may be embedded
     :param config: what to publish (default: the saved draft)
-    :param dashboard_id: the dashboard to replace
-    :param deployment_id: default: the connection's
+    :param dashboard_id: the id of the dashboard to replace
     """
 
     operator_extra_links = Links(WorkbookLink, DashboardLink)
@@ -236,11 +241,11 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
     Attaching the same thread again changes nothing, so a failed call is repeated. Returns the
     dashboard as the service describes it.
 
-    :param workbook_id: the workbook
+    Use it to show readers of a dashboard what the agent has found, with the thread to go on asking.
+
     :param widget_id: the widget
     :param thread_id: the thread, as `chat_id` of `PlatformChatOperator`
     :param checksum: passed on to the service
-    :param deployment_id: default: the connection's
     """
 
     checks: ClassVar[Checks] = {

@@ -47,7 +47,8 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
     Takes Airflow's own sensor parameters (`poke_interval`, `timeout`, `mode`, `soft_fail` ...).
     Five failed polls in a row are tolerated.
 
-    :param deferrable: wait in the triggerer (default: `[operators] default_deferrable`)
+    :param deferrable: wait in the triggerer, where a wait holds no worker slot; None means
+        Airflow's `[operators] default_deferrable`
     """
 
     checks: ClassVar[Checks] = {

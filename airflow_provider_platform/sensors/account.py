@@ -24,6 +24,8 @@ def _statuses(name: str, value: Any) -> list[str]:
 class PlatformUserOAuthTokenSensor(PlatformSensor):
     """Wait until a user's token for an OAuth integration has one of the wanted statuses.
 
+    Use it before work that needs a user's consent or a fresh token of another system.
+
     The status is free text of the service; case does not matter. Returns the token's description,
     which holds no secret.
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 class PlatformChatThreadSensor(PlatformSensor):
     """Wait until a chat thread is not streaming, so that it takes the next message.
 
+    Use it before a follow-up in a thread that others use too. `PlatformChatOperator` waits by
+    itself (`if_thread_busy`); the sensor waits without asking.
+
     Starts nothing. Returns `{"chat_id", "is_streaming": False}`.
 
     :param chat_id: the thread

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 class PlatformDbtSyncSensor(PlatformSensor):
     """Wait until a dbt sync is complete; one that failed or was cancelled fails the task.
 
+    Use it for a sync that another DAG, a person or a trigger of the platform has started.
+
     Returns `{"sync_job_id", "branch_name", "status", "result"}`, `branch_name` None where the
     service did not name it. On a tenant that cannot tell how a sync goes the task fails.
 
     :param sync_job_id: the sync, as `PlatformDbtSyncOperator` returns it
-    :param deployment_id: default: the connection's
+    :param deployment_id: the deployment's id; default: the connection's
     """
 
     look_kind = "dbt_sync"

@@ -33,6 +33,8 @@ def _refuse_filters_with_id(notification_id: int | None, **filters: Any) -> None
 class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
     """Wait until a schedule exists and, with `is_enabled`, is switched on or off.
 
+    Use it to go on only when an administrator has set up or switched on what your DAG relies on.
+
     The schedule is told by its id, or found by the filters; without either, any will do. Returns
     the notification as the service describes it. Needs an administrator's token.
 
@@ -44,7 +46,7 @@ class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
     :param recipient_embed_tenant_name: an embed user who gets it, with
     :param recipient_external_id: that user's id
     :param is_enabled: wait until it is on (True) or off (False)
-    :param deployment_id: default: the connection's
+    :param deployment_id: the deployment's id; default: the connection's
     """
 
     operator_extra_links = Links(NotificationLink)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class PlatformReportSensor(PlatformSensor):
     """Wait until a report exists and, with `updated_after`, was updated later than that.
 
+    Use it to begin when somebody has saved or refreshed a report that your DAG reads.
+
     Returns the report as the service describes it. A deployment that does not exist fails the
     task.
 
@@ -26,7 +28,7 @@ class PlatformReportSensor(PlatformSensor):
     :param folder_id: the folder to look in, with `name`
     :param updated_after: a datetime, or text in ISO 8601 (UTC where it names no zone), as
         `{{ data_interval_end }}`
-    :param deployment_id: default: the connection's
+    :param deployment_id: the deployment's id; default: the connection's
     """
 
     operator_extra_links = Links(ReportLink)

@@ -47,8 +47,10 @@ BACKSTOP_SECONDS = 120.0
 
 
 class PlatformOperator(BaseOperator):
-    """Base of the operators: `platform_conn_id` names the connection (default
-    `platform_default`)."""
+    """Base of the operators.
+
+    :param platform_conn_id: the connection of type `platform`
+    """
 
     template_fields: Sequence[str] = ("platform_conn_id",)
     """Follows from `checks`."""

@@ -34,29 +34,17 @@ IfExists = Literal["skip", "update", "fail"]
 class PlatformCreateNotificationOperator(NotificationScheduleOperator, SingleCallOperator):
     """Create a schedule that sends a dashboard; it has no recipients at first.
 
+    Use it to keep schedules in code: the DAG may run as often as it likes, one schedule is made.
+
     The service would make a second schedule of the same kind, so one with the same dashboard,
     times, time zone and format is looked for first. Returns the notification as the service
     describes it.
 
-    :param schedule_type: HOURLY, DAILY, WEEKLY, MONTHLY or CUSTOM
     :param dashboard_id: the dashboard to send; or
     :param dashboard_public_id: the same by its public id
-    :param minute: 0-59; not with CUSTOM
-    :param hour: 0-23; with DAILY, WEEKLY, MONTHLY
-    :param day_of_week: 0-6 from Sunday; with WEEKLY
-    :param day_of_month: 1-31; with MONTHLY
-    :param custom_cron: five fields; with CUSTOM, and only there. Forms beyond plain cron (`L`,
-        `FRI#2`, `@daily`, a first field of seconds) are sent with a warning in the log
-    :param timezone: an IANA name, as Europe/Berlin (the service's default: UTC)
-    :param notification_format: png or pdf
-    :param notification_enabled: whether to send at all
-    :param notification_ai_summary: whether to add a summary by the agent
-    :param filters: what the dashboard is filtered by: `{"member", "operator", "value"}` each
-    :param time_grains: `{"member", "grain"}` each
-    :param member_switchers: `{"member", "selected"}` each
     :param if_exists: what to do with a schedule that is there: `skip` (return it), `update` (its
         settings; refused where several match) or `fail`
-    :param deployment_id: default: the connection's
+    :param deployment_id: the deployment's id; default: the connection's
     """
 
     operator_extra_links = Links(NotificationLink, DashboardLink)

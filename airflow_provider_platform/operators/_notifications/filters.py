@@ -23,7 +23,10 @@ FILTERS: dict[str, Check] = {
 
 
 class NotificationFilterOperator(PlatformOperator):
-    """Base of what is about the schedules that filters find."""
+    """Base of what is about the schedules that filters find.
+
+    :param deployment_id: the deployment's id; default: the connection's
+    """
 
     checks: ClassVar[Checks] = {**FILTERS, "deployment_id": arguments.optional_id}
     rules: ClassVar[Sequence[Rule]] = (

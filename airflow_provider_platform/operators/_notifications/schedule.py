@@ -90,6 +90,21 @@ class NotificationScheduleOperator(PlatformOperator):
     """Base of the operators that write a schedule.
 
     Parts of the schedule are checked as soon as they are known.
+
+    :param schedule_type: HOURLY, DAILY, WEEKLY, MONTHLY or CUSTOM
+    :param minute: 0-59; not with CUSTOM
+    :param hour: 0-23; with DAILY, WEEKLY, MONTHLY
+    :param day_of_week: 0-6 from Sunday; with WEEKLY
+    :param day_of_month: 1-31; with MONTHLY
+    :param custom_cron: five fields; with CUSTOM, and only there. Forms beyond plain cron (`L`,
+        `FRI#2`, `@daily`, a first field of seconds) are sent with a warning in the log
+    :param timezone: an IANA name, as Europe/Berlin (the service's default: UTC)
+    :param notification_format: png or pdf
+    :param notification_enabled: whether to send at all
+    :param notification_ai_summary: whether to add a summary by the agent
+    :param filters: what the dashboard is filtered by: `{"member", "operator", "value"}` each
+    :param time_grains: `{"member", "grain"}` each
+    :param member_switchers: `{"member", "selected"}` each
     """
 
     template_fields_renderers: ClassVar[dict[str, str]] = {

@@ -50,9 +50,11 @@ LOOK_SECONDS = 15.0
 class RemoteRunOperator(RunKind[OutcomeT]):
     """Base of the operators that wait for a run at the service.
 
-    :param deferrable: wait in the triggerer (default: `[operators] default_deferrable`)
+    :param deferrable: wait in the triggerer, where a wait holds no worker slot; None means
+        Airflow's `[operators] default_deferrable`
     :param poll_interval: seconds (or a timedelta) between two looks at the run
-    :param timeout: seconds (or a timedelta) of wall time from submission
+    :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
+        `execution_timeout` counts too
     """
 
     checks: ClassVar[Checks] = {

@@ -1,0 +1,310 @@
+"""Writes docs/reference: a page for each operator, sensor, decorator and notifier.
+
+Made of signatures, docstrings and the example DAGs; --check says whether the pages are current.
+A parameter that no docstring describes, a class without "Use it ..." or without an example is an
+error: it is mended at the source. The examples of XComs are those of docs/reference/xcoms.json.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import sys
+import textwrap
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.client import errors
+from airflow_provider_platform.get_provider_info import get_provider_info
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROJECT = Path(__file__).parents[1]
+PAGES = PROJECT / "docs" / "reference"
+EXAMPLES = PROJECT / "example_dags"
+MADE = "Made from the code by `make reference`; not edited by hand."
+PREFIXES = {"chat": "Chat", "dbt_sync": "DbtSync", "exports": "DashboardExport", "query": "Data"}
+"""What the error classes of a resource begin with, by its module."""
+_REST = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+_OF_THE_FUNCTION = {"python_callable", "op_args", "op_kwargs", "prompt", "sql"}
+"""What a decorated function gives, or Airflow of it."""
+AIRFLOWS_SENSOR_PARAMETERS = """\
+The parameters of Airflow's sensors work as everywhere: `poke_interval` (seconds or timedelta, 60),
+`timeout` (seconds or timedelta, 7 days), `mode` (`poke` or `reschedule`), `soft_fail`,
+`silent_fail`, `never_fail`, `exponential_backoff`, `max_wait`. A wait in the triggerer keeps to
+`poke_interval` and `timeout` too."""
+
+
+class Incomplete(Exception):
+    """The code does not say what a page needs; the text names the place."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a page is about: a class, and the name that a DAG author writes."""
+
+    name: str
+    page: str
+    kind: str
+    module: str
+    described: type
+    """Whose parameters they are."""
+    doc: str
+
+
+def subjects() -> Iterator[Subject]:
+    """All operators, sensors, decorators and notifiers that the provider lists."""
+    info = get_provider_info()
+    for floor, kind in (("operators", "operator"), ("sensors", "sensor")):
+        for group in info[floor]:
+            for module in group["python-modules"]:
+                yield from _classes(module, kind)
+    for decorator in info["task-decorators"]:
+        module, _, function = decorator["path"].rpartition(".")
+        home = import_module(module)
+        [decorated] = [
+            found
+            for name, found in vars(home).items()
+            if name.endswith("DecoratedOperator") and getattr(found, "__module__", "") == module
+        ]
+        doc = inspect.getdoc(getattr(home, function)) or ""
+        name = f"@task.{decorator['name']}"
+        yield Subject(name, f"task_{decorator['name']}", "decorator", module, decorated, doc)
+    for path in info.get("notifications", ()):
+        module, _, name = path.rpartition(".")
+        found = getattr(import_module(module), name)
+        yield Subject(name, name, "notifier", module, found, inspect.getdoc(found) or "")
+
+
+def _classes(module: str, kind: str) -> Iterator[Subject]:
+    home = import_module(module)
+    for name in sorted(getattr(home, "__all__", vars(home))):
+        found = getattr(home, name)
+        if not (inspect.isclass(found) and name.startswith("Platform")):
+            continue
+        if found.__module__ == module or name in getattr(home, "__all__", ()):
+            yield Subject(name, name, kind, module, found, inspect.getdoc(found) or "")
+
+
+def pages() -> dict[str, str]:
+    """Every page by its file name, the overview too. Raises `Incomplete`."""
+    found = list(subjects())
+    xcoms = json.loads((PAGES / "xcoms.json").read_text())
+    made = {
+        f"{subject.page}.md": _page(subject, xcoms.get(subject.described.__name__))
+        for subject in found
+    }
+    return made | {"index.md": _overview(found)}
+
+
+def _overview(found: list[Subject]) -> str:
+    lines = ["# Reference", "", MADE, ""]
+    for kind in ("operator", "sensor", "decorator", "notifier"):
+        rows = [subject for subject in found if subject.kind == kind]
+        if not rows:
+            continue
+        lines += [f"## {kind.title()}s", "", "| | |", "| --- | --- |"]
+        for subject in rows:
+            says = _split(subject.doc)[0][0]
+            lines.append(f"| [`{subject.name}`]({subject.page}.md) | {_cell(says)} |")
+        lines.append("")
+    names = "\n".join(subject.page for subject in found)
+    lines += [f"```{{toctree}}\n:hidden:\n\n{names}\n```", ""]
+    return "\n".join(lines)
+
+
+def _page(subject: Subject, xcom: Any) -> str:
+    says, use, returns = _sections(subject)
+    imported = f"from {subject.module} import {subject.name}"
+    if subject.kind == "decorator":
+        imported = "from airflow.sdk import task"
+    parts = [
+        f"# {subject.name}",
+        MADE,
+        f"```python\n{imported}\n```",
+        *says,
+        "## When to use it",
+        *use,
+        "## Example",
+        _example(subject),
+        "## Parameters",
+        _parameters(subject),
+    ]
+    if subject.kind != "notifier":
+        parts += ["## What it returns", *returns]
+        if xcom is not None:
+            value = json.dumps(xcom, indent=2, ensure_ascii=False)
+            parts += ["An XCom of it, made against the sandbox (long lists cut):"]
+            parts += [f"```json\n{value}\n```"]
+    parts += ["## Errors", *_errors(subject)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _split(doc: str) -> tuple[list[str], dict[str, str]]:
+    """The paragraphs of a docstring, and what it says of parameters."""
+    text, *fields = re.split(r"^:param (\w+): ?", doc, flags=re.MULTILINE)
+    paragraphs = [_joined(part) for part in re.split(r"\n\s*\n", text) if part.strip()]
+    texts = (" ".join(value.split()) for value in fields[1::2])
+    return paragraphs, dict(zip(fields[::2], texts, strict=True))
+
+
+def _joined(paragraph: str) -> str:
+    """A paragraph in one line, a list in a line for each item."""
+    return re.sub(r"\s*\n\s*(?!- )", " ", re.sub(r"\n\s*- ", "\n- ", paragraph.strip()))
+
+
+def _sections(subject: Subject) -> tuple[list[str], list[str], list[str]]:
+    """What it does, when to use it, what it returns."""
+    paragraphs, _ = _split(subject.doc)
+    use = [text for text in paragraphs if text.startswith("Use it ")]
+    if not use:
+        raise Incomplete(f"{subject.name}: no paragraph of its docstring begins with 'Use it'")
+    rest = [text for text in paragraphs if text not in use]
+    whole = [text for text in rest if text.startswith("Returns")]
+    says = [text for text in rest if text not in whole]
+    parts = [one for text in says for one in _sentences(text) if "eturns" in one]
+    return says, use, whole or parts or ["None."]
+
+
+def _sentences(text: str) -> list[str]:
+    return re.split(r"(?<=[.;]) (?=[A-Z`r])", text)
+
+
+def _parameters(subject: Subject) -> str:
+    described: dict[str, str] = {}
+    found: dict[str, inspect.Parameter] = {}
+    order = [cls for cls in subject.described.__mro__ if _ours(cls)]
+    for cls in order:
+        described = _split(inspect.getdoc(cls) or "")[1] | described if cls.__doc__ else described
+        init = vars(cls).get("__init__")
+        for name, parameter in inspect.signature(init).parameters.items() if init else ():
+            if name != "self" and parameter.kind not in _REST:
+                found.setdefault(name, parameter)
+    templates = set(subject.described.template_fields)  # type: ignore[attr-defined]
+    rows = ["| name | type | default | |", "| --- | --- | --- | --- |"]
+    for name, parameter in found.items():
+        if subject.kind == "decorator" and name in _OF_THE_FUNCTION:
+            continue
+        if name not in described:
+            raise Incomplete(f"{subject.name}: no docstring says what {name} is")
+        default = parameter.default
+        shown = "**required**" if default is inspect.Parameter.empty else f"`{_default(default)}`"
+        kind = _cell(str(parameter.annotation).replace("float | timedelta", "float or timedelta"))
+        template = "" if name in templates else " Not a template."
+        text = _cell(described[name].rstrip("."))
+        rows.append(f"| `{name}` | `{kind}` | {shown} | {text}.{template} |")
+    table = "\n".join(rows)
+    more = "Parameters are templates unless it is said."
+    if subject.kind != "notifier":
+        more += " All of Airflow's own parameters can be given."
+    if subject.kind == "sensor":
+        more += f" {AIRFLOWS_SENSOR_PARAMETERS}"
+    if subject.kind == "decorator":
+        more += " The function gets its arguments as in `@task`; what it returns is not rendered."
+    return f"{table}\n\n{more}"
+
+
+def _ours(cls: type) -> bool:
+    return cls.__module__.startswith("airflow_provider_platform.")
+
+
+def _default(value: Any) -> str:
+    return repr(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _example(subject: Subject) -> str:
+    """The first place in the example DAGs where it is used, and where that stands."""
+    wanted = subject.name.removeprefix("@task.")
+    for file in sorted(EXAMPLES.glob("*.py")):
+        source = file.read_text()
+        for node in ast.walk(ast.parse(source)):
+            if _uses(node, wanted, subject.kind):
+                snippet = _snippet(source, node)
+                link = f"The whole DAG: [{file.name}](../../example_dags/{file.name})."
+                return f"```python\n{snippet}\n```\n\n{link}"
+    raise Incomplete(f"{subject.name}: no example DAG uses it")
+
+
+def _uses(node: ast.AST, wanted: str, kind: str) -> bool:
+    if kind == "decorator":
+        return isinstance(node, ast.FunctionDef) and any(
+            ast.unparse(decorator).partition("(")[0] == f"task.{wanted}"
+            for decorator in node.decorator_list
+        )
+    if isinstance(node, ast.Assign | ast.Expr):
+        calls = (found for found in ast.walk(node.value) if isinstance(found, ast.Call))
+        names = (ast.unparse(call.func) for call in calls)
+        return any(name == wanted or name.startswith(f"{wanted}.partial") for name in names)
+    return False
+
+
+def _snippet(source: str, node: Any) -> str:
+    lines = source.splitlines()
+    first = min([node.lineno, *(item.lineno for item in getattr(node, "decorator_list", ()))]) - 1
+    while first and lines[first - 1].lstrip().startswith("#"):
+        first -= 1
+    return textwrap.dedent("\n".join(lines[first : node.end_lineno]))
+
+
+def _errors(subject: Subject) -> list[str]:
+    if subject.kind == "notifier":
+        return ["A notifier that fails is logged; the state of the task stands."]
+    resource = subject.module.rpartition(".")[2]
+    prefix = PREFIXES.get(resource)
+    own = [
+        f"| `{name}` | {'yes' if found.retryable else 'no'} | {_cell(_first(found))} |"
+        for name, found in vars(errors).items()
+        if inspect.isclass(found)
+        and issubclass(found, errors.PlatformError)
+        and prefix
+        and name.startswith(prefix)
+        and name != f"{prefix}Error"
+    ]
+    text = (
+        "Arguments are checked when the DAG file is parsed, templates once they are rendered: "
+        "`PlatformInputError` names the parameter, and nothing was sent. What a retry cannot mend "
+        "fails the task for good (`AirflowFailException`); everything else keeps its class, so "
+        "that a retry policy can tell errors apart. [All errors](../hook.md#errors)."
+    )
+    if not own:
+        return [text]
+    return [
+        text,
+        "\n".join(["| of its own | a retry can mend it | |", "| --- | --- | --- |", *own]),
+    ]
+
+
+def _first(found: type) -> str:
+    return " ".join((inspect.getdoc(found) or "").split("\n\n")[0].split())
+
+
+def main() -> int:
+    """Write the pages, or compare them."""
+    try:
+        made = pages()
+    except Incomplete as incomplete:
+        print(f"docs/reference cannot be made. {incomplete}.")
+        return 1
+    there = {file.name: file.read_text(encoding="utf-8") for file in PAGES.glob("*.md")}
+    if "--check" in sys.argv:
+        if there != made:
+            print("docs/reference is not what the code says: run `make reference`.")
+        return int(there != made)
+    for name in there.keys() - made.keys():
+        (PAGES / name).unlink()
+    for name, text in made.items():
+        (PAGES / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,45 @@
+"""One prompt for each customer: as many tasks as there are customers, a few at a time.
+
+The pool holds the questions that the agent works on at once. It must count deferred tasks, or it
+limits nothing: `airflow pools set platform_chats 4 "Questions at once" --include-deferred`.
+One customer whose question fails is tried again alone; the answers of the others are not lost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+with DAG(
+    dag_id="prompt_per_customer",
+    description="The agent is asked about each customer, four at a time",
+    doc_md=__doc__,
+    schedule=None,
+    catchup=False,
+    tags=["analytics platform", "recipe"],
+    params={
+        "countries": Param(
+            ["Germany", "France", "Spain"], type="array", description="Whom to ask about"
+        ),
+    },
+    default_args={"retries": 2},
+) as dag:
+
+    @task
+    def customers(params: dict[str, Any]) -> list[str]:
+        """Whatever tells your customers: a table, a file, another task."""
+        return list(params["countries"])
+
+    @task.platform_chat(pool="platform_chats", deferrable=True, max_rows=20)
+    def ask(customer: str) -> str:
+        """The prompt for one customer."""
+        return f"orders per month for {customer}"
+
+    @task
+    def collect(names: list[str], results: list[dict[str, Any]]) -> dict[str, str]:
+        """Answers come in the order of the customers."""
+        return {name: result["answer"] for name, result in zip(names, results, strict=True)}
+
+    names = customers()
+    collect(names, ask.expand(customer=names))

@@ -1,0 +1,51 @@
+"""A quality check that fails the run: rules in SQL, and the rows that break them in the log.
+
+Each rule is a query that gives the rows that should not be there. `AirflowFailException` keeps
+Airflow from trying again what a retry cannot mend; a service that cannot be reached is tried again.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from airflow.exceptions import AirflowFailException
+from airflow.sdk import DAG, Param, task
+
+from airflow_provider_platform.hooks.platform import PlatformHook
+
+log = logging.getLogger(__name__)
+
+RULES = {
+    "every order has an amount": "SELECT id, amount FROM orders WHERE amount <= 0",
+    "no customer without a country": "SELECT id, name FROM customers WHERE country IS NULL",
+    "no order above the limit": "SELECT id, amount FROM orders WHERE amount > {limit}",
+}
+
+with DAG(
+    dag_id="quality_check",
+    description="Fails when rows break a rule, and says which",
+    doc_md=__doc__,
+    schedule=None,
+    catchup=False,
+    tags=["analytics platform", "recipe"],
+    params={"limit": Param(100000, type="number", description="The highest credible amount")},
+    default_args={"retries": 2},
+) as dag:
+
+    @task
+    def check(params: dict[str, Any]) -> int:
+        """The number of rules that hold: all of them, or the task fails."""
+        broken = {}
+        with PlatformHook() as hook:
+            for rule, sql in RULES.items():
+                rows = list(hook.run_sql(sql.format(limit=float(params["limit"]))))
+                if rows:
+                    broken[rule] = rows
+        for rule, rows in broken.items():
+            log.error("%s: %s rows break it, as %s", rule, len(rows), rows[:5])
+        if broken:
+            raise AirflowFailException(f"Broken: {', '.join(broken)}.")
+        return len(RULES)
+
+    check()

@@ -1,0 +1,60 @@
+"""Rows to object storage, as Parquet: all rows of a query, typed, in a file that is whole or not.
+
+`folder` is a path, or a URL of a storage that Airflow knows, as `s3://my_conn@bucket/orders`, with
+that storage's provider installed. Parquet needs the extra `parquet`. A retry overwrites its file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from airflow_provider_platform.operators.query import PlatformQueryOperator
+
+ORDERS = """
+SELECT id, ordered_at, amount FROM orders
+WHERE month = '{{ params.month }}'
+LIMIT 50000
+"""
+
+with DAG(
+    dag_id="rows_to_object_storage",
+    description="All rows of a query as a Parquet file, and another one for each country",
+    doc_md=__doc__,
+    schedule=None,
+    catchup=False,
+    tags=["analytics platform", "recipe"],
+    params={
+        "month": Param("2025-03", type="string", description="The month to store"),
+        "folder": Param(
+            str(Path(gettempdir()) / "orders"), type="string", description="Where to write"
+        ),
+    },
+    default_args={"retries": 2},
+) as dag:
+    # A result that the service has cut is no result: `fail` instead of a warning.
+    orders = PlatformQueryOperator(
+        task_id="store_orders",
+        sql=ORDERS,
+        output_path="{{ params.folder }}/{{ params.month }}.parquet",
+        max_rows=5,
+        on_truncated="fail",
+        deferrable=True,
+    )
+
+    # The function returns the SQL; one file for each country.
+    @task.platform_sql(
+        output_path="{{ params.folder }}/customers-{{ ti.map_index }}.csv", output_format="csv"
+    )
+    def customers_of(country: str) -> str:
+        return f"SELECT id, name, city FROM customers WHERE country = '{country}'"  # noqa: S608
+
+    @task
+    def total(stored: dict[str, Any], others: list[dict[str, Any]]) -> int:
+        """What a downstream task knows without reading the files."""
+        return int(stored["row_count"]) + sum(other["row_count"] for other in others)
+
+    total(orders.output, customers_of.expand(country=["Germany", "France"]))

@@ -1,0 +1,60 @@
+"""Sync, gate, publish: the new data model is checked on a branch before anybody sees it.
+
+The sync and the wait for it hold no worker (`deferrable`). The gate runs its SQL on the branch that
+the sync has written, not on production; only behind it the branch is merged and the workbook
+published.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from airflow_provider_platform.operators.workbooks import PlatformPublishWorkbookOperator
+
+with DAG(
+    dag_id="sync_gate_publish",
+    description="A dbt sync that is published only if its numbers hold",
+    doc_md=__doc__,
+    schedule=None,
+    catchup=False,
+    tags=["analytics platform", "recipe"],
+    params={
+        "workbook_id": Param(301, type="integer", description="The workbook to publish"),
+        "least_orders": Param(100, type="integer", description="Fewer orders close the gate"),
+    },
+    default_args={"retries": 2},
+) as dag:
+    sync = PlatformDbtSyncOperator(
+        task_id="sync_dbt",
+        branch_name="candidate-{{ dag_run.run_after | ds_nodash }}",
+        deferrable=True,
+    )
+
+    @task.short_circuit
+    def gate(branch: str, params: dict[str, Any]) -> bool:
+        """Whether to go on; the tasks behind a closed gate are skipped."""
+        sql = "SELECT COUNT(*) AS orders FROM orders"
+        [[orders]] = PlatformHook().run_sql(sql, branch_name=branch)
+        return int(orders) >= params["least_orders"]
+
+    @task
+    def merge(branch: str) -> None:
+        """Take the branch into production."""
+        from airflow_provider_platform.client.management.data_model.operations import (
+            MergeToDefaultBranchRequest,
+            merge_to_default,
+        )
+
+        body = MergeToDefaultBranchRequest(branch_name=branch, message="Checked by Airflow")
+        PlatformHook().run(merge_to_default(body=body))
+
+    publish = PlatformPublishWorkbookOperator(
+        task_id="publish_workbook", workbook_id="{{ params.workbook_id }}"
+    )
+
+    branch = sync.output["branch_name"]
+    gate(branch) >> merge(branch) >> publish
