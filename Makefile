@@ -48,7 +48,7 @@ test-matrix: ## the unit, integration and demo tests, and the demo, on every Air
 
 .PHONY: test-machine
 test-machine: .venv ## the state machine of tries, faults and users at length (EXAMPLES=5000 for longer)
-	@$(IN_PROJECT) MACHINE_EXAMPLES=$(EXAMPLES) $(PYTHON_3_3) -m pytest -n 0 -rP $(ARGS) tests/unit/machine
+	@$(IN_PROJECT) MACHINE_EXAMPLES=$(EXAMPLES) $(VENV_PYTHON) -m pytest -n 0 -rP $(ARGS) tests/unit/machine
 
 .PHONY: test-system
 test-system: $(ENVIRONMENT) ## the tests on a whole running Airflow and in a browser (REPEAT=3 repeats them)

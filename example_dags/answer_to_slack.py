@@ -21,12 +21,26 @@ SLACK = {
 with DAG(
     dag_id="answer_to_slack",
     description="a question to the agent, its answer in Slack",
+    doc_md=__doc__,
     schedule=None,  # "0 8 * * MON" for every Monday at eight
     catchup=False,
     tags=["analytics platform"],
     params={
-        "question": Param("chart revenue by category", type="string"),
-        "channel": Param("#revenue", type="string"),
+        "question": Param(
+            "chart revenue by category",
+            type="string",
+            minLength=1,
+            title="Question",
+            description="What the agent is asked.",
+            examples=["chart revenue by category", "chart orders per month", "top 5 products"],
+        ),
+        "channel": Param(
+            "#revenue",
+            type="string",
+            minLength=1,
+            title="Channel",
+            description="Where the answer is posted.",
+        ),
     },
     default_args={"retries": 2},
 ) as dag:

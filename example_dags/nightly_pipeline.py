@@ -17,13 +17,40 @@ from airflow_provider_platform.operators.reports import PlatformConnectReportOpe
 with DAG(
     dag_id="nightly_pipeline",
     description="dbt sync, a question to the agent, and a report in a spreadsheet",
+    doc_md=__doc__,
     schedule=None,  # "0 3 * * *" for every night at three
     catchup=False,
     tags=["analytics platform"],
     params={
-        "question": Param("chart revenue by country", type="string"),
-        "report_id": Param(101, type="integer"),
-        "external_workbook_id": Param("nightly-revenue-sheet", type="string"),
+        "question": Param(
+            "chart revenue by country",
+            type="string",
+            minLength=1,
+            title="Question",
+            description="What the agent is asked. The sandbox's agent understands questions like "
+            "these; a platform's own understands yours.",
+            examples=[
+                "chart revenue by country",
+                "chart orders per month",
+                "top 5 products",
+                "revenue by category, then only for Germany",
+                "total revenue in March",
+            ],
+        ),
+        "report_id": Param(
+            101,
+            type="integer",
+            minimum=1,
+            title="Report",
+            description="The id of the report that is connected to the spreadsheet.",
+        ),
+        "external_workbook_id": Param(
+            "nightly-revenue-sheet",
+            type="string",
+            minLength=1,
+            title="Spreadsheet",
+            description="The spreadsheet's id at its host.",
+        ),
     },
     default_args={"retries": 2},
 ) as dag:

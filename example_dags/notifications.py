@@ -17,12 +17,25 @@ from airflow_provider_platform.sensors.notifications import PlatformNotification
 with DAG(
     dag_id="notifications",
     description="A weekly dashboard, its recipients, and who gets what",
+    doc_md=__doc__,
     schedule=None,
     catchup=False,
     tags=["analytics platform"],
     params={
-        "dashboard_id": Param(501, type="integer"),
-        "email": Param("analyst@acme.example.com", type="string"),
+        "dashboard_id": Param(
+            501,
+            type="integer",
+            minimum=1,
+            title="Dashboard",
+            description="The id of the published dashboard that is sent.",
+        ),
+        "email": Param(
+            "analyst@acme.example.com",
+            type="string",
+            format="idn-email",
+            title="Recipient",
+            description="A user of the account.",
+        ),
     },
     default_args={"retries": 2},
 ) as dag:

@@ -18,12 +18,25 @@ from airflow_provider_platform.sensors.reports import PlatformReportSensor
 with DAG(
     dag_id="reports_and_workbooks",
     description="A report in a spreadsheet, and a workbook of this month's own",
+    doc_md=__doc__,
     schedule=None,
     catchup=False,
     tags=["analytics platform"],
     params={
-        "report": Param("Revenue by country", type="string"),
-        "workbook_id": Param(301, type="integer"),
+        "report": Param(
+            "Revenue by country",
+            type="string",
+            minLength=1,
+            title="Report",
+            description="The name of the report that is waited for.",
+        ),
+        "workbook_id": Param(
+            301,
+            type="integer",
+            minimum=1,
+            title="Workbook",
+            description="The id of the workbook that is cloned.",
+        ),
     },
     default_args={"retries": 2},
 ) as dag:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import (
@@ -14,7 +15,7 @@ from airflow_provider_platform.operators._base.arguments import shown
 from airflow_provider_platform.operators._base.operator import ForeseenFailures, PlatformOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from airflow_provider_platform._airflow import Context
 
@@ -41,13 +42,16 @@ class FunctionOperator(DecoratedOperator, PlatformOperator):
     meaning: ClassVar[str]
     """What it is, for an error."""
     template_fields_renderers: ClassVar[dict[str, str]] = {}
+    # Airflow reads the rendered fields again at the end, when the function has been called.
+    overwrite_rtif_after_execution = True
     _context: Context | None = None
     _text: Any = SET_DURING_EXECUTION
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         given = DecoratedOperator
-        cls.template_fields = (*given.template_fields, *cls.checks, "platform_conn_id")
+        fields = (*given.template_fields, cls.argument, *cls.checks, "platform_conn_id")
+        cls.template_fields = tuple(dict.fromkeys(fields))
         shown_as = {name: how for base in cls.__mro__ for name, how in _renderers(base).items()}
         cls.template_fields_renderers = {
             name: how for name, how in shown_as.items() if name in cls.template_fields
@@ -86,17 +90,24 @@ class FunctionOperator(DecoratedOperator, PlatformOperator):
 
     def execute(self, context: Context) -> Any:
         """Run the operator with what the function returns."""
-        self._context = context
-        with ForeseenFailures():
+        with self._calling_in(context), ForeseenFailures():
             return super().execute(context)
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
         """Go on after the wait."""
-        self._context = context
-        with ForeseenFailures():
+        with self._calling_in(context), ForeseenFailures():
             return super().resume_execution(next_method, next_kwargs, context)
+
+    @contextmanager
+    def _calling_in(self, context: Context) -> Iterator[None]:
+        """Let the function be called meanwhile; who reads the text later gets what is known."""
+        self._context = context
+        try:
+            yield
+        finally:
+            self._context = None
 
     def _call_function(self, context: Context) -> str:
         known = {**context, **self.op_kwargs}

@@ -38,7 +38,7 @@ def xcoms(run: FinishedRun) -> dict[str, Any]:
     for values in found.values():
         for key in list(values):
             # Without a value `usage` is no XCom of its own on Airflow 3.0.
-            if key.startswith("_link_") or key in ("platform_link", "usage"):
+            if key.endswith("_link") or key == "usage":
                 del values[key]
     return {name: comparable(values) for name, values in found.items()}
 

@@ -6,6 +6,7 @@ with it and keeps what it makes in the folder that it is run in.
 
 from __future__ import annotations
 
+import os
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,7 +14,7 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 DAG_ID = "nightly_pipeline"
 IN_CHECKOUT = (_PACKAGE.parent / "example_dags" / f"{DAG_ID}.py").exists()
 CHECKOUT = _PACKAGE.parent if IN_CHECKOUT else Path.cwd()
-FOLDER = CHECKOUT / ".demo"
+FOLDER = Path(os.environ.get("PLATFORM_DEMO_FOLDER") or CHECKOUT / ".demo")
 # A metadata database serves one release of Airflow.
 HOME = FOLDER / f"airflow-{'.'.join(version('apache-airflow').split('.')[:2])}"
 DAG_FILE = (_PACKAGE.parent if IN_CHECKOUT else _PACKAGE) / "example_dags" / f"{DAG_ID}.py"

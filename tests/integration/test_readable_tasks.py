@@ -1,0 +1,65 @@
+"""What a person reads of a task in Airflow's own pages: its fields, a DAG's page and its form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import DAG, task
+
+from airflow_provider_platform.sandbox.demo import dag_runs
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "example_dags").glob("*.py"))
+
+
+def rendered(dag_id: str, task_id: str) -> dict[str, Any]:
+    from airflow.models.renderedtifields import RenderedTaskInstanceFields as Fields
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        row = session.query(Fields).filter_by(dag_id=dag_id, task_id=task_id).one()
+        return dict(row.rendered_fields)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_rendered_fields_of_the_decorator_show_the_prompt(
+    platform_sandbox: Sandbox, run_dag: RunDag, fails: bool
+) -> None:
+    asked = "sql: SELECT missing FROM orders" if fails else "revenue by country"
+    with DAG(f"decorated_{fails}", schedule=None) as dag:
+
+        @task.platform_chat(max_rows=3)
+        def ask() -> str:
+            return asked + " {{ no_template }}"
+
+        ask()
+    assert (run_dag(dag).state == "success") is not fails
+    fields = rendered(dag.dag_id, "ask")
+    assert fields["prompt"] == asked + " {{ no_template }}"
+    assert str(fields["max_rows"]) == "3"
+
+
+def test_whoever_reads_the_prompt_after_the_task_does_not_call_the_function() -> None:
+    with DAG("unread", schedule=None):
+
+        @task.platform_chat
+        def ask() -> str:
+            raise AssertionError("it was called")
+
+        operator = ask().operator
+    assert "during execution" in str(operator.prompt).lower()
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_an_example_says_what_it_is_and_what_its_form_asks(airflow_db: None, file: Path) -> None:
+    dag = dag_runs.load_dag(file, file.stem)
+    assert dag.doc_md
+    for name in dag.params:
+        param = dag.params.get_param(name)
+        assert param.schema.get("title"), name
+        assert param.description, name
