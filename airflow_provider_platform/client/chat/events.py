@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_platform.client.chat.records import AssistantRecord
+from airflow_provider_platform.client.chat.record_fold import AssistantRecord
 from airflow_provider_platform.client.chat.tool_calls import ToolCall
 from airflow_provider_platform.client.errors import quote_service
 

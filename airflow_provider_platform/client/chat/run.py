@@ -9,11 +9,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from airflow_provider_platform.client.chat.connection import ChatConnection, End, is_error
 from airflow_provider_platform.client.chat.events import ChatEvent
-from airflow_provider_platform.client.chat.records import RecordFold, ThreadMessages
+from airflow_provider_platform.client.chat.record_fold import RecordFold, ThreadMessages
 from airflow_provider_platform.client.chat.request import says_busy
 from airflow_provider_platform.client.chat.result import ChatResult, ToolErrorRule, check_tools
+from airflow_provider_platform.client.chat.run_records import ChatConnection, End, is_error
 from airflow_provider_platform.client.chat.run_state import RunState
 from airflow_provider_platform.client.errors import (
     ChatNoAnswerError,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_platform.client.chat.events import ProgressEvents
-from airflow_provider_platform.client.chat.records import RecordFold, ThreadMessages
+from airflow_provider_platform.client.chat.record_fold import RecordFold, ThreadMessages
 from airflow_provider_platform.client.chat.request import input_digest, is_message_id
 from airflow_provider_platform.client.errors import quote_service
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from airflow_provider_platform.client.chat.connection import is_error
 from airflow_provider_platform.client.chat.request import ChatRequest, is_busy, says_busy
 from airflow_provider_platform.client.chat.run import ChatRun, Verdict
+from airflow_provider_platform.client.chat.run_records import is_error
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     ChatStreamError,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError
 from airflow_provider_platform.sandbox.state.credentials import matches, verify
 from airflow_provider_platform.sandbox.state.world import World
@@ -19,30 +19,30 @@ USER_ATTRIBUTES = frozenset({"country", "region", "department"})
 TOKEN_HEADERS = ("x-service-auth-token", "x-cube-auth-token")
 
 _FORBIDDEN_WITH_INTERNAL_ID = ("roles", "groups", "userAttributes", "securityContext")
-_ATTRIBUTE = shapes.structure(
-    {"name": shapes.string(one_of=sorted(USER_ATTRIBUTES)), "value": shapes.string()},
+_ATTRIBUTE = checks.structure(
+    {"name": checks.string(one_of=sorted(USER_ATTRIBUTES)), "value": checks.string()},
     required=("name", "value"),
 )
-_SESSION: shapes.Shape = {
-    "externalId": shapes.string(),
-    "internalId": shapes.string(),
-    "email": shapes.string(pattern=r"[^@\s]+@[^@\s]+"),
-    "userAttributes": shapes.array(_ATTRIBUTE),
-    "groups": shapes.array(shapes.string()),
-    "roles": shapes.array(shapes.string()),
-    "securityContext": shapes.mapping,
-    "isEphemeral": shapes.boolean,
-    "ephemeralTtlSeconds": shapes.integer(minimum=1),
+_SESSION: checks.Shape = {
+    "externalId": checks.string(),
+    "internalId": checks.string(),
+    "email": checks.string(pattern=r"[^@\s]+@[^@\s]+"),
+    "userAttributes": checks.array(_ATTRIBUTE),
+    "groups": checks.array(checks.string()),
+    "roles": checks.array(checks.string()),
+    "securityContext": checks.mapping,
+    "isEphemeral": checks.boolean,
+    "ephemeralTtlSeconds": checks.integer(minimum=1),
 }
-_STREAM: shapes.Shape = {
-    "input": shapes.string(),
-    "chatId": shapes.string(),
-    "messageId": shapes.string(pattern=r"\d{13,}-message"),
-    "sessionSettings": shapes.anything,
-    "activeBranchName": shapes.string(),
-    "isDefaultBranch": shapes.boolean,
+_STREAM: checks.Shape = {
+    "input": checks.string(),
+    "chatId": checks.string(),
+    "messageId": checks.string(pattern=r"\d{13,}-message"),
+    "sessionSettings": checks.anything,
+    "activeBranchName": checks.string(),
+    "isDefaultBranch": checks.boolean,
 }
-_ABORT: shapes.Shape = {"chatId": shapes.string(), "sessionSettings": shapes.anything}
+_ABORT: checks.Shape = {"chatId": checks.string(), "sessionSettings": checks.anything}
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def read_stream_request(world: World, headers: Mapping[str, str], body: bytes) -
     """Check credentials, then the body; raises ``JsonRpcError`` and ``ApiError`` (400)."""
     claims = _authenticate(world, headers)
     document = _document(headers, body)
-    messages = shapes.structure(_STREAM)(document, "")
+    messages = checks.structure(_STREAM)(document, "")
     if claims is None:
         messages += _session_messages(document.get("sessionSettings"), required=True)
     if "input" not in document and "chatId" not in document:
@@ -92,7 +92,7 @@ def read_abort_request(world: World, headers: Mapping[str, str], body: bytes) ->
     """As ``read_stream_request``, for the abort operation."""
     claims = _authenticate(world, headers)
     document = _document(headers, body)
-    messages = shapes.structure(_ABORT, required=("chatId",))(document, "")
+    messages = checks.structure(_ABORT, required=("chatId",))(document, "")
     settings = document.get("sessionSettings")
     if claims is None and "sessionSettings" in document:
         messages += _session_messages(settings, required=False)
@@ -158,7 +158,7 @@ def _document(headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
 def _session_messages(settings: Any, *, required: bool) -> list[str]:
     if settings is None and required:
         return ["sessionSettings is required with API key authentication"]
-    messages = shapes.structure(_SESSION)(settings, "sessionSettings")
+    messages = checks.structure(_SESSION)(settings, "sessionSettings")
     if messages:
         return messages
     ids = [key for key in ("externalId", "internalId") if key in settings]

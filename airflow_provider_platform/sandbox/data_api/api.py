@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from airflow_provider_platform.sandbox.data_api.limits import row_limit
 from airflow_provider_platform.sandbox.data_api.queries import RunningQueries
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import JsonLines
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, VERBS
@@ -24,15 +24,15 @@ from airflow_provider_platform.sandbox.state.credentials import verify
 from airflow_provider_platform.sandbox.state.warehouse import QueryError, Reading
 from airflow_provider_platform.sandbox.state.world import World
 
-_CACHE = shapes.string(
+_CACHE = checks.string(
     one_of=("stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cache")
 )
-_SQL_BODY = shapes.structure(
+_SQL_BODY = checks.structure(
     {
-        "query": shapes.string(),
-        "timezone": shapes.string(),
+        "query": checks.string(),
+        "timezone": checks.string(),
         "cache": _CACHE,
-        "throwContinueWait": shapes.boolean,
+        "throwContinueWait": checks.boolean,
     },
     required=("query",),
 )

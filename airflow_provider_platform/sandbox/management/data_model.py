@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared import paging
 from airflow_provider_platform.sandbox.management.shared.items import Item
@@ -15,8 +15,8 @@ from airflow_provider_platform.sandbox.state.branches import DEFAULT_BRANCH, Bra
 resource = Resource()
 
 _PATH = "/build/api/v1/deployments/{deploymentId}"
-_NAME = shapes.string(max_length=200)
-_ONE: shapes.Shape = {"branchId": shapes.integer(), "branchName": _NAME}
+_NAME = checks.string(max_length=200)
+_ONE: checks.Shape = {"branchId": checks.integer(), "branchName": _NAME}
 _BROKEN = "orders.yml: the cube orders joins customers, which does not exist"
 
 
@@ -30,8 +30,8 @@ def list_branches(call: Call) -> Any:
     "POST",
     f"{_PATH}/branches",
     needs="SchemaUpdate",
-    body=shapes.nullable_fields(
-        {"name": _NAME, "activate": shapes.boolean, "from": _NAME}, required=("name",)
+    body=checks.nullable_fields(
+        {"name": _NAME, "activate": checks.boolean, "from": _NAME}, required=("name",)
     ),
 )
 def create_branch(call: Call) -> Any:
@@ -50,7 +50,7 @@ def create_branch(call: Call) -> Any:
     "DELETE",
     f"{_PATH}/branches",
     needs="SchemaUpdate",
-    query={"branchName": shapes.needed(_NAME), "removeOnUpstream": shapes.boolean},
+    query={"branchName": checks.needed(_NAME), "removeOnUpstream": checks.boolean},
 )
 def remove_branch(call: Call) -> Any:
     branch = _named(call, call.query["branchName"])
@@ -64,7 +64,7 @@ def remove_branch(call: Call) -> Any:
     "PUT",
     f"{_PATH}/branches/staging-environment",
     needs="SchemaUpdate",
-    body=shapes.nullable_fields({"enabled": shapes.boolean, **_ONE}, required=("enabled",)),
+    body=checks.nullable_fields({"enabled": checks.boolean, **_ONE}, required=("enabled",)),
 )
 def set_branch_staging_environment(call: Call) -> Any:
     branch = _given(call)
@@ -77,7 +77,7 @@ def set_branch_staging_environment(call: Call) -> Any:
     "GET",
     f"{_PATH}/data-model/validate",
     needs="SchemaRead",
-    query={"branchName": _NAME, "devMode": shapes.boolean},
+    query={"branchName": _NAME, "devMode": checks.boolean},
 )
 def validate_data_model(call: Call) -> Any:
     """A branch with ``broken`` in its name does not compile."""
@@ -101,7 +101,7 @@ def validate_data_model(call: Call) -> Any:
     "POST",
     f"{_PATH}/dev-mode",
     needs="SchemaUpdate",
-    body=shapes.nullable_fields({"branchName": _NAME}),
+    body=checks.nullable_fields({"branchName": _NAME}),
 )
 def start_dev_mode(call: Call) -> Any:
     """Fork a personal branch, the same one each time, and work on it."""
@@ -121,11 +121,11 @@ def stop_dev_mode(call: Call) -> Any:
     "POST",
     f"{_PATH}/commit",
     needs="SchemaUpdate",
-    body=shapes.nullable_fields(
+    body=checks.nullable_fields(
         {
-            "exitDevMode": shapes.boolean,
-            "message": shapes.string(),
-            "resolveMergeConflict": shapes.boolean,
+            "exitDevMode": checks.boolean,
+            "message": checks.string(),
+            "resolveMergeConflict": checks.boolean,
         }
     ),
 )
@@ -144,7 +144,7 @@ def commit_changes(call: Call) -> Any:
     "POST",
     f"{_PATH}/pull",
     needs="SchemaUpdate",
-    body=shapes.structure({"branchName": _NAME}, required=("branchName",)),
+    body=checks.structure({"branchName": _NAME}, required=("branchName",)),
 )
 def pull_branch(call: Call) -> Any:
     """There is no remote, so nothing has changed there."""
@@ -156,13 +156,13 @@ def pull_branch(call: Call) -> Any:
     "POST",
     f"{_PATH}/merge",
     needs="SchemaUpdate",
-    body=shapes.structure(
+    body=checks.structure(
         {
             **_ONE,
-            "deleteBranch": shapes.nullable(shapes.boolean),
-            "message": shapes.nullable(shapes.string()),
-            "squashCommits": shapes.nullable(shapes.boolean),
-            "switchToParentBranch": shapes.nullable(shapes.boolean),
+            "deleteBranch": checks.nullable(checks.boolean),
+            "message": checks.nullable(checks.string()),
+            "squashCommits": checks.nullable(checks.boolean),
+            "switchToParentBranch": checks.nullable(checks.boolean),
         }
     ),
 )
@@ -174,11 +174,11 @@ def merge_into_parent_branch(call: Call) -> Any:
     "POST",
     f"{_PATH}/merge-to-default",
     needs="SchemaUpdate",
-    body=shapes.structure(
+    body=checks.structure(
         {
             **_ONE,
-            "message": shapes.string(),
-            "removeBranchAfterMerge": shapes.nullable(shapes.boolean),
+            "message": checks.string(),
+            "removeBranchAfterMerge": checks.nullable(checks.boolean),
         },
         required=("message",),
     ),

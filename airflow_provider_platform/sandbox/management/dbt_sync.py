@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError, web_page
 from airflow_provider_platform.sandbox.management.shared import paging
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Diverted, Resource
@@ -122,13 +122,13 @@ def _after_start(world: World) -> None:
     "POST",
     _PATH,
     needs="SchemaUpdate",
-    body=shapes.nullable_fields(
+    body=checks.nullable_fields(
         {
-            "branchName": shapes.string(pattern=_BRANCH),
-            "ref": shapes.string(),
-            "source": shapes.string(one_of=("git", "manifest")),
-            "manifest": shapes.mapping,
-            "output": shapes.string(one_of=("branch", "files")),
+            "branchName": checks.string(pattern=_BRANCH),
+            "ref": checks.string(),
+            "source": checks.string(one_of=("git", "manifest")),
+            "manifest": checks.mapping,
+            "output": checks.string(one_of=("branch", "files")),
         }
     ),
 )
@@ -197,8 +197,8 @@ async def _walk(world: World, sync: Sync) -> None:
     needs="SchemaRead",
     query={
         **paging.PARAMETERS,
-        "status": shapes.string(one_of=_RUN_STATES),
-        "trigger": shapes.string(one_of=_TRIGGERS),
+        "status": checks.string(one_of=_RUN_STATES),
+        "trigger": checks.string(one_of=_TRIGGERS),
     },
     available=_after_start,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared import paging, users
 from airflow_provider_platform.sandbox.management.shared.items import Item, Items
@@ -87,7 +87,7 @@ def shown(call: Call, folder: Item) -> Item:
     "GET",
     PATH,
     needs="FolderRead",
-    query={"parentId": shapes.integer(minimum=0), **paging.PARAMETERS},
+    query={"parentId": checks.integer(minimum=0), **paging.PARAMETERS},
 )
 def list_folders(call: Call) -> Any:
     store = call.store(Folders)
@@ -102,11 +102,11 @@ def list_folders(call: Call) -> Any:
     "POST",
     PATH,
     needs="FolderEdit",
-    body=shapes.nullable_fields(
+    body=checks.nullable_fields(
         {
-            "name": shapes.string(max_length=255),
-            "parentId": shapes.integer(),
-            "position": shapes.integer(),
+            "name": checks.string(max_length=255),
+            "parentId": checks.integer(),
+            "position": checks.integer(),
         },
         required=("name",),
     ),
@@ -136,8 +136,8 @@ def create_folder(call: Call) -> Any:
     "PUT",
     f"{PATH}/{{folderId}}",
     needs="FolderEdit",
-    body=shapes.nullable_fields(
-        {"name": shapes.string(max_length=255), "position": shapes.integer()}
+    body=checks.nullable_fields(
+        {"name": checks.string(max_length=255), "position": checks.integer()}
     ),
 )
 def update_folder(call: Call) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import folders
 from airflow_provider_platform.sandbox.management.folders import DEPTH, Folders
@@ -34,18 +34,18 @@ _ORDERS = {
     "name": "name",
     "viewer_last_viewed_at": "lastViewedAt",
 }
-_QUERY: shapes.Shape = {
+_QUERY: checks.Shape = {
     **paging.PARAMETERS,
-    "folderId": shapes.integer(),
-    "types": shapes.array(shapes.string(one_of=tuple(_KINDS))),
-    "orderByField": shapes.string(one_of=tuple(_ORDERS)),
-    "orderByDirection": shapes.string(one_of=("ASC", "DESC")),
-    "search": shapes.string(),
+    "folderId": checks.integer(),
+    "types": checks.array(checks.string(one_of=tuple(_KINDS))),
+    "orderByField": checks.string(one_of=tuple(_ORDERS)),
+    "orderByDirection": checks.string(one_of=("ASC", "DESC")),
+    "search": checks.string(),
 }
-_REFERENCE = shapes.structure(
-    {"type": shapes.string(one_of=tuple(_KINDS)), "id": shapes.integer()}, required=("type", "id")
+_REFERENCE = checks.structure(
+    {"type": checks.string(one_of=tuple(_KINDS)), "id": checks.integer()}, required=("type", "id")
 )
-_REFERENCES = shapes.array(_REFERENCE, minimum=1, maximum=100)
+_REFERENCES = checks.array(_REFERENCE, minimum=1, maximum=100)
 
 
 @resource.operation("GET", f"{_PATH}/workspace", needs="FolderRead", query=_QUERY)
@@ -78,11 +78,11 @@ def list_shared_workspace(call: Call) -> Any:
     "POST",
     f"{_PATH}/workspace/move",
     needs="FolderEdit",
-    body=shapes.structure(
+    body=checks.structure(
         {
-            "type": shapes.string(one_of=tuple(_KINDS)),
-            "id": shapes.integer(),
-            "folderId": shapes.nullable(shapes.integer()),
+            "type": checks.string(one_of=tuple(_KINDS)),
+            "id": checks.integer(),
+            "folderId": checks.nullable(checks.integer()),
         },
         required=("type", "id"),
     ),
@@ -96,8 +96,8 @@ def move_workspace_object(call: Call) -> Any:
     "POST",
     f"{_PATH}/workspace/bulk-move",
     needs="FolderEdit",
-    body=shapes.structure(
-        {"items": _REFERENCES, "folderId": shapes.nullable(shapes.integer())}, required=("items",)
+    body=checks.structure(
+        {"items": _REFERENCES, "folderId": checks.nullable(checks.integer())}, required=("items",)
     ),
 )
 def bulk_move_workspace_objects(call: Call) -> Any:
@@ -110,7 +110,7 @@ def bulk_move_workspace_objects(call: Call) -> Any:
     "POST",
     f"{_PATH}/workspace/bulk-delete",
     needs="FolderManage",
-    body=shapes.structure({"items": _REFERENCES}, required=("items",)),
+    body=checks.structure({"items": _REFERENCES}, required=("items",)),
 )
 def bulk_delete_workspace_objects(call: Call) -> Any:
     deleted, failed = _each(call, _delete)

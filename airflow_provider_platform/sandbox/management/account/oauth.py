@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared import embed_shapes
 from airflow_provider_platform.sandbox.management.shared.items import Item, Items
@@ -16,16 +16,16 @@ resource = Resource()
 
 _INTEGRATIONS = "/api/v1/oauth-integrations"
 _TOKENS = "/api/v1/user-oauth-tokens"
-_INTEGRATION: shapes.Shape = {
-    "name": shapes.string(),
-    "type": shapes.string(),
+_INTEGRATION: checks.Shape = {
+    "name": checks.string(),
+    "type": checks.string(),
     "authUrl": embed_shapes.URL,
     "tokenUrl": embed_shapes.URL,
-    "clientId": shapes.string(),
+    "clientId": checks.string(),
     "redirectUri": embed_shapes.URL,
-    "config": shapes.mapping,
-    "scopes": shapes.array(shapes.string()),
-    "clientSecret": shapes.string(),
+    "config": checks.mapping,
+    "scopes": checks.array(checks.string()),
+    "clientSecret": checks.string(),
 }
 _REQUIRED = ("name", "type", "authUrl", "tokenUrl", "clientId", "redirectUri")
 
@@ -113,7 +113,7 @@ def list_oauth_integrations(call: Call) -> Any:
     "POST",
     _INTEGRATIONS,
     needs="OAuthIntegrationsManage",
-    body=shapes.structure(_INTEGRATION, required=(*_REQUIRED, "clientSecret")),
+    body=checks.structure(_INTEGRATION, required=(*_REQUIRED, "clientSecret")),
 )
 def create_oauth_integration(call: Call) -> Any:
     now = call.world.clock.stamp()
@@ -133,8 +133,8 @@ def get_oauth_integration(call: Call) -> Any:
     "PUT",
     f"{_INTEGRATIONS}/{{id}}",
     needs="OAuthIntegrationsManage",
-    body=shapes.structure(
-        {**_INTEGRATION, "clientSecret": shapes.nullable(_INTEGRATION["clientSecret"])},
+    body=checks.structure(
+        {**_INTEGRATION, "clientSecret": checks.nullable(_INTEGRATION["clientSecret"])},
         required=_REQUIRED,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 from airflow_provider_platform.sandbox.state.branches import Branches
@@ -21,7 +21,7 @@ _SKILLS = ("Compare periods", "Explain a change")
     "GET",
     f"{_PATH}/agents",
     needs="DeploymentAgentRead",
-    query={"allowEmbedding": shapes.boolean},
+    query={"allowEmbedding": checks.boolean},
 )
 def list_agents(call: Call) -> Any:
     """A bare array: the agent of the chat address, and one that may be embedded."""
@@ -55,7 +55,7 @@ def _agent(call: Call, agent_id: int) -> dict[str, Any]:
     "GET",
     f"{_PATH}/agent-skills",
     needs="DeploymentAgentRead",
-    query={"space": shapes.string(), "branchName": shapes.string()},
+    query={"space": checks.string(), "branchName": checks.string()},
 )
 def list_agent_skills(call: Call) -> Any:
     branch = call.query.get("branchName")

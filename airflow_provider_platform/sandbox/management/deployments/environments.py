@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared import paging
 from airflow_provider_platform.sandbox.management.shared.items import Item
@@ -17,11 +17,11 @@ _PATH = "/api/v1/deployments/{deploymentId}/environments"
 _TYPES = ("production", "staging", "development")
 _LONGEST = 3600
 _SIGNED = ("meta", "sql-runner")
-_INPUT = shapes.nullable_fields(
+_INPUT = checks.nullable_fields(
     {
-        "security_context": shapes.mapping,
-        "expires_in": shapes.integer(minimum=1, maximum=_LONGEST),
-        "scopes": shapes.array(shapes.string()),
+        "security_context": checks.mapping,
+        "expires_in": checks.integer(minimum=1, maximum=_LONGEST),
+        "scopes": checks.array(checks.string()),
     },
     required=("security_context",),
 )
@@ -66,7 +66,7 @@ def _environment(call: Call) -> int:
     return environment
 
 
-@resource.operation("GET", _PATH, query={"type": shapes.string(one_of=_TYPES), **paging.OFFSETS})
+@resource.operation("GET", _PATH, query={"type": checks.string(one_of=_TYPES), **paging.OFFSETS})
 def list_environments(call: Call) -> Any:
     kind = call.query.get("type")
     items = [one for one in _environments(call) if kind in (None, one["type"])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.management.shared import paging
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, Call, Resource
 from airflow_provider_platform.sandbox.state import credentials
@@ -30,7 +30,7 @@ def _deployment(world: World, deployment_id: int) -> dict[str, Any]:
 @resource.operation(
     "GET",
     "/api/v1/deployments",
-    query={"creationStep": shapes.array(shapes.string(one_of=_STEPS)), **paging.OFFSETS},
+    query={"creationStep": checks.array(checks.string(one_of=_STEPS)), **paging.OFFSETS},
 )
 def list_deployments(call: Call) -> Any:
     steps = call.query.get("creationStep", _STEPS)
@@ -60,7 +60,7 @@ def get_deployment_settings(call: Call) -> Any:
     }
 
 
-@resource.operation("GET", f"{_PATH}/build-status", query={"branchName": shapes.string()})
+@resource.operation("GET", f"{_PATH}/build-status", query={"branchName": checks.string()})
 def get_build_status(call: Call) -> Any:
     """Every branch of the sandbox is built; an unknown one never will be."""
     branch = call.query.get("branchName", DEFAULT_BRANCH)
@@ -78,7 +78,7 @@ def get_build_status(call: Call) -> Any:
 @resource.operation(
     "POST",
     f"{_PATH}/token",
-    body=shapes.nullable_fields({"expiresIn": shapes.integer(minimum=60, maximum=_DAY)}),
+    body=checks.nullable_fields({"expiresIn": checks.integer(minimum=60, maximum=_DAY)}),
 )
 def create_deployment_token(call: Call) -> Any:
     token = data_token(call, call.deployment, call.body.get("expiresIn", _DAY))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import (
     EmbedAccess,
@@ -30,12 +30,12 @@ def get_embed_access(call: Call) -> Any:
     "PUT",
     _PATH,
     needs="WorkbookManage",
-    body=shapes.nullable_fields(
+    body=checks.nullable_fields(
         {
-            "action": shapes.string(one_of=("read", "none")),
-            "allEmbedUsers": shapes.boolean,
-            "allowEmbed": shapes.boolean,
-            "embedTenantName": shapes.string(),
+            "action": checks.string(one_of=("read", "none")),
+            "allEmbedUsers": checks.boolean,
+            "allowEmbed": checks.boolean,
+            "embedTenantName": checks.string(),
         }
     ),
 )

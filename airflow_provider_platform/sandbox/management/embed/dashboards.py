@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
@@ -27,7 +27,7 @@ def get_embeddable_dashboard(call: Call) -> Any:
     "PATCH",
     _PATH,
     needs="Admin",
-    body=shapes.structure({"allowEmbed": shapes.boolean}, required=("allowEmbed",)),
+    body=checks.structure({"allowEmbed": checks.boolean}, required=("allowEmbed",)),
 )
 def update_dashboard_embedding(call: Call) -> Any:
     dashboard = _dashboard(call)

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.embed import tenants as embed_tenants
 from airflow_provider_platform.sandbox.management.shared import paging
@@ -18,12 +18,12 @@ resource = Resource()
 
 _PATH = f"{embed_tenants.PATH}/{{embedTenantName:text}}/groups"
 _RESERVED = ("all", "admin")
-_DESCRIPTION = shapes.string(min_length=0, max_length=500)
-_MEMBERS = shapes.structure(
+_DESCRIPTION = checks.string(min_length=0, max_length=500)
+_MEMBERS = checks.structure(
     {
-        "members": shapes.array(
-            shapes.nullable_fields(
-                {"embedUserId": shapes.integer(minimum=1), "externalId": shapes.string()}
+        "members": checks.array(
+            checks.nullable_fields(
+                {"embedUserId": checks.integer(minimum=1), "externalId": checks.string()}
             ),
             minimum=1,
             maximum=1000,
@@ -43,8 +43,8 @@ def list_embed_groups(call: Call) -> Any:
     "POST",
     _PATH,
     needs="Admin",
-    body=shapes.nullable_fields(
-        {"name": shapes.string(max_length=100), "description": _DESCRIPTION}, required=("name",)
+    body=checks.nullable_fields(
+        {"name": checks.string(max_length=100), "description": _DESCRIPTION}, required=("name",)
     ),
 )
 def create_embed_group(call: Call) -> Any:
@@ -66,7 +66,7 @@ def get_embed_group(call: Call) -> Any:
     "PATCH",
     f"{_PATH}/{{id}}",
     needs="Admin",
-    body=shapes.nullable_fields({"description": _DESCRIPTION}),
+    body=checks.nullable_fields({"description": _DESCRIPTION}),
 )
 def update_embed_group(call: Call) -> Any:
     """The name stays as it is."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared import embed_shapes
 from airflow_provider_platform.sandbox.management.shared import embed_tenants as tenants
@@ -23,7 +23,7 @@ resource = Resource()
 _PATH = "/api/v1/embed"
 _DAY = 86400
 _FOR_CREATORS = ("tenantGroups", "tenantGroupDefinitions")
-_TEXTS = shapes.array(shapes.string())
+_TEXTS = checks.array(checks.string())
 
 
 @dataclass
@@ -51,28 +51,28 @@ class Sessions:
     "POST",
     f"{_PATH}/generate-session",
     needs="Admin",
-    body=shapes.nullable_fields(
+    body=checks.nullable_fields(
         {
-            "deploymentId": shapes.integer(),
-            "branchName": shapes.string(),
-            "creatorMode": shapes.boolean,
+            "deploymentId": checks.integer(),
+            "branchName": checks.string(),
+            "creatorMode": checks.boolean,
             "email": embed_shapes.EMAIL,
-            "embedTenantName": shapes.string(pattern=tenants.NAME),
+            "embedTenantName": checks.string(pattern=tenants.NAME),
             "embedTenantProfile": embed_shapes.TENANT_PROFILE,
             "embedTheme": embed_shapes.THEME,
-            "externalId": shapes.string(),
-            "internalId": shapes.string(),
-            "groupDefinitions": shapes.array(embed_shapes.GROUP_DEFINITION),
+            "externalId": checks.string(),
+            "internalId": checks.string(),
+            "groupDefinitions": checks.array(embed_shapes.GROUP_DEFINITION),
             "groups": _TEXTS,
-            "isEphemeral": shapes.boolean,
-            "publicDashboardId": shapes.string(),
+            "isEphemeral": checks.boolean,
+            "publicDashboardId": checks.string(),
             "roles": _TEXTS,
-            "securityContext": shapes.mapping,
+            "securityContext": checks.mapping,
             "settings": embed_shapes.SESSION_SETTINGS,
-            "tenantGroupDefinitions": shapes.array(embed_shapes.GROUP_DEFINITION),
+            "tenantGroupDefinitions": checks.array(embed_shapes.GROUP_DEFINITION),
             "tenantGroups": _TEXTS,
-            "userAttributeDefinitions": shapes.array(embed_shapes.USER_ATTRIBUTE_DEFINITION),
-            "userAttributes": shapes.array(embed_shapes.USER_ATTRIBUTE),
+            "userAttributeDefinitions": checks.array(embed_shapes.USER_ATTRIBUTE_DEFINITION),
+            "userAttributes": checks.array(embed_shapes.USER_ATTRIBUTE),
             "userProfile": embed_shapes.USER_PROFILE,
         },
         required=("deploymentId",),
@@ -102,7 +102,7 @@ def generate_session(call: Call) -> Any:
     f"{_PATH}/session/token",
     needs=None,
     anonymous=True,
-    body=shapes.structure({"sessionId": shapes.string()}, required=("sessionId",)),
+    body=checks.structure({"sessionId": checks.string()}, required=("sessionId",)),
 )
 def create_token_of_session(call: Call) -> Any:
     """The session id is the credential, and good for one exchange."""
@@ -120,8 +120,8 @@ def create_token_of_session(call: Call) -> Any:
     "POST",
     f"{_PATH}/session/revoke",
     needs="Admin",
-    body=shapes.structure(
-        {"sessionId": shapes.string(pattern="[0-9a-f]{32}")}, required=("sessionId",)
+    body=checks.structure(
+        {"sessionId": checks.string(pattern="[0-9a-f]{32}")}, required=("sessionId",)
     ),
 )
 def revoke_session(call: Call) -> Response:

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared import embed_tenants as tenants
 from airflow_provider_platform.sandbox.management.shared import paging
@@ -31,7 +31,7 @@ resource.collections["embed-tenants"] = lambda world: world.store(EmbedTenants).
 
 
 @resource.operation(
-    "GET", PATH, needs="Admin", query={"search": shapes.string(), **paging.PARAMETERS}
+    "GET", PATH, needs="Admin", query={"search": checks.string(), **paging.PARAMETERS}
 )
 def list_embed_tenants(call: Call) -> Any:
     store = call.store(EmbedTenants)
@@ -87,7 +87,7 @@ resource.operation("DELETE", _ONE, needs="Admin", available=_in_use("plain"))(de
     "GET",
     "/api/v1/deployments/{deploymentId}/embed-tenants/{embedTenantName:text}/workbooks",
     needs="Admin",
-    query={"accessSource": shapes.string(one_of=_SOURCES), **paging.PARAMETERS},
+    query={"accessSource": checks.string(one_of=_SOURCES), **paging.PARAMETERS},
 )
 def list_embed_tenant_workbooks(call: Call) -> Any:
     """What its users see, by being the tenant's or everybody's; folders are not shared here."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.embed import tenants as embed_tenants
 from airflow_provider_platform.sandbox.management.shared import embed_shapes, paging
@@ -15,20 +15,20 @@ from airflow_provider_platform.sandbox.management.shared.resource import Call, R
 resource = Resource()
 
 _PATH = f"{embed_tenants.PATH}/{{embedTenantName:text}}"
-_TEXTS = shapes.array(shapes.string())
+_TEXTS = checks.array(checks.string())
 _MOST = 100
-_FIELDS: shapes.Shape = {
-    "externalId": shapes.string(),
+_FIELDS: checks.Shape = {
+    "externalId": checks.string(),
     "groups": _TEXTS,
     "tenantGroups": _TEXTS,
     "userProfile": embed_shapes.USER_PROFILE,
 }
-_USER = shapes.nullable_fields({**_FIELDS, "email": embed_shapes.EMAIL}, required=("externalId",))
-_ENTRY = shapes.nullable_fields({**_FIELDS, "email": shapes.string()}, required=("externalId",))
+_USER = checks.nullable_fields({**_FIELDS, "email": embed_shapes.EMAIL}, required=("externalId",))
+_ENTRY = checks.nullable_fields({**_FIELDS, "email": checks.string()}, required=("externalId",))
 
 
 @resource.operation(
-    "GET", f"{_PATH}/users", needs="Admin", query={"search": shapes.string(), **paging.PARAMETERS}
+    "GET", f"{_PATH}/users", needs="Admin", query={"search": checks.string(), **paging.PARAMETERS}
 )
 def list_embed_users(call: Call) -> Any:
     name = call.store(EmbedTenants).named(call.path["embedTenantName"])["name"]
@@ -51,8 +51,8 @@ def provision_embed_user(call: Call) -> Any:
     "POST",
     f"{_PATH}/users",
     needs="Admin",
-    body=shapes.structure(
-        {"users": shapes.array(_ENTRY, minimum=1, maximum=_MOST)}, required=("users",)
+    body=checks.structure(
+        {"users": checks.array(_ENTRY, minimum=1, maximum=_MOST)}, required=("users",)
     ),
 )
 def provision_embed_users(call: Call) -> Any:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError, File
 from airflow_provider_platform.sandbox.management.exports import pictures
 from airflow_provider_platform.sandbox.management.shared import embed_shapes, users
@@ -86,15 +86,15 @@ class Exports:
     "POST",
     _PATH,
     needs="WorkbookManage",
-    body=shapes.nullable_fields(
+    body=checks.nullable_fields(
         {
-            "format": shapes.string(one_of=tuple(TYPES)),
-            "dashboardId": shapes.integer(),
-            "dashboardPublicId": shapes.string(),
-            "layout": shapes.string(one_of=("screenshot", "print")),
-            "renderAs": shapes.nullable_fields(
+            "format": checks.string(one_of=tuple(TYPES)),
+            "dashboardId": checks.integer(),
+            "dashboardPublicId": checks.string(),
+            "layout": checks.string(one_of=("screenshot", "print")),
+            "renderAs": checks.nullable_fields(
                 {
-                    "type": shapes.string(one_of=("USER", "EMBED_USER")),
+                    "type": checks.string(one_of=("USER", "EMBED_USER")),
                     **embed_shapes.PERSON,
                 },
                 required=("type",),
@@ -157,7 +157,7 @@ def get_export_status(call: Call) -> Any:
     "GET",
     f"{_PATH}/{{jobId:text}}/download",
     needs="WorkbookManage",
-    query={"filename": shapes.string()},
+    query={"filename": checks.string()},
 )
 def download_export(call: Call) -> Response:
     """The file, in several pieces."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared import paging, schedules
 from airflow_provider_platform.sandbox.management.shared.items import Item, Items
@@ -30,12 +30,12 @@ _DEFAULTS: dict[str, Any] = {
     "memberSwitchers": [],
     "timezone": "UTC",
 }
-_FIELDS: shapes.Shape = {
+_FIELDS: checks.Shape = {
     **schedules.PARTS,
     **dashboard_shapes.VARIABLES,
-    "notificationFormat": shapes.string(one_of=("png", "pdf")),
-    "notificationAiSummary": shapes.boolean,
-    "notificationEnabled": shapes.boolean,
+    "notificationFormat": checks.string(one_of=("png", "pdf")),
+    "notificationAiSummary": checks.boolean,
+    "notificationEnabled": checks.boolean,
 }
 
 
@@ -58,14 +58,14 @@ resource.collections["notifications"] = lambda world: world.store(Notifications)
     PATH,
     needs="Admin",
     query={
-        "dashboardId": shapes.integer(minimum=1),
-        "dashboardPublicId": shapes.string(),
-        "recipientUserId": shapes.integer(minimum=1),
-        "recipientEmail": shapes.string(),
-        "recipientEmbedTenantName": shapes.string(),
-        "recipientExternalId": shapes.string(),
-        "after": shapes.string(),
-        "first": shapes.integer(minimum=1, maximum=MOST_PER_PAGE),
+        "dashboardId": checks.integer(minimum=1),
+        "dashboardPublicId": checks.string(),
+        "recipientUserId": checks.integer(minimum=1),
+        "recipientEmail": checks.string(),
+        "recipientEmbedTenantName": checks.string(),
+        "recipientExternalId": checks.string(),
+        "after": checks.string(),
+        "first": checks.integer(minimum=1, maximum=MOST_PER_PAGE),
     },
 )
 def list_notifications(call: Call) -> Any:
@@ -122,8 +122,8 @@ def _named(recipient: dict[str, Any], query: dict[str, Any]) -> bool:
     "POST",
     PATH,
     needs="Admin",
-    body=shapes.nullable_fields(
-        {"dashboardId": shapes.integer(), "dashboardPublicId": shapes.string(), **_FIELDS},
+    body=checks.nullable_fields(
+        {"dashboardId": checks.integer(), "dashboardPublicId": checks.string(), **_FIELDS},
         required=("scheduleType",),
     ),
 )
@@ -156,7 +156,7 @@ def get_notification(call: Call) -> Any:
     "PUT",
     f"{PATH}/{{id}}",
     needs="Admin",
-    body=shapes.nullable_fields({"isEnabled": shapes.boolean, **_FIELDS}),
+    body=checks.nullable_fields({"isEnabled": checks.boolean, **_FIELDS}),
 )
 def update_notification(call: Call) -> Any:
     """Change what is given. Recipients stay; a set of filters replaces the one before."""

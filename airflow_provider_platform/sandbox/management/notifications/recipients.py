@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.notifications import operations as parent
 from airflow_provider_platform.sandbox.management.notifications.operations import Notifications
@@ -29,8 +29,8 @@ Recipient = dict[str, Any]
     _PATH,
     needs="Admin",
     query={
-        "after": shapes.string(),
-        "first": shapes.integer(minimum=1, maximum=parent.MOST_PER_PAGE),
+        "after": checks.string(),
+        "first": checks.integer(minimum=1, maximum=parent.MOST_PER_PAGE),
     },
 )
 def list_recipients(call: Call) -> Any:
@@ -41,15 +41,15 @@ def list_recipients(call: Call) -> Any:
     "POST",
     _PATH,
     needs="Admin",
-    body=shapes.structure(
+    body=checks.structure(
         {
-            "recipients": shapes.array(
-                shapes.nullable_fields(
+            "recipients": checks.array(
+                checks.nullable_fields(
                     {
-                        "type": shapes.string(one_of=_TYPES),
+                        "type": checks.string(one_of=_TYPES),
                         **embed_shapes.PERSON,
-                        "channelId": shapes.string(),
-                        "channelName": shapes.string(),
+                        "channelId": checks.string(),
+                        "channelName": checks.string(),
                     },
                     required=("type",),
                 ),
@@ -94,14 +94,14 @@ def add_recipients(call: Call) -> Any:
     "DELETE",
     _PATH,
     needs="Admin",
-    body=shapes.structure(
+    body=checks.structure(
         {
-            "recipients": shapes.array(
-                shapes.nullable_fields(
+            "recipients": checks.array(
+                checks.nullable_fields(
                     {
-                        "type": shapes.string(one_of=_TYPES),
-                        "id": shapes.either(shapes.integer(), shapes.string()),
-                        "embedTenantName": shapes.string(),
+                        "type": checks.string(one_of=_TYPES),
+                        "id": checks.either(checks.integer(), checks.string()),
+                        "embedTenantName": checks.string(),
                     },
                     required=("type", "id"),
                 ),

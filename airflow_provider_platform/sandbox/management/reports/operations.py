@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.folders import Folders
 from airflow_provider_platform.sandbox.management.reports import shapes as report_shapes
@@ -130,14 +130,14 @@ def shown(call: Call, report: Item) -> Item:
     needs="ReportRead",
     query={
         **paging.PARAMETERS,
-        "sortBy": shapes.string(one_of=_SORTS),
-        "sortDirection": shapes.string(one_of=("ASC", "DESC")),
-        "search": shapes.string(),
-        "folderId": shapes.integer(),
-        "workbookId": shapes.integer(),
-        "externalWorkbookId": shapes.string(),
-        "limit": shapes.integer(minimum=1),
-        "page": shapes.integer(minimum=1),
+        "sortBy": checks.string(one_of=_SORTS),
+        "sortDirection": checks.string(one_of=("ASC", "DESC")),
+        "search": checks.string(),
+        "folderId": checks.integer(),
+        "workbookId": checks.integer(),
+        "externalWorkbookId": checks.string(),
+        "limit": checks.integer(minimum=1),
+        "page": checks.integer(minimum=1),
     },
 )
 def list_reports(call: Call) -> Any:

@@ -2,89 +2,89 @@
 
 from __future__ import annotations
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 
-PUBLIC_ID = shapes.string(pattern="[0-9A-Za-z]{12}")
-_HOST = shapes.string(one_of=("GOOGLE_SHEETS", "EXCEL"))
-_TEXTS = shapes.array(shapes.string())
-CHECKSUM = shapes.structure(
+PUBLIC_ID = checks.string(pattern="[0-9A-Za-z]{12}")
+_HOST = checks.string(one_of=("GOOGLE_SHEETS", "EXCEL"))
+_TEXTS = checks.array(checks.string())
+CHECKSUM = checks.structure(
     {
-        "v": shapes.integer(minimum=1),
-        "chunks": shapes.array(
-            shapes.nullable_fields(
+        "v": checks.integer(minimum=1),
+        "chunks": checks.array(
+            checks.nullable_fields(
                 {
-                    "from": shapes.integer(minimum=0),
-                    "hash": shapes.string(max_length=64),
-                    "to": shapes.integer(minimum=0),
+                    "from": checks.integer(minimum=0),
+                    "hash": checks.string(max_length=64),
+                    "to": checks.integer(minimum=0),
                 },
                 required=("from", "hash"),
             ),
             maximum=2000,
         ),
-        "payload": shapes.string(max_length=128),
+        "payload": checks.string(max_length=128),
     },
     required=("v", "chunks"),
 )
-_PIVOT = shapes.nullable_fields(
+_PIVOT = checks.nullable_fields(
     {
         "columns": _TEXTS,
         "measures": _TEXTS,
         "rows": _TEXTS,
         "filters": _TEXTS,
-        "displayScale": shapes.string(
+        "displayScale": checks.string(
             one_of=("model", "absolute", "thousands", "millions", "billions")
         ),
-        "measuresAxis": shapes.string(one_of=("columns", "rows")),
-        "measuresPosition": shapes.string(one_of=("before", "after")),
-        "showAppliedFilters": shapes.boolean,
-        "showColumnTotals": shapes.boolean,
-        "showRowTotals": shapes.boolean,
+        "measuresAxis": checks.string(one_of=("columns", "rows")),
+        "measuresPosition": checks.string(one_of=("before", "after")),
+        "showAppliedFilters": checks.boolean,
+        "showColumnTotals": checks.boolean,
+        "showRowTotals": checks.boolean,
     },
     required=("columns", "measures", "rows", "filters"),
 )
-_REPORT: shapes.Shape = {
-    "name": shapes.string(max_length=255),
-    "title": shapes.string(min_length=0, max_length=255),
+_REPORT: checks.Shape = {
+    "name": checks.string(max_length=255),
+    "title": checks.string(min_length=0, max_length=255),
     "publicId": PUBLIC_ID,
-    "folderId": shapes.integer(),
-    "workbookId": shapes.integer(),
-    "jsonQuery": shapes.string().also(shapes.json_text),
-    "sqlQuery": shapes.string(),
-    "meta": shapes.mapping,
+    "folderId": checks.integer(),
+    "workbookId": checks.integer(),
+    "jsonQuery": checks.string().also(checks.json_text),
+    "sqlQuery": checks.string(),
+    "meta": checks.mapping,
     "pivotItems": _PIVOT,
-    "externalWorkbookId": shapes.string(),
-    "resultLocation": shapes.string(),
-    "endResultCell": shapes.string(),
+    "externalWorkbookId": checks.string(),
+    "resultLocation": checks.string(),
+    "endResultCell": checks.string(),
     "resultChecksum": CHECKSUM,
-    "sheetId": shapes.string(),
+    "sheetId": checks.string(),
     "host": _HOST,
-    "workbookName": shapes.string(),
+    "workbookName": checks.string(),
 }
-CREATE = shapes.nullable_fields(
-    {**_REPORT, "source": shapes.string(one_of=("GOOGLE_SHEETS", "EXCEL", "PLAYGROUND", "D3"))}
+CREATE = checks.nullable_fields(
+    {**_REPORT, "source": checks.string(one_of=("GOOGLE_SHEETS", "EXCEL", "PLAYGROUND", "D3"))}
 )
-UPDATE = shapes.nullable_fields(
-    {**_REPORT, "placementId": shapes.string(), "expectedVersion": shapes.integer()}
+UPDATE = checks.nullable_fields(
+    {**_REPORT, "placementId": checks.string(), "expectedVersion": checks.integer()}
 )
 
-_ADDRESS: shapes.Shape = {
-    "placementId": shapes.string(),
-    "externalWorkbookId": shapes.string(),
-    "resultLocation": shapes.string(),
-    "sheetId": shapes.string(),
-    "sheetName": shapes.string(),
-    "anchorCell": shapes.string(),
+_ADDRESS: checks.Shape = {
+    "placementId": checks.string(),
+    "externalWorkbookId": checks.string(),
+    "resultLocation": checks.string(),
+    "sheetId": checks.string(),
+    "sheetName": checks.string(),
+    "anchorCell": checks.string(),
 }
-CONNECT = shapes.nullable_fields(
+CONNECT = checks.nullable_fields(
     {
         **_ADDRESS,
-        "endResultCell": shapes.string(),
+        "endResultCell": checks.string(),
         "host": _HOST,
-        "workbookName": shapes.string(),
-        "addressOnly": shapes.boolean,
+        "workbookName": checks.string(),
+        "addressOnly": checks.boolean,
         "resultChecksum": CHECKSUM,
     },
     required=("externalWorkbookId", "resultLocation"),
 )
-DISCONNECT = shapes.nullable_fields(_ADDRESS)
-REFRESH = shapes.nullable_fields({**_ADDRESS, "resultChecksum": CHECKSUM})
+DISCONNECT = checks.nullable_fields(_ADDRESS)
+REFRESH = checks.nullable_fields({**_ADDRESS, "resultChecksum": CHECKSUM})

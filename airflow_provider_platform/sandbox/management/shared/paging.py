@@ -5,16 +5,16 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared.resource import Call
 
-PARAMETERS: shapes.Shape = {"first": shapes.integer(minimum=1), "after": shapes.string()}
+PARAMETERS: checks.Shape = {"first": checks.integer(minimum=1), "after": checks.string()}
 
-OFFSETS: shapes.Shape = {
+OFFSETS: checks.Shape = {
     **PARAMETERS,
-    "offset": shapes.integer(minimum=0),
-    "limit": shapes.integer(minimum=0),
+    "offset": checks.integer(minimum=0),
+    "limit": checks.integer(minimum=0),
 }
 """With the older parameters that some lists still take."""
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.state.credentials import matches
@@ -82,8 +82,8 @@ class Operation:
     path: str
     handler: Handler
     needs: Permission | None
-    query: shapes.Shape
-    body: shapes.Check | None
+    query: checks.Shape
+    body: checks.Check | None
     available: Callable[[World], None]
     anonymous: bool
 
@@ -110,8 +110,8 @@ class Resource:
         path: str,
         *,
         needs: Permission | None = "DeploymentRead",
-        query: shapes.Shape | None = None,
-        body: shapes.Check | None = None,
+        query: checks.Shape | None = None,
+        body: checks.Check | None = None,
         available: Callable[[World], None] = _always,
         anonymous: bool = False,
     ) -> Callable[[Handler], Handler]:
@@ -173,7 +173,7 @@ def perform(world: World, operation: Operation, request: Request, body: bytes) -
         raise ApiError(404, f"Deployment {deployment} not found")
     if operation.needs is not None:
         call.require(operation.needs)
-    call.query, messages = shapes.query_values(operation.query, request.query_params.multi_items())
+    call.query, messages = checks.query_values(operation.query, request.query_params.multi_items())
     call.document = _document(operation, request, body, messages)
     if messages:
         raise ApiError(400, messages)

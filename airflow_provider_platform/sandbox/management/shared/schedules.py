@@ -6,7 +6,7 @@ import re
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 
 TYPES = ("HOURLY", "DAILY", "WEEKLY", "MONTHLY", "CUSTOM")
 _BOUNDS = ((0, 59, False), (0, 23, False), (1, 31, False), (1, 12, True), (0, 7, True))
@@ -35,14 +35,14 @@ def _cron(value: str, name: str) -> list[str]:
     return [] if good else [f"{name} must be a cron expression of five fields"]
 
 
-TIME_ZONE = shapes.string().also(_time_zone)
-PARTS: shapes.Shape = {
-    "scheduleType": shapes.string(one_of=TYPES),
-    "customCron": shapes.string().also(_cron),
-    "dayOfMonth": shapes.integer(minimum=1, maximum=31),
-    "dayOfWeek": shapes.integer(minimum=0, maximum=6),
-    "hour": shapes.integer(minimum=0, maximum=23),
-    "minute": shapes.integer(minimum=0, maximum=59),
+TIME_ZONE = checks.string().also(_time_zone)
+PARTS: checks.Shape = {
+    "scheduleType": checks.string(one_of=TYPES),
+    "customCron": checks.string().also(_cron),
+    "dayOfMonth": checks.integer(minimum=1, maximum=31),
+    "dayOfWeek": checks.integer(minimum=0, maximum=6),
+    "hour": checks.integer(minimum=0, maximum=23),
+    "minute": checks.integer(minimum=0, maximum=59),
     "timezone": TIME_ZONE,
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared.files import canonical_file
 from airflow_provider_platform.sandbox.management.shared.items import Item
@@ -24,7 +24,7 @@ _PATH = f"{workbooks.PATH}/{{workbookId}}"
     "PUT",
     f"{_PATH}/dashboard",
     needs="WorkbookEdit",
-    body=shapes.nullable_fields({"dashboardDraft": dashboard_shapes.DRAFT}),
+    body=checks.nullable_fields({"dashboardDraft": dashboard_shapes.DRAFT}),
 )
 def update_workbook_dashboard(call: Call) -> Any:
     """Save the draft; widgets without an id are given one."""
@@ -53,14 +53,14 @@ def get_workbook_dashboard_file(call: Call) -> Any:
     "POST",
     f"{_PATH}/publish",
     needs="WorkbookManage",
-    body=shapes.nullable_fields(
+    body=checks.nullable_fields(
         {
-            "workbookId": shapes.integer(),
-            "dashboardId": shapes.integer(),
-            "allowEmbed": shapes.boolean,
+            "workbookId": checks.integer(),
+            "dashboardId": checks.integer(),
+            "allowEmbed": checks.boolean,
             "config": dashboard_shapes.CONFIG,
-            "title": shapes.string(min_length=0),
-            "description": shapes.string(min_length=0),
+            "title": checks.string(min_length=0),
+            "description": checks.string(min_length=0),
         },
         required=("workbookId",),
     ),
@@ -89,11 +89,11 @@ def publish_dashboard(call: Call) -> Any:
     "POST",
     f"{_PATH}/dashboard/ai-widget-thread",
     needs="WorkbookRead",
-    body=shapes.nullable_fields(
+    body=checks.nullable_fields(
         {
-            "threadId": shapes.string(),
-            "widgetId": shapes.string(),
-            "checksum": shapes.string(),
+            "threadId": checks.string(),
+            "widgetId": checks.string(),
+            "checksum": checks.string(),
         },
         required=("threadId", "widgetId"),
     ),

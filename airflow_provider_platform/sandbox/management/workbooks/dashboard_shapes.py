@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 
 _WITHOUT_VALUE = ("is_null", "is_not_null", "is_empty", "is_not_empty")
 _OPERATORS = (
@@ -13,9 +13,9 @@ _OPERATORS = (
     *("starts_with", "not_starts_with", "ends_with", "not_ends_with"),
     *(*_WITHOUT_VALUE, "between", "custom"),
 )
-_MEMBER = shapes.string(pattern=r".+\..+")
-_OPEN_TEXT = shapes.string(min_length=0)
-_SCALAR = shapes.either(_OPEN_TEXT, shapes.number(), shapes.boolean)
+_MEMBER = checks.string(pattern=r".+\..+")
+_OPEN_TEXT = checks.string(min_length=0)
+_SCALAR = checks.either(_OPEN_TEXT, checks.number(), checks.boolean)
 
 
 def _value_fits(value: Any, name: str) -> list[str]:
@@ -27,94 +27,94 @@ def _value_fits(value: Any, name: str) -> list[str]:
     return []
 
 
-_FILTER = shapes.nullable_fields(
+_FILTER = checks.nullable_fields(
     {
         "member": _MEMBER,
-        "operator": shapes.string(one_of=_OPERATORS),
-        "value": shapes.either(_SCALAR, shapes.array(shapes.nullable(_SCALAR))),
-        "caseSensitive": shapes.boolean,
-        "startInclusive": shapes.boolean,
-        "endInclusive": shapes.boolean,
+        "operator": checks.string(one_of=_OPERATORS),
+        "value": checks.either(_SCALAR, checks.array(checks.nullable(_SCALAR))),
+        "caseSensitive": checks.boolean,
+        "startInclusive": checks.boolean,
+        "endInclusive": checks.boolean,
     },
     required=("member",),
 ).also(_value_fits)
-_TIME_GRAIN = shapes.structure(
-    {"member": _MEMBER, "grain": shapes.string()}, required=("member", "grain")
+_TIME_GRAIN = checks.structure(
+    {"member": _MEMBER, "grain": checks.string()}, required=("member", "grain")
 )
-_MEMBER_SWITCHER = shapes.structure(
-    {"member": _MEMBER, "selected": shapes.string()}, required=("member", "selected")
+_MEMBER_SWITCHER = checks.structure(
+    {"member": _MEMBER, "selected": checks.string()}, required=("member", "selected")
 )
-VARIABLES: shapes.Shape = {
-    "filters": shapes.array(_FILTER),
-    "timeGrains": shapes.array(_TIME_GRAIN),
-    "memberSwitchers": shapes.array(_MEMBER_SWITCHER),
+VARIABLES: checks.Shape = {
+    "filters": checks.array(_FILTER),
+    "timeGrains": checks.array(_TIME_GRAIN),
+    "memberSwitchers": checks.array(_MEMBER_SWITCHER),
 }
 """What may be set when a dashboard runs: for a notification and for an export."""
 
-_POSITION = shapes.structure(
-    {axis: shapes.integer() for axis in "xywh"}, required=("x", "y", "w", "h")
+_POSITION = checks.structure(
+    {axis: checks.integer() for axis in "xywh"}, required=("x", "y", "w", "h")
 )
 _SIZES = ("lg", "md", "sm", "xs", "xxs")
-_WIDGET: shapes.Shape = {
-    "id": shapes.string(max_length=128),
-    "type": shapes.string(
+_WIDGET: checks.Shape = {
+    "id": checks.string(max_length=128),
+    "type": checks.string(
         one_of=(
             *("CHART", "TEXT", "FILTER", "AI", "TIME_GRAIN", "FIELD"),
             *("PARENT", "SPACER", "DIVIDER", "CONTAINER"),
         )
     ),
     "position": _POSITION,
-    "config": shapes.mapping,
-    "responsiveLayouts": shapes.nullable_fields(dict.fromkeys(_SIZES, _POSITION)),
-    "style": shapes.mapping,
+    "config": checks.mapping,
+    "responsiveLayouts": checks.nullable_fields(dict.fromkeys(_SIZES, _POSITION)),
+    "style": checks.mapping,
 }
-_BREAKPOINTS = shapes.nullable_fields(dict.fromkeys(_SIZES, shapes.integer()))
-_LAYOUT = shapes.nullable_fields(
+_BREAKPOINTS = checks.nullable_fields(dict.fromkeys(_SIZES, checks.integer()))
+_LAYOUT = checks.nullable_fields(
     {
         "breakpoints": _BREAKPOINTS,
         "cols": _BREAKPOINTS,
-        "containerPadding": shapes.array(shapes.integer()),
-        "margin": shapes.array(shapes.integer()),
-        "rowHeight": shapes.integer(),
+        "containerPadding": checks.array(checks.integer()),
+        "margin": checks.array(checks.integer()),
+        "rowHeight": checks.integer(),
     }
 )
-_APP = shapes.nullable_fields(
+_APP = checks.nullable_fields(
     {
-        "entry": shapes.string(max_length=255),
-        "files": shapes.mapping,
+        "entry": checks.string(max_length=255),
+        "files": checks.mapping,
         "html": _OPEN_TEXT,
-        "manifest": shapes.nullable_fields(
-            {"dependencies": shapes.mapping, "version": shapes.integer()}
+        "manifest": checks.nullable_fields(
+            {"dependencies": checks.mapping, "version": checks.integer()}
         ),
     }
 )
-_THEME_PARTS: shapes.Shape = {
+_THEME_PARTS: checks.Shape = {
     "backgroundColor": _OPEN_TEXT,
-    "controls": shapes.mapping,
-    "dashboard": shapes.mapping,
+    "controls": checks.mapping,
+    "dashboard": checks.mapping,
     "fontFamily": _OPEN_TEXT,
     "primaryColor": _OPEN_TEXT,
     "themeId": _OPEN_TEXT,
-    "widgets": shapes.mapping,
+    "widgets": checks.mapping,
 }
 
 
-def _config(widget: shapes.Check) -> shapes.Check:
-    return shapes.nullable_fields(
+def _config(widget: checks.Check) -> checks.Check:
+    return checks.nullable_fields(
         {
             "app": _APP,
             "description": _OPEN_TEXT,
-            "kind": shapes.string(one_of=("CLASSIC", "APP")),
+            "kind": checks.string(one_of=("CLASSIC", "APP")),
             "layout": _LAYOUT,
-            "settings": shapes.mapping,
-            "theme": shapes.nullable_fields(_THEME_PARTS),
+            "settings": checks.mapping,
+            "theme": checks.nullable_fields(_THEME_PARTS),
             "title": _OPEN_TEXT,
-            "widgets": shapes.array(widget),
+            "widgets": checks.array(widget),
         }
     )
 
 
-CONFIG = _config(shapes.nullable_fields(_WIDGET, required=("id", "type", "position")))
+CONFIG = _config(checks.nullable_fields(_WIDGET, required=("id", "type", "position")))
 """What is published."""
-DRAFT = _config(shapes.nullable_fields(_WIDGET, required=("type", "position")))
+DRAFT = _config(checks.nullable_fields(_WIDGET, required=("type", "position")))
 """What is saved before: widgets need no id yet."""

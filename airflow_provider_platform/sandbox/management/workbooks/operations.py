@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from airflow_provider_platform.sandbox.http import shapes
+from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.folders import Folders
 from airflow_provider_platform.sandbox.management.shared import paging, users
@@ -62,10 +62,10 @@ class Workbooks(Items):
 resource.collections["workbooks"] = lambda world: world.store(Workbooks).all()
 resource.collections["dashboards"] = lambda world: world.store(Dashboards).all()
 
-_FIELDS: shapes.Shape = {
-    "name": shapes.string(max_length=255),
-    "folderId": shapes.integer(),
-    "meta": shapes.mapping,
+_FIELDS: checks.Shape = {
+    "name": checks.string(max_length=255),
+    "folderId": checks.integer(),
+    "meta": checks.mapping,
 }
 
 
@@ -86,7 +86,7 @@ def shown(call: Call, workbook: Item) -> Item:
     "GET",
     PATH,
     needs="WorkbookRead",
-    query={"folderId": shapes.integer(minimum=0), **paging.PARAMETERS},
+    query={"folderId": checks.integer(minimum=0), **paging.PARAMETERS},
 )
 def list_workbooks(call: Call) -> Any:
     folder = call.query.get("folderId")
@@ -103,7 +103,7 @@ def get_workbook(call: Call) -> Any:
     return shown(call, call.store(Workbooks).get(call, "workbookId"))
 
 
-@resource.operation("POST", PATH, needs="WorkbookEdit", body=shapes.nullable_fields(_FIELDS))
+@resource.operation("POST", PATH, needs="WorkbookEdit", body=checks.nullable_fields(_FIELDS))
 def create_workbook(call: Call) -> Any:
     return shown(call, _create(call, call.body))
 
@@ -112,7 +112,7 @@ def create_workbook(call: Call) -> Any:
     "PUT",
     f"{PATH}/by-slug/{{slug:text}}",
     needs="WorkbookEdit",
-    body=shapes.nullable_fields(_FIELDS),
+    body=checks.nullable_fields(_FIELDS),
 )
 def upsert_workbook_by_slug(call: Call) -> Any:
     """Create or update; ``meta`` is merged into what is there."""
@@ -130,8 +130,8 @@ def upsert_workbook_by_slug(call: Call) -> Any:
     "PUT",
     f"{PATH}/{{workbookId}}",
     needs="WorkbookEdit",
-    body=shapes.nullable_fields(
-        {**_FIELDS, "slug": shapes.string(), "slugTakeover": shapes.boolean}
+    body=checks.nullable_fields(
+        {**_FIELDS, "slug": checks.string(), "slugTakeover": checks.boolean}
     ),
 )
 def update_workbook(call: Call) -> Response:
@@ -161,7 +161,7 @@ def delete_workbook(call: Call) -> Response:
     "POST",
     f"{PATH}/{{workbookId}}/duplicate",
     needs="WorkbookRead",
-    body=shapes.nullable_fields({"shared": shapes.boolean}),
+    body=checks.nullable_fields({"shared": checks.boolean}),
 )
 def duplicate_workbook(call: Call) -> Any:
     """A copy of the caller's own workbook or, ``shared``, of one that embed users see published."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.connection import ChatConnection
+from airflow_provider_platform.client.chat.run_records import ChatConnection
 from airflow_provider_platform.client.errors import PlatformError
 from tests.unit.client.fakes.streams import (
     CHAT_ID,

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat.records import (
+from airflow_provider_platform.client.chat.record_fold import (
     ThreadMessages,
     has_plain_fields,
     is_delta,
