@@ -24,7 +24,7 @@ from airflow_provider_platform.client.errors import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.operators._submission.record import Phase
+    from airflow_provider_platform.operators._submission.retry import Phase
 
 
 @dataclass(frozen=True)

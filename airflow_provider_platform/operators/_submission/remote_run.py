@@ -31,11 +31,8 @@ from airflow_provider_platform.operators._base.operator import (
 )
 from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
 from airflow_provider_platform.operators._submission.failures import disposition_of, run_is_dead
-from airflow_provider_platform.operators._submission.record import (
-    Step,
-    Submission,
-    read_record,
-)
+from airflow_provider_platform.operators._submission.record import Submission, read_record
+from airflow_provider_platform.operators._submission.retry import Step
 from airflow_provider_platform.operators._submission.run_kind import OutcomeT, RunKind
 
 if TYPE_CHECKING:

@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from airflow_provider_platform.operators._submission import record as _submission
 from airflow_provider_platform.operators._submission.record import (
     STORE_KEY,
-    Step,
     Submission,
-    SubmissionRecord,
-    decide,
     read_record,
 )
+from airflow_provider_platform.operators._submission.retry import Step, SubmissionRecord, decide
 
 PHASES = ["intent", "running", "done", "failed", "lost"]
 
