@@ -140,6 +140,20 @@ async def get_connection_on_loop(hook: type[BaseHook], conn_id: str) -> Connecti
     return await sync_to_async(hook.get_connection)(conn_id)
 
 
+def get_run_xcom(*, dag_id: str, run_id: str, task_id: str, key: str) -> Any:
+    """A value that a task of a run has stored, None where there is none; not for an event loop."""
+    from airflow.sdk.execution_time.xcom import XCom
+
+    return XCom.get_one(dag_id=dag_id, run_id=run_id, task_id=task_id, key=key)
+
+
+def redacted(text: str) -> str:
+    """The text with `***` for every secret that this process has had masked."""
+    module = _masking_module()
+    redact = getattr(module, "redact", None)
+    return str(redact(text)) if redact is not None else text
+
+
 def get_task_states(ti: Any) -> str | None:
     """The state of a task instance as Airflow has it now, "removed" for one that is gone and None
     for one that has none (it was cleared and has not begun).

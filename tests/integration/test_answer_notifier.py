@@ -170,7 +170,7 @@ def test_a_notifier_that_fails_leaves_the_task_and_the_others_alone(
 def test_what_failed_to_send_is_said_without_addresses() -> None:
     notifier = PlatformAnswerNotifier([Failing(), keep, Failing()])
     with pytest.raises(PlatformError) as raised:
-        notifier({"run_id": "r"})
+        notifier({"run_id": "r", "dag": DAG("said", schedule=None)})
     assert str(raised.value) == (
         "2 of 3 notifiers could not send: Failing (ConnectionError), Failing (ConnectionError); "
         "the log says why."
