@@ -51,7 +51,7 @@ def main() -> int:
     try_provider(python)
     said("Airflow", "finds the provider, its hook, links, notifiers and decorators")
     try_fixture(python)
-    said("fixture", "the README's test passes on an empty Airflow home")
+    said("fixture", "the tests of README and recipe pass on an empty Airflow home")
     try_demo(python)
     said("demo", "runs from the wheel")
     print(f"dist/{wheel.name} and dist/{source.name} are as they should be")
@@ -191,7 +191,8 @@ def try_provider(python: Path) -> None:
 
 
 def try_fixture(python: Path) -> None:
-    """The README's DAG and its test, word for word, in a folder of their own."""
+    """The README's DAG and its test, word for word, and those of the recipe, as an author has
+    them: in a folder of their own, with an Airflow home that is empty."""
     readme = (PROJECT / "README.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
     [dag] = [block for block in blocks if block.startswith("# dags/")]
@@ -201,6 +202,9 @@ def try_fixture(python: Path) -> None:
         file = folder / block.partition("\n")[0].removeprefix("# ").split()[0]
         file.parent.mkdir(parents=True)
         file.write_text(block)
+    recipe = "sync_gate_publish"
+    shutil.copy(PROJECT / "example_dags" / f"{recipe}.py", folder / "dags")
+    shutil.copy(PROJECT / "tests" / "recipes" / f"test_{recipe}.py", folder / "tests")
     run(
         [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
         cwd=folder,
