@@ -27,7 +27,7 @@ ROWS = int(os.environ.get("ROWS", "1000000"))
 SQL = f"SELECT * FROM events LIMIT {ROWS}"
 GROUP = 100_000
 BUCKET = "lake"
-ROUNDS = 2
+ROUNDS = int(os.environ.get("ROUNDS", "2"))
 
 
 def main() -> None:

@@ -244,7 +244,6 @@ class PlatformQueryOperator(PlatformOperator):
                 types=self.types,
                 max_rows=int(self.max_rows),
             )
-        self._log(saved)
         truncated = bool(rows.truncated)
         facts = {"columns": saved.columns, "row_count": saved.row_count, "truncated": truncated}
         file = {"path": saved.path, "format": saved.format, "bytes": saved.bytes}
@@ -253,6 +252,7 @@ class PlatformQueryOperator(PlatformOperator):
             secrets = hook.open_client().secrets
             tell_outlets(context, self.outlets, secrets.redact_data(about))
         result = {**facts, "rows": saved.first_rows, **file}
+        self._tell(saved, hook.open_client().secrets.redact_data(result))
         self.store_result_link(context, hook.config, result)
         return result
 
@@ -271,10 +271,14 @@ class PlatformQueryOperator(PlatformOperator):
                 raise ResultTruncatedError(said)
             self.log.warning("%s", said)
 
-    def _log(self, saved: SavedRows) -> None:
+    def _tell(self, saved: SavedRows, shown: dict[str, Any]) -> None:
+        from airflow_provider_platform.results.text.log import log_lines
+
         if saved.path is None:
             self.log.info("Read %s rows", saved.row_count)
         else:
             self.log.info(
                 "Wrote %s rows (%s bytes) to %s", saved.row_count, saved.bytes, saved.path
             )
+        for line in log_lines({"queries": [shown]}):
+            self.log.info("%s", line)

@@ -1,4 +1,4 @@
-"""A chat task's result in its log: all of the answer, the first rows, the files; folded."""
+"""A task's result in its log: all of an answer, the first rows, the files; folded."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ LINE = 500
 
 def log_lines(result: Mapping[str, Any]) -> Iterator[str]:
     """Lines of a group that log viewers fold, none of which begins or ends one by itself."""
-    yield "::group::Answer, rows and files"
-    yield from _safe(str(result.get("answer") or ""))
+    yield "::group::Answer, rows and files" if "answer" in result else "::group::Rows"
+    if "answer" in result:
+        yield from _safe(str(result["answer"] or ""))
     for query in result.get("queries") or ():
         yield ""
         for line in section_lines(section_of(query), ROWS):

@@ -326,3 +326,31 @@ def test_a_task_that_is_ended_leaves_no_file(platform_sandbox: Sandbox, tmp_path
         task.execute(TaskTries().context())
     thread.join()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_log_shows_the_first_rows_and_the_file(
+    platform_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "orders.csv"
+    task = PlatformQueryOperator(
+        task_id="query",
+        sql="SELECT id, '::group::forged' AS note FROM orders",
+        output_path=str(path),
+        output_format="csv",
+        deferrable=False,
+    )
+    lines: list[str] = []
+
+    class Log:
+        def warning(self, message: str, *args: object) -> None:
+            pass
+
+        def info(self, message: str, *args: object) -> None:
+            lines.append(message % args)
+
+    monkeypatch.setattr(type(task), "log", Log())
+    task.execute(TaskTries().context())
+    assert lines[0].startswith("Wrote 480 rows (")
+    assert (lines[1], lines[-1]) == ("::group::Rows", "::endgroup::")
+    assert f"Rows: {path}" in lines
+    assert "::group::forged" not in "".join(lines)
