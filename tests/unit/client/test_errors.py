@@ -48,6 +48,7 @@ RETRYABLE = {
     "PlatformTransientConflictError",
     "PlatformTransportError",
     "PlatformTriggerError",
+    "ResultWriteError",
 }
 
 
