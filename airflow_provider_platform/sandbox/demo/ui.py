@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import subprocess
 
 _LOG = FOLDER / "airflow-ui.log"
-_HEALTHY_SECONDS = 180
+_HEALTHY_SECONDS = 300
 _PARTS = {
     "metadatabase": "API server",
     "scheduler": "scheduler",
@@ -81,13 +81,12 @@ def _serve(sandbox: dict[str, Any]) -> None:
         command = [str(scripts / "airflow"), "standalone"]
         # SIGTERM would leave its parts running.
         with running(command, env=env, stdout=log, stop_signal=signal.SIGINT) as process:
-            _wait_until_healthy(process, port)
-            print(
-                f"\nAirflow's UI  http://127.0.0.1:{port}/dags/{DAG_ID} (no login)\n"
+            addresses = (
+                f"Airflow's UI  http://127.0.0.1:{port}/dags/{DAG_ID} (no login)\n"
                 f"Sandbox       {sandbox['url']}, which the connection platform_default leads to\n"
-                "Ctrl-C stops both.",
-                flush=True,
+                "Ctrl-C stops both."
             )
+            _wait_until_healthy(process, port, addresses)
             process.wait()
             raise DemoError(f"Airflow has ended by itself; its log: {shown(_LOG)}")
 
@@ -109,8 +108,9 @@ def _prepare_database(connection: dict[str, Any], env: dict[str, str], log: Any)
             raise DemoError(f"The database could not be prepared; the log: {shown(_LOG)}")
 
 
-def _wait_until_healthy(process: subprocess.Popen[str], port: int) -> None:
-    """Return when every part of Airflow is up, saying which are on the way."""
+def _wait_until_healthy(process: subprocess.Popen[str], port: int, addresses: str) -> None:
+    """Return when every part of Airflow is up, telling them as they come, and the addresses as soon
+    as they can be opened."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     deadline = time.monotonic() + _HEALTHY_SECONDS
     waiting = dict(_PARTS)
@@ -121,14 +121,15 @@ def _wait_until_healthy(process: subprocess.Popen[str], port: int) -> None:
         time.sleep(0.5)
         try:
             url = f"http://127.0.0.1:{port}/api/v2/monitor/health"
-            with opener.open(url, timeout=5) as response:
+            with opener.open(url, timeout=15) as response:
                 health = json.load(response)
         except (OSError, ValueError):
             continue
-        for part in [
-            part for part in waiting if (health.get(part) or {}).get("status") == "healthy"
-        ]:
+        up = [part for part in waiting if (health.get(part) or {}).get("status") == "healthy"]
+        for part in up:
             print(f"  {waiting.pop(part)} is up", flush=True)
+        if "metadatabase" in up:
+            print(f"\n{addresses}\n", flush=True)
 
 
 def _free_port(wanted: int = 0) -> int:

@@ -1,0 +1,111 @@
+"""`make ui` as a newcomer walks it: the log, the connection, its test, the thread with its chart.
+
+The pictures that it takes on the way are those of the documentation: `make pictures`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.connection_page import ConnectionPage
+from tests.browser.demo_ui import DAG_ID, DemoUi, demo_and_ui
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+# One worker, so that the demo runs once.
+pytestmark = pytest.mark.xdist_group("demo_ui")
+
+
+@pytest.fixture(scope="module")
+def demo_ui(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoUi]:
+    with demo_and_ui(tmp_path_factory.mktemp("demo")) as ui:
+        yield ui
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 1200, "height": 760})
+    page.set_default_timeout(60_000)
+    expect.set_options(timeout=60_000)
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Where the pictures go: into the documentation when it is to have new ones."""
+    wanted = os.environ.get("PICTURES")
+    folder = Path(wanted) if wanted else tmp_path
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def test_the_log_of_the_demos_task_has_its_lines(
+    page: Page, demo_ui: DemoUi, pictures: Path
+) -> None:
+    page.goto(demo_ui.task_page("ask_agent"))
+    expect(page.get_by_text("Asking the agent").first).to_be_visible()
+    expect(page.get_by_text("Answer: Revenue by country").first).to_be_visible()
+    expect(page.get_by_text("Log file not found")).to_have_count(0)
+    page.screenshot(path=pictures / "log.png")
+
+
+def test_the_connection_is_filled_and_its_test_succeeds(
+    page: Page, demo_ui: DemoUi, pictures: Path
+) -> None:
+    form = ConnectionPage(page, demo_ui.airflow)
+    form.edit("platform_default")
+    form.open_section("Standard Fields")
+    expect(form.dialog.locator("[name=host]")).to_have_value(f"{demo_ui.sandbox}/api")
+    page.screenshot(path=pictures / "connection.png")
+    assert form.shown("chat_url").startswith(demo_ui.sandbox)
+    assert form.shown("chat_api_key") == "***"
+    assert demo_ui.get("connections/platform_default")["password"] == "***"
+
+    page.goto(f"{demo_ui.airflow}/connections")
+    said = form.test("platform_default")
+    assert f"Management API at {demo_ui.sandbox}/api works" in said
+    assert "does not work" not in said
+    page.screenshot(path=pictures / "test.png")
+
+
+def test_a_link_of_the_task_opens_the_thread_with_its_chart(
+    page: Page, demo_ui: DemoUi, pictures: Path
+) -> None:
+    page.goto(demo_ui.task_page("ask_agent", "/details"))
+    link = page.get_by_role("link", name="Thread", exact=True)
+    expect(link).to_be_visible()
+    expect(page.get_by_role("link", name="File", exact=True)).to_have_count(0)
+    page.screenshot(path=pictures / "links.png")
+    with page.context.expect_page() as opened:
+        link.click()
+    thread = opened.value
+    thread.set_viewport_size({"width": 1000, "height": 760})
+    expect(thread.locator(".question")).to_have_text("chart revenue by country")
+    expect(thread.locator("svg rect")).to_have_count(8)
+    expect(thread.get_by_role("cell", name="Spain")).to_be_visible()
+    # Its style sheet came, by the page's own rules.
+    assert thread.locator("svg rect").first.evaluate("e => getComputedStyle(e).fill") != (
+        "rgb(0, 0, 0)"
+    )
+    thread.screenshot(path=pictures / "thread.png")
+    thread.close()
+
+
+def test_the_form_of_a_new_run_offers_questions(
+    page: Page, demo_ui: DemoUi, pictures: Path
+) -> None:
+    page.goto(f"{demo_ui.airflow}/dags/{DAG_ID}")
+    page.get_by_role("button", name=re.compile("Trigger")).first.click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("What the agent is asked")).to_be_visible()
+    page.screenshot(path=pictures / "trigger.png")
