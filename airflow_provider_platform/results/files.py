@@ -29,6 +29,8 @@ LOCAL = ("", "file", "local")
 _OBJECT_STORES = frozenset(
     {"abfs", "abfss", "adl", "az", "gcs", "gs", "oss", "r2", "s3", "s3a", "wasb", "wasbs"}
 )
+PART_BYTES = 16 << 20
+"""What an upload keeps in memory before it sends a part; ten thousand parts make 160 GB."""
 
 
 class OutputFile:
@@ -193,7 +195,7 @@ class _ObjectTarget(_Target):
     """An upload, which makes the object when it is closed."""
 
     def __init__(self, path: Any) -> None:
-        self.file = path.fs.open(path.path, "wb")
+        self.file = path.fs.open(path.path, "wb", block_size=PART_BYTES)
 
     def complete(self) -> None:
         self.file.close()

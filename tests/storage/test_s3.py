@@ -14,7 +14,7 @@ from airflow_provider_platform.client.errors import PlatformError, ResultWriteEr
 from airflow_provider_platform.operators._output.paths import storage_path
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
-from airflow_provider_platform.results.files import whole_file
+from airflow_provider_platform.results.files import PART_BYTES, whole_file
 from tests.storage.conftest import BUCKET
 from tests.unit.operators.task_context import TaskTries
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from tests.storage.breaking_proxy import BreakingProxy
 
 MB = 1 << 20
-PART = 50 * MB
-"""What s3fs keeps before it sends a part."""
+PART = PART_BYTES
 
 
 def query(sql: str, path: str, **arguments: Any) -> dict[str, Any]:
