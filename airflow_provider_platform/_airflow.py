@@ -149,9 +149,16 @@ def get_run_xcom(*, dag_id: str, run_id: str, task_id: str, key: str) -> Any:
 
 def redacted(text: str) -> str:
     """The text with `***` for every secret that this process has had masked."""
-    module = _masking_module()
-    redact = getattr(module, "redact", None)
-    return str(redact(text)) if redact is not None else text
+    from importlib import import_module
+
+    # Airflow 3.0 has the module of 3.1 without this function.
+    for place in ("airflow.sdk.log", "airflow.sdk.execution_time.secrets_masker"):
+        try:
+            redact = import_module(place).redact
+        except (ImportError, AttributeError):
+            continue
+        return str(redact(text))
+    return text
 
 
 def get_task_states(ti: Any) -> str | None:

@@ -37,6 +37,20 @@ with DAG(
                 "total revenue in March",
             ],
         ),
+        "output_folder": Param(
+            "",
+            type="string",
+            title="Folder for files",
+            description="Where rows and charts go: a path, or an address like "
+            "s3://connection@bucket/answers. Empty: to XCom only.",
+        ),
+        "charts": Param(
+            [],
+            type="array",
+            items={"type": "string", "enum": ["png", "svg", "html"]},
+            title="Pictures",
+            description="Formats of the charts in that folder; they need the extra charts.",
+        ),
         "report_id": Param(
             101,
             type="integer",
@@ -67,6 +81,10 @@ with DAG(
         prompt="{{ params.question }}",
         active_branch_name=sync.output["branch_name"],
         max_rows=50,
+        # A file of rows for each query, and its chart as a picture; without a folder XCom only.
+        output_path="{{ params.output_folder }}",
+        output_format="csv",
+        charts="{{ params.charts | tojson }}",
     )
 
     # Tells the platform where the report stands in the spreadsheet.

@@ -139,7 +139,9 @@ class Answer:
         name = ".".join(part for part in (dag_id, self._named_task()) if part) or "Airflow"
         if self.context.get("exception") is not None:
             return f"{name} failed"
-        return f"{name} missed its deadline" if self.context.get("deadline") else f"{name}: answer"
+        if self.context.get("deadline"):
+            return f"{name} missed its deadline"
+        return f"{name}: answer" if self.result is not None else f"{name}: no answer"
 
     def _facts(self) -> list[tuple[str, str]]:
         dag_id, run_id = self._run()

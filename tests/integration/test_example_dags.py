@@ -76,6 +76,16 @@ def test_the_pipeline_hands_the_answer_to_a_downstream_task(
     assert len(seen.syncs) == 1
 
 
+def test_the_pipeline_leaves_rows_and_chart_in_a_folder(
+    platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
+) -> None:
+    run = run_dag(PIPELINE, conf={"output_folder": str(tmp_path), "charts": ["png"]})
+    [query] = run.xcom("ask_agent", "queries")
+    assert Path(query["path"].removeprefix("file://")).read_text().count("\n") == 9
+    [picture] = query["chart_paths"]
+    assert Path(picture.removeprefix("file://")).read_bytes().startswith(b"\x89PNG")
+
+
 def test_both_modes_give_the_same_xcoms(
     platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:

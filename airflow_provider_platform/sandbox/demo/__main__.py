@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from importlib.util import find_spec
 from typing import Any
 
 from airflow_provider_platform.sandbox.demo.airflow_home import kept
@@ -81,7 +82,7 @@ def _options() -> argparse.Namespace:
 
 
 def _forget() -> None:
-    for folder in (HOME, FOLDER / "sandbox"):
+    for folder in (HOME, FOLDER / "files", FOLDER / "sandbox"):
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -96,7 +97,9 @@ def _run_pipeline(connection: dict[str, Any]) -> FinishedRun:
     env["AIRFLOW__LOGGING__JSON_LOGS"] = "True"
     env["PYTHONUNBUFFERED"] = "1"
     command = [sys.executable, "-m", "airflow_provider_platform.sandbox.demo.airflow_process"]
-    command += [str(DAG_FILE), DAG_ID, str(write_connection(HOME, connection)), str(result)]
+    conf = {"output_folder": str(FOLDER / "files"), "charts": ["png"] if _draws_charts() else []}
+    command += [str(DAG_FILE), DAG_ID, json.dumps(conf)]
+    command += [str(write_connection(HOME, connection)), str(result)]
     earlier = ", with the runs of earlier demos" if again else ""
     print(f"Airflow   home {shown(HOME)}{earlier}; connection platform_default")
     print(f"DAG       {shown(DAG_FILE)}")
@@ -115,6 +118,11 @@ def _run_pipeline(connection: dict[str, Any]) -> FinishedRun:
     run = json.loads(result.read_text())
     result.unlink()
     return FinishedRun(**run | {"tasks": [FinishedTask(**task) for task in run["tasks"]]})
+
+
+def _draws_charts() -> bool:
+    """Whether the extra `charts` is installed; the demo does without."""
+    return find_spec("vl_convert") is not None
 
 
 def _show_progress(process: subprocess.Popen[str]) -> None:

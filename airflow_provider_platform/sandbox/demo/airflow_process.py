@@ -1,7 +1,8 @@
 """The demo's Airflow process: runs one DAG and writes what came of it to a file as JSON.
 
-``python -m airflow_provider_platform.sandbox.demo.airflow_process FILE DAG_ID CONNECTION RESULT``;
-the environment says where AIRFLOW_HOME is. CONNECTION is a connection as JSON.
+``python -m airflow_provider_platform.sandbox.demo.airflow_process FILE DAG_ID CONF CONNECTION
+RESULT``; the environment says where AIRFLOW_HOME is. CONF holds the run's parameters as JSON,
+CONNECTION is the file of a connection as JSON.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from airflow_provider_platform.sandbox.demo.stored_connection import store_conne
 from airflow_provider_platform.sandbox.demo.task_logs import announced_task_logs
 
 
-def main(file: str, dag_id: str, connection: str, result: str) -> int:
+def main(file: str, dag_id: str, conf: str, connection: str, result: str) -> int:
     """Run the DAG; the exit code is 0 when there is a result, whatever the run's state."""
     dag_runs.initialise_database()
     store_connection(Path(connection))
     with announced_task_logs():
-        run = dag_runs.run_dag(dag_runs.load_dag(Path(file), dag_id))
+        run = dag_runs.run_dag(dag_runs.load_dag(Path(file), dag_id), json.loads(conf))
     Path(result).write_text(json.dumps(asdict(run), default=str))
     return 0
 
