@@ -44,6 +44,8 @@ class FunctionOperator(DecoratedOperator, PlatformOperator):
     template_fields_renderers: ClassVar[dict[str, str]] = {}
     # Airflow reads the rendered fields again at the end, when the function has been called.
     overwrite_rtif_after_execution = True
+    xcom_push: ClassVar[None] = None
+    """`DecoratedOperator` of Airflow 3.0 reads it, and there no operator has it."""
     _context: Context | None = None
     _text: Any = SET_DURING_EXECUTION
 

@@ -211,7 +211,12 @@ def test_an_asset_is_told_the_files(platform_sandbox: Sandbox, tmp_path: Path) -
     class Event:
         extra: dict[str, Any] = {"team": "sales"}  # noqa: RUF012
 
-    context = {**TaskTries().context(), "outlet_events": {asset: Event()}}
+    class Events:
+        def __getitem__(self, one: Any) -> Event:
+            assert one == asset
+            return Event()
+
+    context = {**TaskTries().context(), "outlet_events": Events()}
     task = PlatformChatOperator(
         task_id="ask",
         prompt=PROMPT,

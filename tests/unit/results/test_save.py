@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import (
@@ -61,6 +61,7 @@ def pieces_of(rows: list[list[Any]], sizes: list[int]) -> Iterator[list[list[Any
     yield rest
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(rows=ROWS, sizes=st.lists(st.integers(0, 4), max_size=6))
 def test_every_format_holds_the_typed_values(
     rows: list[list[Any]], sizes: list[int], tmp_path_factory: pytest.TempPathFactory

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.data_api.limits import (
@@ -106,6 +106,7 @@ def queries(draw: st.DrawFn, depth: int = 0) -> tuple[str, bool]:
     return sql, limited
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(queries())
 def test_both_readings_find_what_was_built_in(query: tuple[str, bool]) -> None:
     sql, limited = query
