@@ -267,7 +267,10 @@ class ChatRun(RunState):
         if connection.suspended and not self._fold.has_answer:
             return Verdict.SUSPENDED
         if connection.end is None:
-            return Verdict.BROKEN
+            # A thread answers one message after the other: ours is answered where a later one
+            # follows the answer, whatever became of that.
+            answered = connection.passed_by and self._fold.has_answer and self.accepted
+            return Verdict.OVER if answered else Verdict.BROKEN
         if self._still_streaming(connection):
             return Verdict.GOING_ON
         return Verdict.OVER if self.accepted else self._unaccepted(connection)

@@ -12,11 +12,16 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.operators._submission.failures import run_is_dead
+from tests.unit.machine.platform import Run
+from tests.unit.machine.tenant import PlayedTenant, Sync
 
 if TYPE_CHECKING:
-    from tests.unit.machine.platform import Run
     from tests.unit.machine.played_airflow import PlayedTask
     from tests.unit.machine.world import Actor, World
+
+AnyRun = Run | Sync
 
 ENDED_STATES = {"success", "failed", "skipped", "removed"}
 
@@ -29,8 +34,9 @@ class Asked(Enum):
     LATE_SEND = "a try that was given up sent what it had announced"
     TOO_LATE = "the time of the run before it was over"
     STORE_LOST = "the record was lost"
-    NOT_STOPPED = "the run before it was given up, and could not be stopped"
-    SUSPENDED = "the run before it stays suspended"
+    NOT_STOPPED = "the run before it was given up, and its stop failed, as a warning says of it"
+    SUSPENDED = "the run before it stays suspended, as an error says of it"
+    OUTCOME_UNKNOWN = "whether the one before it was processed nobody can tell, as an error says"
 
 
 class Stopped(Enum):
@@ -48,11 +54,22 @@ class Stopped(Enum):
 class Left(Enum):
     """Why a run goes on that no try follows."""
 
-    LOGGED = "a warning says so"
-    NOBODY_THERE = "no process of the task was there when it ended"
-    ONE_WINDOW = "nobody knows its thread"
+    LOGGED = "a warning or an error says so of it"
+    NOBODY_THERE = "it went on when the task ended, while nobody was there to hear of that"
+    ONE_WINDOW = "no record names it"
     STORE_LOST = "the record was lost"
     LATE = "a try that was given up began it, and ended before it was told"
+    NOT_WAITED = "the tenant tells nothing of it, so that the task did not wait"
+
+
+class Beside(Enum):
+    """Why a run from before a clear goes on while the task, done again, asks."""
+
+    LOGGED = "a warning or an error says so of it"
+    NOT_RUNNING = "no record has called it running: a clear stops no other"
+    STORE_LOST = "the record was lost"
+    LATE = "a try that was given up began it"
+    NOT_WAITED = "the tenant tells nothing of it, so that the task did not wait"
 
 
 class Ledger:
@@ -67,6 +84,7 @@ class Ledger:
         """The runs that the task has started."""
         self._owners: dict[int, Actor] = {}
         self._left: set[int] = set()
+        self._beside: set[int] = set()
         self._giving_up: list[tuple[Actor, Run]] = []
         """The tries that have stopped their run, which only those may do that fail for good."""
         self._unknown: dict[int, Asked] = {}
@@ -80,11 +98,29 @@ class Ledger:
             self._violate(f"{actor} sends a prompt")
         if "input" in body and started is None:
             self._check_repeat(body, actor)
-        if started is None:
-            return
+        if started is not None:
+            self.started(started, actor)
+
+    def owner_of(self, run: AnyRun) -> Actor | None:
+        """Who has started a run."""
+        return self._owners.get(run.number)
+
+    def started(self, started: AnyRun, actor: Actor) -> None:
+        """A process of the task has started a run."""
+        if actor.kind != "worker":
+            self._violate(f"{actor} starts {started}")
         epoch = started.epoch = actor.known.ti.epoch
         started.late = actor.known.ti is not self._task.ti
         for run in self.runs:
+            if run.epoch < epoch and run.status == "streaming" and run.number not in self._beside:
+                self._beside.add(run.number)
+                beside = self._why_beside(run)
+                if beside is None:
+                    self._violate(
+                        f"{actor} asks ({started}), and {run} of before the clear goes on"
+                    )
+                else:
+                    self.explained[beside] += 1
             if run.epoch == epoch:
                 why = self._why_asked_again(run, started, actor)
                 if why is None:
@@ -96,7 +132,7 @@ class Ledger:
         self.runs.append(started)
         self._owners[started.number] = actor
 
-    def stopped(self, run: Run, actor: Actor) -> None:
+    def stopped(self, run: AnyRun, actor: Actor) -> None:
         """A run that was going on was stopped by somebody of the task."""
         if actor.kind == "other":
             return
@@ -121,19 +157,31 @@ class Ledger:
         """A try has returned its result: that of one run of its own that has ended."""
         result = dict(actor.result)
         usage = result.pop("usage", None)
-        told = (result.get("chat_id"), result.get("message_id"))
         for run in self.runs:
-            if (run.chat_id, run.message_id) == told and run.status == "finished":
+            done = run.status == "finished" or self._is_not_waited_for(run)
+            if done and run.is_known_to(result):
                 break
         else:
             self._violate(f"{actor} returns {actor.result}, of no finished run: {self.runs}")
             return
-        if result != run.expected:
-            self._violate(f"{actor} returns {result} and not {run.expected}")
+        expected = run.expected
+        if self._is_not_waited_for(run):
+            expected |= {"status": None, "result": None}
+        if "workflow_id" in expected and result["workflow_id"] is None:
+            expected["workflow_id"] = None  # only the answer to the start tells it
+        if result != expected:
+            self._violate(f"{actor} returns {result} and not {expected}")
         if usage not in (None, {"inputTokens": 900, "outputTokens": 100, "totalTokens": 1000}):
             self._violate(f"{actor} returns the usage {usage}")
         if run.epoch != actor.known.ti.epoch and not self._task.lost_max_tries:
             self._violate(f"{actor} returns the result of {run}, before the clear")
+
+    def failed(self, actor: Actor, error: BaseException) -> None:
+        """A try has failed: not by a run that was dead when it took it up, but by its own."""
+        own = [one for one in self._owners.values() if one.known.ti is actor.known.ti]
+        dead = isinstance(error, PlatformError) and run_is_dead(error)
+        if dead and not own and not actor.told_to_stop:
+            self._violate(f"{actor} took a dead run up and asks nothing: {error}")
 
     def check(self) -> None:
         """What holds at any time. Raises AssertionError."""
@@ -152,9 +200,9 @@ class Ledger:
                 self._violate(f"a secret stands in {where}: {text}")
         self._world.written.clear()
         for actor in self._world.processes:
-            for _, line in actor.log.lines[actor.log.checked :]:
-                if "canary-" in line:
-                    self._violate(f"a secret stands in the log of {actor}: {line}")
+            for line in actor.log.lines[actor.log.checked :]:
+                if "canary-" in line.text:
+                    self._violate(f"a secret stands in the log of {actor}: {line.text}")
             actor.log.checked = len(actor.log.lines)
         assert not self.violations, "\n".join([*self.violations, *self._story()])
 
@@ -171,9 +219,9 @@ class Ledger:
 
     def _story(self) -> list[str]:
         logs = [
-            f"log of {actor.name}, {level}: {text}"
+            f"log of {actor.name}, {line.level}: {line.text}"
             for actor in self._world.processes
-            for level, text in actor.log.lines
+            for line in actor.log.lines
         ]
         return ["--- what happened", *self._world.history, "--- what was logged", *logs]
 
@@ -189,29 +237,56 @@ class Ledger:
             return
         self._violate(f"{actor} sends a prompt again that is being answered: {run}")
 
-    def _why_asked_again(self, run: Run, started: Run, actor: Actor) -> Asked | None:
+    def _why_asked_again(self, run: AnyRun, started: AnyRun, actor: Actor) -> Asked | None:
         if run.status in ("aborted", "failed"):
             return Asked.ENDED_WITHOUT_ANSWER
         if run.number in self._unknown:
             return self._unknown[run.number]
         if self._is_overdue(run):
             return Asked.TOO_LATE
-        if run.status == "suspended" or run.was_suspended:
+        if run.was_suspended and self._is_said_of(run, SUSPENDED):
             return Asked.SUSPENDED
-        store = actor.known.store
-        known = (store.read or {}).get("ids", {})
-        if run.message_id == started.message_id:
+        known = (actor.known.store.read or {}).get("ids", {})
+        if isinstance(run, Run) and run.message_id == started.message_id:
             if started.late or run.late:
                 return Asked.LATE_SEND
             if not run.thread_given and known.get("chat_id") != run.chat_id:
                 return Asked.ONE_WINDOW
-        if run.message_id in self._task.forgotten:
+        if any(run.is_named_by(ids) for ids in self._task.forgotten):
             return Asked.STORE_LOST
         # What an old try started late is in no record.
         if started.late or run.late:
             return Asked.LATE_SEND
-        if self._said_not_stopped(run):
+        if self._is_said_of(run, NOT_STOPPED):
             return Asked.NOT_STOPPED
+        if self._is_said_of(run, OUTCOME_UNKNOWN):
+            return Asked.OUTCOME_UNKNOWN
+        return None
+
+    def _check_beside(self, run: AnyRun, started: AnyRun) -> None:
+        """A run from before the clear should be over by now."""
+        if run.status != "streaming" or run.number in self._beside:
+            return
+        self._beside.add(run.number)
+        why = self._why_beside(run)
+        if why is None:
+            self._violate(f"{run} of before the clear goes on beside {started}")
+        else:
+            self.explained[why] += 1
+
+    def _why_beside(self, run: AnyRun) -> Beside | None:
+        """The next try after a clear stops what the record calls running."""
+        if self._is_said_of(run, NOT_STOPPED + OUTCOME_UNKNOWN):
+            return Beside.LOGGED
+        if run.late or self._unknown.get(run.number) is Asked.LATE_SEND:
+            return Beside.LATE
+        if any(run.is_named_by(ids) for ids in self._task.forgotten):
+            return Beside.STORE_LOST
+        if self._is_not_waited_for(run):
+            return Beside.NOT_WAITED
+        called = [one for one in self._task.records if run.is_known_to(one["ids"])]
+        if all(one["phase"] != "running" for one in called):
+            return Beside.NOT_RUNNING
         return None
 
     def _why_stopped_by_kill(self, actor: Actor) -> Stopped | None:
@@ -225,7 +300,7 @@ class Ledger:
             return Stopped.LAST_TRY
         return None
 
-    def _why_stopped(self, run: Run, actor: Actor) -> Stopped | None:
+    def _why_stopped(self, run: AnyRun, actor: Actor) -> Stopped | None:
         ti = actor.known.ti
         if run.epoch != self._task.epoch:
             return Stopped.CLEARED
@@ -237,46 +312,58 @@ class Ledger:
             return Stopped.TASK_ENDED
         return None
 
-    def _is_overdue(self, run: Run) -> bool:
+    def _is_overdue(self, run: AnyRun) -> bool:
         """Whether its time is over, which counts from its submission."""
         told = [record["ids"] for record in self._task.records]
-        since = [ids["submitted_at"] for ids in told if ids.get("message_id") == run.message_id]
+        since = [ids["submitted_at"] for ids in told if run.is_named_by(ids)]
         began = min([run.started_at, *since])
         return bool(self._world.time.now >= began + self._task.timeout)
 
-    def _why_left(self, run: Run) -> Left | None:
-        if self._said_not_stopped(run):
+    def _why_left(self, run: AnyRun) -> Left | None:
+        if self._is_said_of(run, NOT_STOPPED + OUTCOME_UNKNOWN):
             return Left.LOGGED
-        if self._task.unseen_end:
+        if run.number in self._task.unseen:
             return Left.NOBODY_THERE
         if run.late or self._unknown.get(run.number) is Asked.LATE_SEND:
             return Left.LATE
-        if not run.thread_given and all(
-            record["ids"].get("chat_id") != run.chat_id for record in self._task.records
-        ):
+        if not run.thread_given and not self._is_named(run):
             return Left.ONE_WINDOW
-        if run.message_id in self._task.forgotten:
+        if any(run.is_named_by(ids) for ids in self._task.forgotten):
             return Left.STORE_LOST
+        if self._is_not_waited_for(run):
+            return Left.NOT_WAITED
         return None
 
-    def _is_named(self, run: Run) -> bool:
-        """Whether a record has ever named the thread and the message of the run."""
-        named = (run.chat_id, run.message_id)
-        records = [record["ids"] for record in self._task.records]
-        return any((ids.get("chat_id"), ids["message_id"]) == named for ids in records)
+    def _is_not_waited_for(self, run: AnyRun) -> bool:
+        """Whether the service has no way to tell how the run goes."""
+        platform = self._world.platform
+        return isinstance(platform, PlayedTenant) and not platform.habits.history
 
-    def _said_not_stopped(self, run: Run) -> bool:
-        """Whether a log or an error tells of a run that could not be stopped."""
-        said = "\n".join(
-            actor.log.warnings + "\n" + str(actor.error or "") for actor in self._world.processes
-        )
-        return any(words in said for words in NOT_STOPPED)
+    def _is_named(self, run: AnyRun) -> bool:
+        """Whether a record has ever named the run."""
+        return any(run.is_known_to(record["ids"]) for record in self._task.records)
+
+    def _is_said_of(self, run: AnyRun, words: tuple[str, ...]) -> bool:
+        """Whether a warning or an error that is about this run says so."""
+        for actor in self._world.processes:
+            said = [line.text for line in actor.log.lines if line.is_warning and line.about is run]
+            if actor.error is not None and actor.concerned_with is run:
+                said.append(str(actor.error))
+            if any(word in text for word in words for text in said):
+                return True
+        return False
 
 
-NOT_STOPPED = (
-    "could not be stopped",
-    "cannot be stopped",
+NOT_STOPPED = ("could not be stopped", "cannot be stopped")
+"""What is said of a run that a process has tried to stop."""
+
+OUTCOME_UNKNOWN = (
     "could not be looked up",
     "may be running unseen",
     "may go on at the service",
+    "A sync may be running",
+    "several new syncs could be this one",
 )
+"""What is said of a run of which a process could not learn enough."""
+
+SUSPENDED = ("the run is suspended", "the run stays suspended")

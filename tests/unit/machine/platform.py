@@ -18,6 +18,8 @@ from tests.unit.client.fakes.streams import Record, Turn, aborted, folded, query
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+USER = "analyst"
+ADDRESS = "https://acme.example.com/agents/1/chat"
 PACE = 10.0
 """Seconds between two records."""
 
@@ -27,19 +29,26 @@ Status = Literal["streaming", "suspended", "finished", "aborted", "failed"]
 @dataclass(frozen=True)
 class Habits:
     """How this service answers: what is replayed and where, whether a follow-up is subscribed,
-    what resumes a suspended run, and what a later look at a stopped thread gets."""
+    what resumes a suspended run, what a later look at a stopped thread gets, and whether its runs
+    are `long`: of many records."""
 
     replay: Literal["before", "after", "none"] = "before"
     follow_up: Literal["subscribe", "state"] = "subscribe"
     resume: Literal["follow_up", "input", "never"] = "follow_up"
     stopped: Literal["aborted", "state", "aborted and state", "mark"] = "aborted"
+    long: bool = False
 
 
+@dataclass
 class ShortTurn(Turn):
-    """A turn of few records."""
+    """A turn of few records, unless it is `long`."""
+
+    long: bool = False
 
     def records(self) -> list[Record]:
         told = super().records()
+        if self.long:
+            return told
         kept = [r for r in told if r.get("id") in (self.message_id, self._id("query"))]
         answer = [r for r in told if r.get("id") == self._id("answer")]
         return [*kept, answer[0], answer[-1]]
@@ -81,6 +90,7 @@ class Run(PlayedService):
             answer=f"Answer {self.number} to {prompt}",
             rows=[[f"month {self.number}", float(self.number)]],
             name=f"{self.number}-",
+            long=self.habits.long,
         )
         super().__init__(
             turn=turn,
@@ -103,6 +113,14 @@ class Run(PlayedService):
     @property
     def started_at(self) -> float:
         return self.starts[0]
+
+    def is_named_by(self, ids: dict[str, Any]) -> bool:
+        """Whether a record's ids name its message."""
+        return ids.get("message_id") == self.message_id
+
+    def is_known_to(self, ids: dict[str, Any]) -> bool:
+        """Whether a record's ids name its message and its thread."""
+        return self.is_named_by(ids) and ids.get("chat_id") == self.chat_id
 
     @property
     def status(self) -> Status:
@@ -214,6 +232,17 @@ class PlayedPlatform:
         self.key = ""
         self.prompts: list[tuple[str, str, Any]] = []
         """Thread, message id and asker of each prompt that was processed or found a run."""
+
+    def connection(self, key: str) -> dict[str, Any]:
+        """The fields of a connection with this key."""
+        settings = {"externalId": USER}
+        extra = {"chat_url": ADDRESS, "chat_api_key": key, "session_settings": settings}
+        return {"extra": extra}
+
+    def secret_of(self, config: Any) -> str:
+        """What the client sends to prove who it is."""
+        secret: str = config.chat_api_key.get_secret_value()
+        return secret
 
     def runs(self) -> Iterator[Run]:
         for thread in self.threads.values():

@@ -53,6 +53,13 @@ class Store:
         self._ti = ti
         self.read: dict[str, Any] | None = None
         """The record as this try has read it last."""
+        self.wrote: dict[str, Any] | None = None
+        """The record as this try has written it last."""
+
+    @property
+    def began_by(self) -> float | None:
+        """What names a submission that this try announces."""
+        return self.wrote["ids"]["submitted_at"] if self.wrote else None
 
     def get(self, key: str, default: Any = None) -> Any:
         assert key == STORE_KEY
@@ -69,7 +76,7 @@ class Store:
         self._pass("write of the record")
         if self._ti is not task.ti:
             raise StoreError("404: no such task instance")
-        task.record = task.world.write("the record", value)
+        task.record = self.wrote = task.world.write("the record", value)
         task.records.append(task.record)
         task.world.pause("after write of the record")
 
@@ -99,15 +106,16 @@ class PlayedTask:
         self.ti = Ti(self, 1, retries)
         self.record: dict[str, Any] | None = None
         self.records: list[dict[str, Any]] = []
-        self.forgotten: set[str] = set()
-        """The messages whose record was lost."""
+        self.forgotten: list[dict[str, Any]] = []
+        """The ids of records that were lost."""
         self.waiting: Deferral | None = None
         self.event: dict[str, Any] | None = None
         self.events: list[dict[str, Any]] = []
         self.results: list[Any] = []
         self.failures: list[BaseException] = []
-        self.unseen_end = False
-        """Whether the task ended while none of its processes was there to hear of it."""
+        self.unseen: set[int] = set()
+        """The runs that went on when the task ended, while nobody was there to hear of it who
+        followed them."""
 
     @property
     def actors(self) -> list[Actor]:
@@ -199,7 +207,7 @@ class PlayedTask:
         elif self.state == "running":
             self._settle(actor, error)
         elif isinstance(error, TaskDeferred) and not actor.told_to_stop:
-            self.unseen_end = True  # its task was ended, which nobody has told it
+            self._leave_unseen(actor)  # its task was ended, which nobody has told it
 
     def _settle(self, actor: Actor, error: BaseException | None) -> None:
         if error is None:
@@ -212,6 +220,7 @@ class PlayedTask:
             self.start_trigger()
         else:
             self.failures.append(error)
+            self.world.ledger.failed(actor, error)
             self.fail(final=isinstance(error, AirflowFailException))
 
     def fail(self, *, final: bool = False) -> None:
@@ -232,7 +241,8 @@ class PlayedTask:
             self._next_try()
             return
         self.fail()
-        self.unseen_end = self.state == "failed"
+        if self.state == "failed" and (worker is None or not worker.alive):
+            self._leave_unseen(None)
 
     def start_trigger(self) -> None:
         """A triggerer runs the trigger, from its stored arguments."""
@@ -283,24 +293,22 @@ class PlayedTask:
         """Clear it; `max_tries` can get lost where several running tasks are cleared at once."""
         self.epoch += 1
         self.lost_max_tries = lose_max_tries
-        self.unseen_end = False
         if not lose_max_tries:
             self.max_tries = self.ti.try_number + self.retries
         if self.state == "running":
             self._become("restarting")
             return
-        dead_triggers = self.state == "deferred" and not self.triggers
         triggers = self.triggers if self.state == "deferred" else []
         self._next_try()
         for actor in triggers:
             self.stop_trigger(actor)
-        self.unseen_end = dead_triggers
 
     def mark(self, state: str) -> None:
         """Mark it failed or success."""
         triggers = self.triggers if self.state == "deferred" else []
         worker = self.current_worker if self.state == "running" else None
-        self.unseen_end = not triggers and (worker is None or not worker.alive)
+        if not triggers and (worker is None or not worker.alive):
+            self._leave_unseen(None)
         self._become(state)
         for actor in triggers:
             self.stop_trigger(actor)
@@ -308,7 +316,8 @@ class PlayedTask:
     def kill(self, actor: Actor) -> None:
         """kill -9 to the process of a try. Of a task that has ended, nobody stops the run then."""
         self.world.kill(actor)
-        self.unseen_end = self.unseen_end or self.state in ENDED
+        if self.state in ENDED:
+            self._leave_unseen(actor)
 
     def terminate(self, actor: Actor) -> None:
         """SIGTERM to the process of a try."""
@@ -323,10 +332,20 @@ class PlayedTask:
         else:
             self.kill(actor)  # nothing handles the signal yet
 
+    def _leave_unseen(self, actor: Actor | None) -> None:
+        """The task has ended, and nobody hears of it who follows the run of this process, or
+        anybody's."""
+        runs = [run for run in self.world.ledger.runs if run.status in ("streaming", "suspended")]
+        self.unseen |= {
+            run.number for run in runs if actor in (None, self.world.ledger.owner_of(run))
+        }
+        if actor is not None and actor.concerned_with is not None:
+            self.unseen.add(actor.concerned_with.number)
+
     def lose_record(self) -> None:
         """The state store forgets it."""
         if self.record is not None:
-            self.forgotten.add(self.record["ids"]["message_id"])
+            self.forgotten.append(self.record["ids"])
         self.record = None
 
     def _next_try(self) -> None:

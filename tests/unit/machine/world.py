@@ -11,15 +11,22 @@ import json
 import logging
 import traceback
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 from unittest.mock import patch
 
 from airflow_provider_platform.client.chat import call as chat_call
-from airflow_provider_platform.client.errors import PlatformTransportError
+from airflow_provider_platform.client.errors import (
+    PlatformAuthenticationError,
+    PlatformError,
+    PlatformTransportError,
+)
 from airflow_provider_platform.client.http import client as platform_client
 from airflow_provider_platform.client.http import driver, transport
+from airflow_provider_platform.client.http.retry import may_repeat, pause_after
 from airflow_provider_platform.client.operations.program import (
+    Call,
     CloseStream,
     OpenStream,
     ReadStream,
@@ -33,8 +40,9 @@ from airflow_provider_platform.operators._submission import kills
 from airflow_provider_platform.operators._submission.record import Submission
 from airflow_provider_platform.triggers import _remote_run as remote_trigger
 from tests.unit.client.fakes.played_service import Fault
-from tests.unit.machine.platform import Habits, PlayedPlatform, Run
+from tests.unit.machine.platform import PlayedPlatform, Run
 from tests.unit.machine.processes import Process
+from tests.unit.machine.tenant import PlayedTenant, Sync
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,15 +54,14 @@ Spoil = Literal["refuse", "unreachable", "lose", "reset", "close", "silence", "h
 """What happens to a process's next effect: the request is refused or not made, its answer is
 lost; the stream breaks, ends early, goes silent, or breaks inside a line."""
 
-USER = "analyst"
-ADDRESS = "https://acme.example.com/agents/1/chat"
+Platform = PlayedPlatform | PlayedTenant
 
 
 class World:
     """One service and one Airflow, as far as processes meet them."""
 
-    def __init__(self, habits: Habits) -> None:
-        self.platform = PlayedPlatform(habits)
+    def __init__(self, platform: Platform) -> None:
+        self.platform = platform
         self.time = self.platform.time
         self.processes: list[Actor] = []
         self.acting: Actor | None = None
@@ -76,19 +83,14 @@ class World:
 
     def rotate_key(self) -> None:
         """Another key at the service and in the connection."""
-        self.keys.append(f"canary-{len(self.keys) % 4}-of-the-chat-key")
+        self.keys.append(f"canary-{len(self.keys) % 4}-of-the-key")
         self.platform.key = self.keys[-1]
 
     def connection(self, *_: Any) -> Any:
         """The Airflow connection as it is now."""
-        extra = {
-            "chat_url": ADDRESS,
-            "chat_api_key": self.keys[-1],
-            "session_settings": {"externalId": USER},
-        }
-        return SimpleNamespace(
-            host=None, schema=None, login=None, password=None, port=None, extra=json.dumps(extra)
-        )
+        fields = dict.fromkeys(("host", "schema", "login", "password", "port"))
+        fields |= self.platform.connection(self.keys[-1])
+        return SimpleNamespace(**{**fields, "extra": json.dumps(fields["extra"])})
 
     def new_message_id(self) -> str:
         self._message_ids += 1
@@ -148,9 +150,9 @@ class Actor(Process):
         self.kind = kind
         self.known = SimpleNamespace(**known)
         self.spoil: Spoil | None = None
-        self.log = Log()
-        self.runs: list[Run] = []
-        """The runs that it has started."""
+        self.log = Log(self)
+        self.concern: Run | Sync | None = None
+        """The run that it has spoken of with the service last."""
         self.states: set[str | None] = set()
         """What the task's state has been while it was told to stop."""
         self.late_writers: list[Submission] = []
@@ -159,6 +161,15 @@ class Actor(Process):
         """The last run of the thread when it looked at it last."""
         self.told_to_stop = False
         self.reported = False
+
+    @property
+    def concerned_with(self) -> Run | Sync | None:
+        """The run that it is about: what it logs now is about that one."""
+        trigger = getattr(self.known, "trigger", None)
+        if trigger is None:
+            return self.concern
+        runs = self.known.task.world.platform.runs()
+        return next((run for run in runs if run.is_known_to(trigger.ids)), None)
 
     @property
     def stopping(self) -> bool:
@@ -174,12 +185,30 @@ class Actor(Process):
         return spoil
 
 
+@dataclass(frozen=True)
+class Line:
+    """One line of a log, and the run that it is about."""
+
+    level: str
+    text: str
+    about: Run | Sync | None
+
+    @property
+    def is_warning(self) -> bool:
+        return self.level not in ("info", "debug")
+
+
 class Log:
     """Stands for a task's log. Every line is kept as it would be read."""
 
-    def __init__(self) -> None:
-        self.lines: list[tuple[str, str]] = []
+    def __init__(self, actor: Actor) -> None:
+        self._actor = actor
+        self.lines: list[Line] = []
         self.checked = 0
+
+    def keep(self, level: str, text: str) -> None:
+        """One more line."""
+        self.lines.append(Line(level, text, self._actor.concerned_with))
 
     def __getattr__(self, level: str) -> Callable[..., None]:
         if level.startswith("_"):
@@ -189,18 +218,9 @@ class Log:
             text = str(message) % args if args else str(message)
             if exc_info or level == "exception":
                 text += "\n" + traceback.format_exc()
-            self.lines.append((level, text))
+            self.keep(level, text)
 
         return log
-
-    @property
-    def warnings(self) -> str:
-        """What a person who reads the log is warned of."""
-        return "\n".join(text for level, text in self.lines if level not in ("info", "debug"))
-
-    @property
-    def text(self) -> str:
-        return "\n".join(text for _, text in self.lines)
 
 
 class _LibraryLog(logging.Handler):
@@ -214,7 +234,7 @@ class _LibraryLog(logging.Handler):
         actor = self._world.acting
         if actor is not None:
             text = self.format(record)
-            actor.log.lines.append((record.levelname.lower(), text))
+            actor.log.keep(record.levelname.lower(), text)
 
 
 class _Session:
@@ -232,50 +252,111 @@ class _Session:
 
     async def perform(self, effect: Any) -> Any:
         match effect:
+            case Call():
+                return await self._call(effect)
             case OpenStream(body=body):
                 await self.aclose()
                 self._broken = False
-                self._answer = self._request("prompt" if "input" in body else "look", body)
+                self._answer = self._chat("prompt" if "input" in body else "look", body)
             case ReadStream(timeout=seconds):
                 return self._read(seconds)
             case CloseStream():
                 await self.aclose()
             case SendChat(body=body):
-                self._request("abort", body)
+                self._chat("abort", body)
             case Sleep(seconds=seconds):
                 self.world.pause("sleep", wake=self.world.time.now + seconds)
             case ReloadCredentials():
-                self.world.pause("reload")
-                return await self._transport.reload_credentials(self._transport.config)
+                return await self._reload()
             case _:
                 raise AssertionError(f"unexpected effect {effect!r}")
         return None
 
-    def _request(self, what: str, body: dict[str, Any]) -> Any:
+    async def _reload(self) -> bool:
+        self.world.pause("reload")
+        changed: bool = await self._transport.reload_credentials(self._transport.config)
+        return changed
+
+    def _request(self, what: str, about: Any, process: Callable[[Actor], Any]) -> Any:
+        """One request: what the service does with it, between two borders."""
         world, actor = self.world, self.world.acting
         assert actor is not None
-        world.written.append((f"the body of a {what}", json.dumps(body)))
+        world.written.append((f"the body of a {what}", json.dumps(about)))
         world.pause(f"before {what}")
         spoil = actor.take_spoil("refuse", "unreachable")
         if spoil is not None:
             refusal = Fault(spoil, status=503, retry_after="1").before()  # type: ignore[arg-type]
             assert refusal is not None
             raise refusal
-        world.platform.check_key(self._transport.config.chat_api_key.get_secret_value())
-        answer: Answer | None = None
-        if what == "abort":
-            stopped = world.platform.abort(body)
-            if stopped is not None:
-                world.ledger.stopped(stopped, actor)
-        else:
-            answer, started = world.platform.open(body, actor)
-            if what == "look":
-                actor.saw_last = world.platform.threads[body["chatId"]].runs[-1]
-            world.ledger.asked(body, started, actor)
+        world.platform.check_key(world.platform.secret_of(self._transport.config))
+        answer = process(actor)
         world.pause(f"after {what}")
         if actor.take_spoil() is not None:
             raise PlatformTransportError("no complete answer in time")
         return answer
+
+    def _chat(self, what: str, body: dict[str, Any]) -> Any:
+        platform, ledger = self.world.platform, self.world.ledger
+        assert isinstance(platform, PlayedPlatform)
+        acting = self.world.acting
+        assert acting is not None
+        if "chatId" in body and what != "prompt":
+            acting.concern = _addressed(platform, body, acting)
+
+        def process(actor: Actor) -> Any:
+            if what == "abort":
+                stopped = platform.abort(body)
+                if stopped is not None:
+                    ledger.stopped(stopped, actor)
+                return None
+            answer, started = platform.open(body, actor)
+            if what == "look":
+                actor.saw_last = platform.threads[body["chatId"]].runs[-1]
+            ledger.asked(body, started, actor)
+            if what == "prompt":
+                asked = [run for run in platform.runs() if run.message_id == body["messageId"]]
+                actor.concern = (asked or [None])[-1]
+            return answer
+
+        return self._request(what, body, process)
+
+    async def _call(self, effect: Any) -> Any:
+        """A management call and its repeats, as the transport makes them."""
+        operation = effect.operation.in_deployment(self._transport.config.resolve_deployment_id)
+        attempts = 1 if effect.once else self._transport.config.max_attempts
+        for attempt in range(1, attempts + 1):
+            try:
+                return self._management(operation)
+            except PlatformAuthenticationError:
+                if not await self._reload():
+                    raise
+                return self._management(operation)
+            except PlatformError as error:
+                wake = self.world.time.now + pause_after(error, attempt)
+                if attempt == attempts or not may_repeat(error, repeatable=operation.repeatable):
+                    raise
+                if effect.deadline is not None and wake >= effect.deadline:
+                    raise
+                self.world.pause("sleep", wake=wake)
+        raise AssertionError("the last attempt ends the call")
+
+    def _management(self, operation: Any) -> Any:
+        platform, ledger = self.world.platform, self.world.ledger
+        assert isinstance(platform, PlayedTenant)
+        acting = self.world.acting
+        assert acting is not None
+        acting.concern = platform.concerned(operation) or acting.concern
+
+        def process(actor: Actor) -> Any:
+            told, changed = platform.answer(operation, actor)
+            if operation.operation_id == "startDbtSync":
+                actor.concern = changed
+                ledger.started(changed, actor)
+            elif changed is not None:
+                ledger.stopped(changed, actor)
+            return operation.read(told)
+
+        return self._request(operation.operation_id, operation.body, process)
 
     def _read(self, seconds: float) -> bytes | None:
         world, actor = self.world, self.world.acting
@@ -295,6 +376,16 @@ class _Session:
             self._broken = True
             return data[: len(data) // 2]
         return data
+
+
+def _addressed(platform: PlayedPlatform, body: dict[str, Any], actor: Actor) -> Run | None:
+    """The run that a look or an abort is about."""
+    thread = platform.threads.get(body["chatId"])
+    runs = thread.runs if thread is not None else []
+    own = [run for run in runs if run.message_id == body.get("messageId")]
+    if "messageId" not in body and isinstance(actor.concern, Run):
+        own = [run for run in runs if run is actor.concern]
+    return (own or runs or [None])[-1]
 
 
 class _LoopThread:

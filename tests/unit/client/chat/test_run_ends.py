@@ -354,6 +354,24 @@ def test_a_run_that_a_later_turn_follows_is_not_the_one_that_streams() -> None:
         run.result()
 
 
+LATER = echo("1732512999999-message")
+
+
+@pytest.mark.parametrize("rest", [[], [aborted()], [{"id": "__suspended__"}]])
+def test_a_run_that_is_answered_and_followed_by_a_later_turn_is_over(rest: list[Record]) -> None:
+    """Whatever becomes of the later turn: what ends it says nothing of ours."""
+    run = given_thread(accepted=True)
+    told = [echo(), final(ANSWER), LATER, *rest, cutoff()]
+    assert hear(run, *told, submits=False) is Verdict.OVER
+    assert run.result().answer == ANSWER
+
+
+@pytest.mark.parametrize("told", [tool("SqlApi"), final("Half", isInProcess=True)])
+def test_a_run_without_an_answer_is_not_over_by_a_later_turn_alone(told: Record) -> None:
+    run = given_thread(accepted=True)
+    assert hear(run, echo(), told, LATER, cutoff(), submits=False) is Verdict.BROKEN
+
+
 def test_progress_is_what_was_not_known() -> None:
     run = given_thread(accepted=True)
     grew = []

@@ -1,6 +1,8 @@
 """Whatever happens to a task, to its processes and to the service, in any order and overlapping:
-its question is asked as often as somebody wants it or a rule explains, nothing is stopped that a
-try follows, nothing is left, nobody gets another's answer, no secret is written.
+its run is asked for as often as somebody wants it or a rule explains, nothing is stopped that a
+try follows, nothing is left, nobody gets another's result, no secret is written.
+
+What is the same for every kind of run at the service stands here, `TaskMachine`.
 """
 
 from __future__ import annotations
@@ -8,16 +10,13 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import pytest
 from airflow.sdk.execution_time import context
 from hypothesis import HealthCheck, Phase, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
-    initialize,
     invariant,
     precondition,
     rule,
@@ -25,76 +24,80 @@ from hypothesis.stateful import (
 )
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.operators.chat import PlatformChatOperator
 from tests.unit.machine.ledger import Ledger
-from tests.unit.machine.platform import Habits
 from tests.unit.machine.played_airflow import ENDED, PlayedTask
-from tests.unit.machine.world import Actor, World, borders
+from tests.unit.machine.world import Actor, Platform, World, borders
 
 if TYPE_CHECKING:
-    from tests.unit.machine.platform import Run, Thread
+    from collections.abc import Callable
 
-PROMPT = "What is our revenue?"
 TIMEOUT = 1800.0
 RETRIES = 2
-EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", "120"))
+EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", "80"))
 STEPS = 20
+MANY = 300
 
-HABITS = st.builds(
-    Habits,
-    replay=st.sampled_from(["before", "after", "none"]),
-    follow_up=st.sampled_from(["subscribe", "state"]),
-    resume=st.sampled_from(["follow_up", "input", "never"]),
-    stopped=st.sampled_from(["aborted", "state", "aborted and state", "mark"]),
-)
+Past = Literal["none", "running", "cleared", "killed while it runs", "killed before it returns"]
+PASTS = st.sampled_from(get_args(Past))
+"""What has happened to the task before anything else does."""
+
 SPOILS = st.sampled_from(["refuse", "unreachable", "lose", "reset", "close", "silence", "half"])
 WHO = st.integers(0, 3)
 THEN = st.integers(0, 25)
-PHASES = [Phase.generate, Phase.shrink]
 HAS_STATE_STORE = hasattr(context, "TaskStateStoreAccessor")
 COUNTED: Counter[str] = Counter()
 
 
-class ChatMachine(RuleBasedStateMachine):
-    """One task that asks, everybody who does something to it, and the service."""
+class TaskMachine(RuleBasedStateMachine):
+    """One task, everybody who does something to it, and the service."""
 
     def __init__(self) -> None:
         super().__init__()
         self._borders: Any = None
 
-    @initialize(habits=HABITS, deferrable=st.booleans(), given=st.booleans())
-    def begin(self, habits: Habits, deferrable: bool, given: bool) -> None:
-        if given and habits.replay == "none":
-            # Whose question a given thread answers would show nowhere.
-            habits = replace(habits, replay="before")
-        self.world = World(habits)
+    def begin_with(self, platform: Platform) -> None:
+        """Put the world in place."""
+        self.world = World(platform)
         self._borders = borders(self.world)
         self._borders.__enter__()
-        self.thread: Thread | None = None
-        self.finishing = False
-        if given:
-            self.thread = self.world.platform.new_thread()
-            self._other_asks("How many orders?")
-            self.world.time.now += 1000
-        chat_id = self.thread.chat_id if self.thread else None
 
-        def make() -> Any:
-            return PlatformChatOperator(
-                task_id="task",
-                prompt=PROMPT,
-                chat_id=chat_id,
-                deferrable=deferrable,
-                timeout=TIMEOUT,
-            )
-
+    def begin_task(self, make: Callable[[], Any], past: Past) -> None:
+        """Begin the task, whose operator `make` makes, with a past."""
         self.task = PlayedTask(self.world, make, retries=RETRIES, timeout=TIMEOUT)
         self.world.ledger = Ledger(self.world, self.task)
+        if past == "cleared":
+            self._go_on_until(lambda: self.task.state in ENDED)
+            self.task.clear(lose_max_tries=False)
+        elif past in ("running", "killed while it runs"):
+            self._go_on_until(lambda: bool(self._going_on))
+            self._go_on(6)
+        elif past == "killed before it returns":
+            self._go_on_until(lambda: any(one.at == "before the XCom" for one in self.task.actors))
+        if past.startswith("killed"):
+            for actor in self.task.actors:
+                self.task.kill(actor)
+
+    def _go_on_until(self, condition: Callable[[], bool]) -> None:
+        for _ in range(MANY):
+            if condition():
+                return
+            self._go_on(1)
+        raise AssertionError("a task to which nothing happens gets nowhere")
 
     # Everything acts, and then what there is goes on for some borders, in turns.
 
     @rule(then=st.integers(1, 40))
     def go_on(self, then: int) -> None:
         self._go_on(then)
+
+    @precondition(lambda self: self.task.state not in ENDED)
+    @rule()
+    def go_on_until_it_waits(self) -> None:
+        """Until the task is deferred, or does nothing before its next try."""
+        for _ in range(MANY):
+            if self.task.state == "deferred" or self.task.state in ENDED:
+                return
+            self._go_on(1)
 
     @precondition(lambda self: self.task.actors)
     @rule(who=WHO, steps=st.integers(1, 15))
@@ -121,28 +124,6 @@ class ChatMachine(RuleBasedStateMachine):
     def spoil(self, who: int, spoil: Any, then: int) -> None:
         """The next thing that a process does goes wrong."""
         self._pick(self.task.actors, who).spoil = spoil
-        self._go_on(then)
-
-    @precondition(lambda self: self._going_on)
-    @rule(who=WHO, end=st.sampled_from(["abort", "suspend", "no answer", "error"]), then=THEN)
-    def interrupt_run(self, who: int, end: str, then: int) -> None:
-        """Somebody aborts a run, the service suspends it, or ends it without an answer."""
-        run = self._pick(self._going_on, who)
-        if end == "no answer" and run.is_answering:
-            end = "error"
-        if end == "abort":
-            run.stop()
-        elif end == "suspend":
-            run.suspend()
-        else:
-            run.break_off(error=end == "error")
-        self._go_on(then)
-
-    @precondition(lambda self: self.thread is not None and self.thread.active is None)
-    @rule(same=st.booleans(), then=THEN)
-    def other_asks(self, same: bool, then: int) -> None:
-        """Somebody else asks in the task's thread, perhaps the same."""
-        self._other_asks(PROMPT if same else "And by product?")
         self._go_on(then)
 
     # Faults of Airflow.
@@ -184,16 +165,23 @@ class ChatMachine(RuleBasedStateMachine):
         self._go_on(then)
 
     @precondition(lambda self: self.task.state == "deferred" and self.task.triggers)
-    @rule(who=WHO, what=st.sampled_from(["twice", "killed", "moved"]), then=THEN)
+    @rule(who=WHO, what=st.sampled_from(["twice", "killed"]), then=THEN)
     def shake_triggerers(self, who: int, what: str, then: int) -> None:
-        """A trigger is run twice, its triggerer is killed, or another takes it over."""
+        """A trigger is run twice, or its triggerer is killed."""
         actor = self._pick(self.task.triggers, who)
         if what == "killed":
             self.world.kill(actor)
         else:
             self.task.start_trigger()
-        if what == "moved":
-            self.task.stop_trigger(actor)
+        self._go_on(then)
+
+    @precondition(lambda self: self.task.state == "deferred" and self.task.triggers)
+    @rule(who=WHO, then=THEN)
+    def move_trigger(self, who: int, then: int) -> None:
+        """Another triggerer takes a trigger over."""
+        actor = self._pick(self.task.triggers, who)
+        self.task.start_trigger()
+        self.task.stop_trigger(actor)
         self._go_on(then)
 
     @precondition(lambda self: self.task.state == "deferred" and self.task.events)
@@ -211,17 +199,24 @@ class ChatMachine(RuleBasedStateMachine):
 
     # Users.
 
-    @rule(lose_max_tries=st.booleans(), then=THEN)
-    def clear(self, lose_max_tries: bool, then: int) -> None:
+    @rule(lose_max_tries=st.booleans(), told=st.booleans(), then=THEN)
+    def clear(self, lose_max_tries: bool, told: bool, then: int) -> None:
         """The task is cleared; with many others at once, what Airflow counts may get lost."""
         self.task.clear(lose_max_tries=lose_max_tries)
+        self._tell_workers(told)
         self._go_on(then)
 
     @precondition(lambda self: self.task.state not in ENDED)
-    @rule(state=st.sampled_from(["success", "failed"]), then=THEN)
-    def mark(self, state: str, then: int) -> None:
+    @rule(state=st.sampled_from(["success", "failed"]), told=st.booleans(), then=THEN)
+    def mark(self, state: str, told: bool, then: int) -> None:
         self.task.mark(state)
+        self._tell_workers(told)
         self._go_on(then)
+
+    def _tell_workers(self, told: bool) -> None:
+        """Their supervisors hear at once that Airflow wants them ended, or later."""
+        for actor in self.task.workers if told else []:
+            self.task.terminate(actor)
 
     @invariant()
     def keeps_the_rules(self) -> None:
@@ -283,7 +278,7 @@ class ChatMachine(RuleBasedStateMachine):
         return actor.known.ti is not self.task.ti or self.task.state != "running"
 
     @property
-    def _going_on(self) -> list[Run]:
+    def _going_on(self) -> list[Any]:
         return [run for run in self.world.platform.runs() if run.status == "streaming"]
 
     @property
@@ -317,30 +312,26 @@ class ChatMachine(RuleBasedStateMachine):
             self._step(actor)
         assert at_most < 5000, f"{actor} never ends"
 
-    def _other_asks(self, prompt: str) -> None:
-        assert self.thread is not None
-        body = {
-            "chatId": self.thread.chat_id,
-            "messageId": self.world.new_message_id(),
-            "input": prompt,
-        }
-        self.world.platform.open(body, None)
 
-
-@pytest.mark.skipif(not HAS_STATE_STORE, reason="the rules are those of Airflow 3.3 and later")
-def test_a_chat_keeps_the_rules_whatever_happens() -> None:
+def check_machine(machine: type[TaskMachine], *, examples: int, shrink: bool = True) -> None:
+    """Have the machine do its worst. Raises AssertionError where a rule is broken."""
     run_state_machine_as_test(
-        ChatMachine,
+        machine,
         settings=settings(
-            max_examples=EXAMPLES,
+            max_examples=examples,
             stateful_step_count=STEPS,
             deadline=None,
             report_multiple_bugs=False,
             derandomize=True,
             database=None,
             print_blob=True,
-            phases=PHASES,
+            phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def tell_counts() -> None:
+    """Write what happened how often."""
     sys.stdout.write("".join(f"{times:6} {what}\n" for what, times in sorted(COUNTED.items())))
+    COUNTED.clear()

@@ -1,0 +1,75 @@
+"""The dbt sync of one task, whatever happens (see `task_machine`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from tests.unit.machine.task_machine import (
+    EXAMPLES,
+    HAS_STATE_STORE,
+    PASTS,
+    THEN,
+    TIMEOUT,
+    WHO,
+    Past,
+    TaskMachine,
+    check_machine,
+    tell_counts,
+)
+from tests.unit.machine.tenant import PlayedTenant, TenantHabits
+
+HABITS = st.builds(
+    TenantHabits,
+    history=st.sampled_from([True, True, True, False]),
+    cancelled=st.sampled_from(["in the history", "in both"]),
+)
+BRANCH = "airflow"
+
+
+class DbtSyncMachine(TaskMachine):
+    """A task that starts a sync in a deployment in which others start some too."""
+
+    @initialize(habits=HABITS, deferrable=st.booleans(), named=st.booleans(), past=PASTS)
+    def begin(self, habits: TenantHabits, deferrable: bool, named: bool, past: Past) -> None:
+        if not habits.history:
+            past = "none"
+        self.platform = PlayedTenant(habits)
+        self.begin_with(self.platform)
+
+        def make() -> Any:
+            return PlatformDbtSyncOperator(
+                task_id="task",
+                branch_name=BRANCH if named else None,
+                deferrable=deferrable,
+                timeout=TIMEOUT,
+            )
+
+        self.begin_task(make, past)
+
+    @precondition(lambda self: self._going_on)
+    @rule(who=WHO, end=st.sampled_from(["cancel", "fail"]), then=THEN)
+    def interrupt_sync(self, who: int, end: str, then: int) -> None:
+        """Somebody cancels a sync, or it fails."""
+        sync = self._pick(self._going_on, who)
+        if end == "cancel":
+            sync.stop()
+        else:
+            sync.break_off()
+        self._go_on(then)
+
+    @rule(then=THEN)
+    def other_starts(self, then: int) -> None:
+        """A push to the dbt repository starts a sync."""
+        self.platform.start({"branchName": BRANCH}, None, trigger="webhook")
+        self._go_on(then)
+
+
+@pytest.mark.skipif(not HAS_STATE_STORE, reason="the rules are those of Airflow 3.3 and later")
+def test_a_dbt_sync_keeps_the_rules_whatever_happens() -> None:
+    check_machine(DbtSyncMachine, examples=EXAMPLES)
+    tell_counts()
