@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.operators._submission import remote_run
+from airflow_provider_platform.operators._submission import kills, remote_run
 from airflow_provider_platform.operators._submission.record import Step, Submission
 from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
 from airflow_provider_platform.operators.chat import PlatformChatOperator
@@ -92,12 +92,12 @@ def _ask_for_the_result(patch: pytest.MonkeyPatch) -> None:
 
 @breaks("a worker that is told to end always stops its run")
 def _stop_at_every_signal(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(remote_run, "stops_run", lambda *_, **__: True)
+    patch.setattr(kills, "stops_run", lambda *_, **__: True)
 
 
 @breaks("a worker that is told to end never stops its run")
 def _stop_at_no_signal(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(remote_run, "stops_run", lambda *_, **__: False)
+    patch.setattr(kills, "stops_run", lambda *_, **__: False)
 
 
 @breaks("a trigger that is killed always stops its run")
