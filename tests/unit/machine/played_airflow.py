@@ -163,6 +163,7 @@ class PlayedTask:
         store = Store(ti)
         actor = Actor("worker", f"try {ti.try_number}", ti=ti, store=store)
         actor.known.task = self
+        actor.known.ids = deferral.kwargs.get("run") if deferral is not None else None
 
         def work() -> Any:
             operator = actor.known.operator = self.make()
@@ -252,6 +253,7 @@ class PlayedTask:
         trigger.task_instance = ti
         actor = Actor("trigger", f"trigger of try {ti.try_number}", ti=ti)
         actor.known.deferral, actor.known.trigger, actor.known.task = deferral, trigger, self
+        actor.known.ids = trigger.ids
         trigger._log = actor.log
 
         async def run() -> list[Any]:
@@ -280,7 +282,7 @@ class PlayedTask:
         actor.reported = True
         trigger = actor.known.trigger
         stop = Actor("stop", f"stop by the {actor.name}", ti=actor.known.ti)
-        stop.known.task = self
+        stop.known.task, stop.known.ids = self, trigger.ids
         stop.told_to_stop = True
         stop.states.add(self.state)
         stop.log = actor.log
@@ -317,7 +319,8 @@ class PlayedTask:
         """kill -9 to the process of a try. Of a task that has ended, nobody stops the run then."""
         self.world.kill(actor)
         if self.state in ENDED:
-            self._leave_unseen(actor)
+            # Its own last process would have taken up whatever the record names.
+            self._leave_unseen(None if actor.known.ti is self.ti else actor)
 
     def terminate(self, actor: Actor) -> None:
         """SIGTERM to the process of a try."""

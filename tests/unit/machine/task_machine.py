@@ -33,17 +33,24 @@ if TYPE_CHECKING:
 
 TIMEOUT = 1800.0
 RETRIES = 2
-EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", "80"))
+EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", "150"))
 STEPS = 20
 MANY = 300
 
-Past = Literal["none", "running", "cleared", "killed while it runs", "killed before it returns"]
+Past = Literal[
+    "none",
+    "running",
+    "cleared",
+    "killed while it runs",
+    "killed while it runs, and cleared",
+    "killed before it returns",
+]
 PASTS = st.sampled_from(get_args(Past))
 """What has happened to the task before anything else does."""
 
 SPOILS = st.sampled_from(["refuse", "unreachable", "lose", "reset", "close", "silence", "half"])
 WHO = st.integers(0, 3)
-THEN = st.integers(0, 25)
+THEN = st.one_of(st.integers(0, 3), st.integers(0, 25))
 HAS_STATE_STORE = hasattr(context, "TaskStateStoreAccessor")
 COUNTED: Counter[str] = Counter()
 
@@ -68,7 +75,7 @@ class TaskMachine(RuleBasedStateMachine):
         if past == "cleared":
             self._go_on_until(lambda: self.task.state in ENDED)
             self.task.clear(lose_max_tries=False)
-        elif past in ("running", "killed while it runs"):
+        elif past == "running" or past.startswith("killed while it runs"):
             self._go_on_until(lambda: bool(self._going_on))
             self._go_on(6)
         elif past == "killed before it returns":
@@ -76,6 +83,10 @@ class TaskMachine(RuleBasedStateMachine):
         if past.startswith("killed"):
             for actor in self.task.actors:
                 self.task.kill(actor)
+        if past.endswith("and cleared"):
+            self.task.clear(lose_max_tries=False)
+            if self.task.is_running:
+                self.task.miss()
 
     def _go_on_until(self, condition: Callable[[], bool]) -> None:
         for _ in range(MANY):
@@ -141,20 +152,26 @@ class TaskMachine(RuleBasedStateMachine):
         self._go_on(then)
 
     @precondition(lambda self: self.task.workers)
-    @rule(who=WHO, noticed=st.booleans(), then=THEN)
-    def kill_worker(self, who: int, noticed: bool, then: int) -> None:
+    @rule(who=WHO, amid=st.booleans(), noticed=st.booleans(), then=THEN)
+    def kill_worker(self, who: int, amid: bool, noticed: bool, then: int) -> None:
         """kill -9, which Airflow notices at once or later."""
         actor = self._pick(self.task.workers, who)
+        self._bring_amid(amid, actor)
+        if not actor.alive:
+            return
         self.task.kill(actor)
         if noticed and actor is self.task.current_worker and self.task.is_running:
             self.task.miss()
         self._go_on(then)
 
     @precondition(lambda self: self.task.workers)
-    @rule(who=WHO, then=THEN)
-    def sigterm(self, who: int, then: int) -> None:
+    @rule(who=WHO, amid=st.booleans(), then=THEN)
+    def sigterm(self, who: int, amid: bool, then: int) -> None:
         """The process is told to end: its pod goes, its supervisor has lost Airflow ..."""
-        self.task.terminate(self._pick(self.task.workers, who))
+        actor = self._pick(self.task.workers, who)
+        self._bring_amid(amid, actor)
+        if actor.alive:
+            self.task.terminate(actor)
         self._go_on(then)
 
     @precondition(lambda self: self.task.is_running)
@@ -199,19 +216,37 @@ class TaskMachine(RuleBasedStateMachine):
 
     # Users.
 
-    @rule(lose_max_tries=st.booleans(), told=st.booleans(), then=THEN)
-    def clear(self, lose_max_tries: bool, told: bool, then: int) -> None:
+    @rule(lose_max_tries=st.booleans(), amid=st.booleans(), told=st.booleans(), then=THEN)
+    def clear(self, lose_max_tries: bool, amid: bool, told: bool, then: int) -> None:
         """The task is cleared; with many others at once, what Airflow counts may get lost."""
+        self._bring_amid(amid, *self.task.workers)
         self.task.clear(lose_max_tries=lose_max_tries)
         self._tell_workers(told)
         self._go_on(then)
 
     @precondition(lambda self: self.task.state not in ENDED)
-    @rule(state=st.sampled_from(["success", "failed"]), told=st.booleans(), then=THEN)
-    def mark(self, state: str, told: bool, then: int) -> None:
+    @rule(
+        state=st.sampled_from(["success", "failed"]),
+        amid=st.booleans(),
+        told=st.booleans(),
+        then=THEN,
+    )
+    def mark(self, state: str, amid: bool, told: bool, then: int) -> None:
+        self._bring_amid(amid, *self.task.workers)
+        if self.task.state in ENDED:
+            return
         self.task.mark(state)
         self._tell_workers(told)
         self._go_on(then)
+
+    def _bring_amid(self, wanted: bool, *actors: Actor) -> None:
+        """Let the processes go on, if that is wanted, until each is amid its run or has ended."""
+        for actor in actors if wanted else ():
+            for _ in range(MANY):
+                run = actor.concern
+                if not actor.alive or (run is not None and run.status == "streaming"):
+                    break
+                self._step(actor)
 
     def _tell_workers(self, told: bool) -> None:
         """Their supervisors hear at once that Airflow wants them ended, or later."""

@@ -165,11 +165,11 @@ class Actor(Process):
     @property
     def concerned_with(self) -> Run | Sync | None:
         """The run that it is about: what it logs now is about that one."""
-        trigger = getattr(self.known, "trigger", None)
-        if trigger is None:
+        given = getattr(self.known, "ids", None)
+        if self.concern is not None or given is None:
             return self.concern
         runs = self.known.task.world.platform.runs()
-        return next((run for run in runs if run.is_known_to(trigger.ids)), None)
+        return next((run for run in runs if run.is_known_to(given)), None)
 
     @property
     def stopping(self) -> bool:
