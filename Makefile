@@ -16,7 +16,7 @@ PYTHON_STORAGE := "$(ROOT)/.venv-storage/bin/python"
 IN_PROJECT := mkdir -p "$(ROOT)/.cache/tmp" && TMPDIR="$(ROOT)/.cache/tmp"
 WORKERS ?= auto
 REPEAT ?= 1
-EXAMPLES ?= 2000
+EXAMPLES ?= 300
 ARGS ?=
 WHOLE_AIRFLOW := tests/browser tests/cluster tests/storage tests/supervisor tests/system
 # What does not touch Airflow is the same on all releases.

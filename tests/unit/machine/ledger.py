@@ -55,11 +55,15 @@ class Left(Enum):
     """Why a run goes on that no try follows."""
 
     LOGGED = "a warning or an error says so of it"
-    NOBODY_THERE = "it went on when the task ended, while nobody was there to hear of that"
+    NOBODY_THERE = "it went on when the task ended, and nobody was there who knew of it"
     ONE_WINDOW = "no record names it"
     STORE_LOST = "the record was lost"
     LATE = "a try that was given up began it, and ended before it was told"
     NOT_WAITED = "the tenant tells nothing of it, so that the task did not wait"
+    STATE_UNKNOWN = "who was told to end could not learn that the task had ended"
+    NO_RETRY_CAME = (
+        "its try was told to end and left it to the retry; the task was ended before one"
+    )
 
 
 class Beside(Enum):
@@ -326,12 +330,17 @@ class Ledger:
             return Left.NOBODY_THERE
         if run.late or self._unknown.get(run.number) is Asked.LATE_SEND:
             return Left.LATE
-        if not run.thread_given and not self._is_named(run):
+        if not self._is_named(run):
             return Left.ONE_WINDOW
         if any(run.is_named_by(ids) for ids in self._task.forgotten):
             return Left.STORE_LOST
         if self._is_not_waited_for(run):
             return Left.NOT_WAITED
+        if self._is_said_of(run, STATE_UNKNOWN):
+            return Left.STATE_UNKNOWN
+        owner = self.owner_of(run)
+        if owner is not None and any(TO_THE_RETRY in line.text for line in owner.log.lines):
+            return Left.NO_RETRY_CAME
         return None
 
     def _is_not_waited_for(self, run: AnyRun) -> bool:
@@ -365,5 +374,9 @@ OUTCOME_UNKNOWN = (
     "several new syncs could be this one",
 )
 """What is said of a run of which a process could not learn enough."""
+
+STATE_UNKNOWN = ("Airflow did not tell the state of the task",)
+
+TO_THE_RETRY = "is left to the task's next try"
 
 SUSPENDED = ("the run is suspended", "the run stays suspended")

@@ -167,7 +167,7 @@ class PlayedTask:
 
         def work() -> Any:
             operator = actor.known.operator = self.make()
-            operator._log = actor.log
+            operator._cached_logger = actor.log
             context = {"ti": ti, "task_state_store": store}
             if deferral is None:
                 result = operator.execute(context)
@@ -223,6 +223,8 @@ class PlayedTask:
             self.failures.append(error)
             self.world.ledger.failed(actor, error)
             self.fail(final=isinstance(error, AirflowFailException))
+            if isinstance(error, StoreError) and self.state == "failed":
+                self._leave_unseen(None)  # it could not read what it was to take up
 
     def fail(self, *, final: bool = False) -> None:
         """The try has failed: the next one follows, if there is one left."""

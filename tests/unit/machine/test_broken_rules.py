@@ -17,7 +17,13 @@ from airflow_provider_platform.operators._submission.remote_run import RemoteRun
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.triggers import _remote_run as remote_trigger
-from tests.unit.machine.task_machine import EXAMPLES, HAS_STATE_STORE, TaskMachine, check_machine
+from tests.unit.machine.task_machine import (
+    EXAMPLES,
+    HAS_STATE_STORE,
+    PASTS,
+    TaskMachine,
+    check_machine,
+)
 from tests.unit.machine.test_chat_machine import ChatMachine
 from tests.unit.machine.test_dbt_sync_machine import DbtSyncMachine
 
@@ -115,5 +121,10 @@ def _stop_with_no_trigger(patch: pytest.MonkeyPatch) -> None:
 def test_is_found(machine: type[TaskMachine], what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     BREAKS[what](monkeypatch)
     with pytest.raises(AssertionError) as found:
-        check_machine(machine, examples=EXAMPLES, shrink=False)
+        _check_all(machine)
     sys.stdout.write(f"{str(found.value).splitlines()[0]}\n")
+
+
+def _check_all(machine: type[TaskMachine]) -> None:
+    for past in PASTS:
+        check_machine(machine, past, examples=EXAMPLES, shrink=False)

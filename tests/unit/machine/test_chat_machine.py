@@ -18,7 +18,6 @@ from tests.unit.machine.task_machine import (
     THEN,
     TIMEOUT,
     WHO,
-    Past,
     TaskMachine,
     check_machine,
     tell_counts,
@@ -26,6 +25,7 @@ from tests.unit.machine.task_machine import (
 
 if TYPE_CHECKING:
     from tests.unit.machine.platform import Thread
+    from tests.unit.machine.task_machine import Past
 
 PROMPT = "What is our revenue?"
 
@@ -42,8 +42,8 @@ HABITS = st.builds(
 class ChatMachine(TaskMachine):
     """A task that asks, perhaps in a thread in which others ask too."""
 
-    @initialize(habits=HABITS, deferrable=st.booleans(), given=st.booleans(), past=PASTS)
-    def begin(self, habits: Habits, deferrable: bool, given: bool, past: Past) -> None:
+    @initialize(habits=HABITS, deferrable=st.booleans(), given=st.booleans())
+    def begin(self, habits: Habits, deferrable: bool, given: bool) -> None:
         if given and habits.replay == "none":
             # Whose question a given thread answers would show nowhere.
             habits = replace(habits, replay="before")
@@ -65,7 +65,7 @@ class ChatMachine(TaskMachine):
                 timeout=TIMEOUT,
             )
 
-        self.begin_task(make, past)
+        self.begin_task(make)
 
     @precondition(lambda self: self._going_on)
     @rule(who=WHO, end=st.sampled_from(["abort", "suspend", "no answer", "error"]), then=THEN)
@@ -100,6 +100,7 @@ class ChatMachine(TaskMachine):
 
 
 @pytest.mark.skipif(not HAS_STATE_STORE, reason="the rules are those of Airflow 3.3 and later")
-def test_a_chat_keeps_the_rules_whatever_happens() -> None:
-    check_machine(ChatMachine, examples=EXAMPLES)
+@pytest.mark.parametrize("past", PASTS)
+def test_a_chat_keeps_the_rules_whatever_happens(past: Past) -> None:
+    check_machine(ChatMachine, past, examples=EXAMPLES)
     tell_counts()
