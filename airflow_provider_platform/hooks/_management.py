@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from airflow_provider_platform._lazy import lazy_module
+from airflow_provider_platform.hooks._lazy import lazy_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
