@@ -82,6 +82,8 @@ class ParquetWriter:
         self._writer.write_table(group, row_group_size=ROW_GROUP)
         self._rows_waiting -= rows
         self._waiting = [waiting.slice(rows).combine_chunks()] if self._rows_waiting else []
+        del waiting, group
+        pa.default_memory_pool().release_unused()  # it would keep what the next group needs anew
 
 
 def _array(column: Column, values: list[Any], first: int) -> Any:

@@ -82,9 +82,9 @@ def test_every_format_holds_the_typed_values(
         files[kind] = path
     table = pq.read_table(files["parquet"])
     assert [list(row.values()) for row in table.to_pylist()] == typed
-    lines = [json.loads(line) for line in files["jsonl"].read_text("utf-8").split("\n")[:-1]]
+    lines = [json.loads(line) for line in files["jsonl"].read_bytes().decode().split("\n")[:-1]]
     assert [list(line.values()) for line in lines] == [[plain(v) for v in row] for row in typed]
-    read = list(csv.reader(io.StringIO(files["csv"].read_text("utf-8"), newline="")))
+    read = list(csv.reader(io.StringIO(files["csv"].read_bytes().decode(), newline="")))
     assert read[0] == [column["name"] for column in COLUMNS]
     for row, text in zip(typed, read[1:], strict=True):
         assert [value if value is not None else "" for value in map(plain, row)][6] == text[6]
