@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,14 @@ if TYPE_CHECKING:
 
 DAG_FILE = Path(__file__).parents[1] / "system" / "dags" / "calls_with_secrets.py"
 CLIENT_SECRET = "canary-of-a-client-secret"
+SESSION_ID = "5e55" * 8
+QUOTING = (
+    {"api": "data", "quotes": "authorization"},
+    {"path": "oauth", "quotes": "body"},
+    {"path": "session/token", "quotes": "body"},
+    {"path": "session/revoke", "quotes": "body"},
+)
+"""The requests that are answered with what they sent."""
 
 
 @pytest.mark.parametrize(("on_loop", "form"), [(False, "plain"), (True, "base64")])
@@ -23,7 +32,7 @@ def test_they_are_in_no_error_that_it_logs(
     on_loop: bool,
     form: str,
 ) -> None:
-    for match in ({"api": "data", "quotes": "authorization"}, {"path": "oauth", "quotes": "body"}):
+    for match in QUOTING:
         platform_sandbox.control.fault(
             "status", status=403, message="not with", quote_form=form, **match
         )
@@ -32,8 +41,9 @@ def test_they_are_in_no_error_that_it_logs(
     told = caplog.text
     assert failed.error is not None
     assert failed.error.startswith("ValueError: A careless error")
-    assert told.count("The service quotes what it was sent") >= 2
+    assert told.count("The service quotes what it was sent") >= len(QUOTING)
     assert told.count("not with ***") + told.count("not with Bearer ***") >= 1
     # A run inside this process masks nothing by itself: the task's own careless line shows that.
     careful = [line for line in told.splitlines() if "A careless line" not in line]
-    assert [line for line in careful if CLIENT_SECRET in line or "eyJhbGci" in line] == []
+    secrets = (CLIENT_SECRET, SESSION_ID, "eyJhbGci", base64.b64encode(b'{"sessionId":"').decode())
+    assert [line for line in careful if any(secret in line for secret in secrets)] == []

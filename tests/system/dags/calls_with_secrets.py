@@ -17,10 +17,19 @@ from airflow_provider_platform.client.management.deployments.operations import (
     CreateDeploymentTokenInput,
     create_deployment_token,
 )
+from airflow_provider_platform.client.management.embed.sessions import (
+    GenerateSession,
+    PostTokenBySessionIdInput,
+    RevokeEmbedSessionInput,
+    create_embed_token,
+    generate_embed_session,
+    revoke_embed_session,
+)
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 # Airflow keeps the source of DAG files.
 CLIENT_SECRET = "-".join(("canary", "of", "a", "client", "secret"))  # noqa: FLY002
+SESSION_ID = "5e55" * 8
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +48,20 @@ def _create() -> Any:
     return create_oauth_integration(body=body)
 
 
+def _generate() -> Any:
+    return generate_embed_session(
+        body=GenerateSession.build(deployment_id=1, external_id="analyst")
+    )
+
+
+def _redeem(session_id: Any) -> Any:
+    return create_embed_token(body=PostTokenBySessionIdInput.build(session_id=session_id))
+
+
+def _revoke() -> Any:
+    return revoke_embed_session(body=RevokeEmbedSessionInput.build(session_id=SESSION_ID))
+
+
 def _tell(call: Any) -> None:
     try:
         call()
@@ -55,17 +78,29 @@ with DAG("secrets", schedule=None):
         hook = PlatformHook(context["dag_run"].conf["platform_conn_id"])
         if context["dag_run"].conf["deferrable"]:
 
+            def run(operation: Any) -> Any:
+                return asyncio.run(hook.arun(operation))
+
             async def rows() -> None:
                 await anext(hook.arun_sql("SELECT 1"))
 
-            token = asyncio.run(hook.arun(_mint())).cube_api_token
-            _tell(lambda: asyncio.run(rows()))
-            _tell(lambda: asyncio.run(hook.arun(_create())))
+            def query() -> None:
+                asyncio.run(rows())
         else:
-            token = hook.run(_mint()).cube_api_token
-            _tell(lambda: next(hook.run_sql("SELECT 1")))
-            _tell(lambda: hook.run(_create()))
-        log.info("A careless line: %s, %s", token.get_secret_value(), CLIENT_SECRET)
-        raise ValueError(f"A careless error: {token.get_secret_value()}")
+            run = hook.run
+
+            def query() -> None:
+                next(hook.run_sql("SELECT 1"))
+
+        token = run(_mint()).cube_api_token
+        session = run(_generate()).session_id
+        _tell(query)
+        _tell(lambda: run(_create()))
+        _tell(lambda: run(_redeem(session)))
+        _tell(lambda: run(_revoke()))
+        sent = f"{CLIENT_SECRET}, {SESSION_ID}"
+        received = f"{token.get_secret_value()}, {session.get_secret_value()}"
+        log.info("A careless line: %s, %s", received, sent)
+        raise ValueError(f"A careless error: {received}, {sent}")
 
     quoted_back()

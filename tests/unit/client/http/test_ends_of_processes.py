@@ -147,6 +147,8 @@ def test_the_process_ends(shape: str, platform_sandbox: Sandbox) -> None:
     ended = subprocess.run(
         [
             sys.executable,
+            # From 3.12 on Python warns of every fork of a process that has threads.
+            "-Wignore:This process:DeprecationWarning",
             "-c",
             BEGIN + SHAPES[shape],
             platform_sandbox.management_url,
