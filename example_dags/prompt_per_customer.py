@@ -20,7 +20,10 @@ with DAG(
     tags=["analytics platform", "recipe"],
     params={
         "countries": Param(
-            ["Germany", "France", "Spain"], type="array", description="Whom to ask about"
+            ["Germany", "France", "Spain"],
+            type="array",
+            title="Countries",
+            description="Whom to ask about",
         ),
     },
     default_args={"retries": 2},

@@ -29,7 +29,11 @@ with DAG(
     schedule=None,
     catchup=False,
     tags=["analytics platform", "recipe"],
-    params={"limit": Param(100000, type="number", description="The highest credible amount")},
+    params={
+        "limit": Param(
+            100000, type="number", title="Limit", description="The highest credible amount"
+        )
+    },
     default_args={"retries": 2},
 ) as dag:
 

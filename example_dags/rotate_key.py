@@ -25,7 +25,10 @@ with DAG(
     tags=["analytics platform", "recipe"],
     params={
         "connection": Param(
-            "platform_next", type="string", description="The connection with the new key"
+            "platform_next",
+            type="string",
+            title="Connection",
+            description="The connection with the new key",
         ),
     },
 ) as dag:

@@ -28,9 +28,12 @@ with DAG(
     catchup=False,
     tags=["analytics platform", "recipe"],
     params={
-        "month": Param("2025-03", type="string", description="The month to store"),
+        "month": Param("2025-03", type="string", title="Month", description="The month to store"),
         "folder": Param(
-            str(Path(gettempdir()) / "orders"), type="string", description="Where to write"
+            str(Path(gettempdir()) / "orders"),
+            type="string",
+            title="Folder",
+            description="Where to write",
         ),
     },
     default_args={"retries": 2},

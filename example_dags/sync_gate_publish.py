@@ -23,8 +23,12 @@ with DAG(
     catchup=False,
     tags=["analytics platform", "recipe"],
     params={
-        "workbook_id": Param(301, type="integer", description="The workbook to publish"),
-        "least_orders": Param(100, type="integer", description="Fewer orders close the gate"),
+        "workbook_id": Param(
+            301, type="integer", title="Workbook", description="The workbook to publish"
+        ),
+        "least_orders": Param(
+            100, type="integer", title="Least orders", description="Fewer orders close the gate"
+        ),
     },
     default_args={"retries": 2},
 ) as dag:

@@ -31,11 +31,16 @@ with DAG(
     catchup=False,
     tags=["analytics platform"],
     params={
-        "dashboard_id": Param(501, type="integer", description="The dashboard to export"),
-        "integration_id": Param(3, type="integer", description="The OAuth integration"),
+        "dashboard_id": Param(
+            501, type="integer", title="Dashboard", description="The dashboard to export"
+        ),
+        "integration_id": Param(
+            3, type="integer", title="Integration", description="The OAuth integration"
+        ),
         "output_path": Param(
             str(Path(gettempdir()) / "dashboard.pdf"),
             type="string",
+            title="File",
             description="Where to write it: a path, or a URL as s3://my_conn@bucket/dashboard.pdf",
         ),
     },
