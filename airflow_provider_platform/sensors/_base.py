@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import asdict, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -212,8 +212,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         ti: Any = context["ti"]
         store: Any = context.get("task_state_store")
         if store is None:
-            began = ti.get_first_reschedule_date(context)
-            return FailureBudget(missing_since=began.timestamp() if began is not None else None)
+            return FailureBudget(missing_since=_unix_time(ti.get_first_reschedule_date(context)))
         try:
             stored = store.get(STORE_KEY)
         except Exception:
@@ -240,3 +239,10 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         if not self._linked:
             self.store_link(context, client.config)
             self._linked = True
+
+
+def _unix_time(moment: datetime | str | None) -> float | None:
+    """Airflow 3.0 tells a time as text where a DAG is tried without a worker."""
+    if moment is None:
+        return None
+    return (datetime.fromisoformat(moment) if isinstance(moment, str) else moment).timestamp()
