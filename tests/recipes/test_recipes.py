@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 
 if TYPE_CHECKING:
@@ -80,3 +81,18 @@ def test_all_rows_are_stored(platform_sandbox: Sandbox, run_dag: RunDag, tmp_pat
     assert rows.num_rows == stored["row_count"] > 5 == len(stored["rows"])
     assert (tmp_path / "customers-1.csv").read_text().startswith("id,name,city\n")
     assert run.xcom("total") > rows.num_rows
+
+
+def test_the_weekly_report_ends_with_its_files_and_the_message(
+    platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
+) -> None:
+    run = run_dag(EXAMPLES / "weekly_report.py", conf={"folder": str(tmp_path)})
+    assert run.state == "success"
+    (query,) = run.xcom("ask_agent", "queries")
+    assert pq.read_table(query["path"]).num_rows == query["row_count"] > 0
+    (picture,) = query["chart_paths"]
+    assert Path(picture).read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "dashboard.pdf").read_bytes().startswith(b"%PDF")
+    message = (Path(run.xcom("ask_agent", "manifest")).parent / "message.md").read_text()
+    assert message.startswith("## The week")
+    assert str(query["rows"][0][0]) in message
