@@ -29,8 +29,9 @@ LOCAL = ("", "file", "local")
 _OBJECT_STORES = frozenset(
     {"abfs", "abfss", "adl", "az", "gcs", "gs", "oss", "r2", "s3", "s3a", "wasb", "wasbs"}
 )
-PART_BYTES = 16 << 20
-"""What an upload keeps in memory before it sends a part; ten thousand parts make 160 GB."""
+PART_BYTES = 5 << 20
+"""What an upload keeps in memory before it sends a part: the least that S3 takes. Ten thousand
+parts make 50 GB."""
 
 
 class OutputFile:

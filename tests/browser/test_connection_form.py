@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tests.browser.conftest import AirflowServer
 
 # One API server and one browser, whatever the number of test processes.
-pytestmark = pytest.mark.xdist_group("browser")
 
 DEFAULTS = {field.name: field.default for field in EXTRA_FIELDS}
 TYPED: dict[str, Any] = {
@@ -39,6 +38,7 @@ TYPED: dict[str, Any] = {
     "ca_bundle": __file__,
     "proxy": "http://user:secret@proxy.example.com:3128",
     "allow_http": True,
+    "web_links": {"thread": "https://acme.example.com/chats/{chat_id}"},
 }
 
 

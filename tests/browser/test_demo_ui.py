@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-# One worker, so that the demo runs once.
-pytestmark = pytest.mark.xdist_group("demo_ui")
-
 
 @pytest.fixture(scope="module")
 def demo_ui(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoUi]:
