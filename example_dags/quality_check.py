@@ -1,7 +1,8 @@
 """A quality check that fails the run: rules in SQL, and the rows that break them in the log.
 
-Each rule is a query that gives the rows that should not be there. `AirflowFailException` keeps
-Airflow from trying again what a retry cannot mend; a service that cannot be reached is tried again.
+Each rule is a query that gives the rows that should not be there; and a query with no rows, or
+with too many, fails too. `AirflowFailException` keeps Airflow from trying again what a retry cannot
+mend; a service that cannot be reached is tried again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from airflow.exceptions import AirflowFailException
 from airflow.sdk import DAG, Param, task
 
 from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators.query import PlatformQueryOperator
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +34,10 @@ with DAG(
     params={
         "limit": Param(
             100000, type="number", title="Limit", description="The highest credible amount"
-        )
+        ),
+        "most_orders": Param(
+            50000, type="integer", title="Most orders", description="More orders are not credible"
+        ),
     },
     default_args={"retries": 2},
 ) as dag:
@@ -52,4 +57,17 @@ with DAG(
             raise AirflowFailException(f"Broken: {', '.join(broken)}.")
         return len(RULES)
 
+    orders = PlatformQueryOperator(
+        task_id="orders", sql="SELECT id FROM orders LIMIT 50000", max_rows=5
+    )
+
+    @task
+    def count(found: dict[str, Any], params: dict[str, Any]) -> int:
+        """How many rows the query has: some, and not too many."""
+        rows = int(found["row_count"])
+        if not 0 < rows <= params["most_orders"]:
+            raise AirflowFailException(f"{rows} orders: expected 1 to {params['most_orders']}.")
+        return rows
+
     check()
+    count(orders.output)

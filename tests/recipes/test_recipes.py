@@ -46,6 +46,13 @@ def test_a_broken_rule_fails_the_run_and_is_named(
     run = run_dag(EXAMPLES / "quality_check.py", conf={"limit": 1})
     assert run.state == "failed"
     assert "no order above the limit" in str(run.task("check").error)
+    assert run.states["count"] == "success"
+
+
+def test_too_many_rows_fail_the_run(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
+    run = run_dag(EXAMPLES / "quality_check.py", conf={"most_orders": 479})
+    assert run.states == {"check": "success", "orders": "success", "count": "failed"}
+    assert "480 orders: expected 1 to 479" in str(run.task("count").error)
 
 
 def test_new_credentials_are_tried_before_they_are_needed(
