@@ -222,16 +222,20 @@ def _cell(text: str) -> str:
 
 
 def _example(subject: Subject) -> str:
-    """The first place in the example DAGs where it is used, and where that stands."""
+    """The place in the example DAGs that shows most of it, and where that stands."""
     wanted = subject.name.removeprefix("@task.")
-    for file in sorted(EXAMPLES.glob("*.py")):
-        source = file.read_text()
-        for node in ast.walk(ast.parse(source)):
-            if _uses(node, wanted, subject.kind):
-                snippet = _snippet(source, node)
-                link = f"The whole DAG: [{file.name}](../../example_dags/{file.name})."
-                return f"```python\n{snippet}\n```\n\n{link}"
-    raise Incomplete(f"{subject.name}: no example DAG uses it")
+    found = [
+        (_snippet(source, node), file.name)
+        for file in sorted(EXAMPLES.glob("*.py"))
+        for source in [file.read_text()]
+        for node in ast.walk(ast.parse(source))
+        if _uses(node, wanted, subject.kind)
+    ]
+    if not found:
+        raise Incomplete(f"{subject.name}: no example DAG uses it")
+    snippet, name = max(found, key=lambda one: one[0].count("\n"))
+    link = f"The whole DAG: [{name}](../../example_dags/{name})."
+    return f"```python\n{snippet}\n```\n\n{link}"
 
 
 def _uses(node: ast.AST, wanted: str, kind: str) -> bool:
