@@ -161,24 +161,32 @@ class Ledger:
         """A try has returned its result: that of one run of its own that has ended."""
         result = dict(actor.result)
         usage = result.pop("usage", None)
-        for run in self.runs:
-            done = run.status == "finished" or self._is_not_waited_for(run)
-            if done and run.is_known_to(result):
-                break
-        else:
+        # Two runs have one message id where a try that was given up sent its prompt late.
+        runs = [run for run in self.runs if self._is_over(run) and run.is_known_to(result)]
+        if not runs:
             self._violate(f"{actor} returns {actor.result}, of no finished run: {self.runs}")
             return
-        expected = run.expected
-        if self._is_not_waited_for(run):
-            expected |= {"status": None, "result": None}
-        if "workflow_id" in expected and result["workflow_id"] is None:
-            expected["workflow_id"] = None  # only the answer to the start tells it
-        if result != expected:
-            self._violate(f"{actor} returns {result} and not {expected}")
+        expected = [self._expected(run, result) for run in runs]
+        if result not in expected:
+            self._violate(f"{actor} returns {result} and none of {expected}")
+            return
+        run = runs[expected.index(result)]
         if usage not in (None, {"inputTokens": 900, "outputTokens": 100, "totalTokens": 1000}):
             self._violate(f"{actor} returns the usage {usage}")
         if run.epoch != actor.known.ti.epoch and not self._task.lost_max_tries:
             self._violate(f"{actor} returns the result of {run}, before the clear")
+
+    def _is_over(self, run: AnyRun) -> bool:
+        return run.status == "finished" or self._is_not_waited_for(run)
+
+    def _expected(self, run: AnyRun, result: dict[str, Any]) -> dict[str, Any]:
+        """What a try that followed the run has to return."""
+        expected = dict(run.expected)
+        if self._is_not_waited_for(run):
+            expected |= {"status": None, "result": None}
+        if "workflow_id" in expected and result["workflow_id"] is None:
+            expected["workflow_id"] = None  # only the answer to the start tells it
+        return expected
 
     def failed(self, actor: Actor, error: BaseException) -> None:
         """A try has failed: not by a run that was dead when it took it up, but by its own."""
@@ -338,10 +346,22 @@ class Ledger:
             return Left.NOT_WAITED
         if self._is_said_of(run, STATE_UNKNOWN):
             return Left.STATE_UNKNOWN
-        owner = self.owner_of(run)
-        if owner is not None and any(TO_THE_RETRY in line.text for line in owner.log.lines):
+        if self._was_left_to_a_retry_that_never_came(run):
             return Left.NO_RETRY_CAME
         return None
+
+    def _was_left_to_a_retry_that_never_came(self, run: AnyRun) -> bool:
+        """Whether a try has left this run to the next one, and none began after that try."""
+        tries = [
+            actor
+            for actor in self._world.processes
+            if actor.kind == "worker" and actor.known.task is self._task
+        ]
+        for later, actor in enumerate(tries, start=1):
+            said = any(TO_THE_RETRY in line.text and line.about is run for line in actor.log.lines)
+            if said and all(next_try.known.ti.epoch != run.epoch for next_try in tries[later:]):
+                return True
+        return False
 
     def _is_not_waited_for(self, run: AnyRun) -> bool:
         """Whether the service has no way to tell how the run goes."""
