@@ -6,6 +6,7 @@ Values are texts, whatever their type, as the service sends them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -46,6 +47,8 @@ from airflow_provider_platform.client.operations.program import (
 DATA_PATH = "/cubejs-api"
 CONTINUE_WAIT = "continue wait"
 TOKEN_SECONDS = 3600
+"""How long a data token lives beyond the deadline of its query: its rows are read after that."""
+LONGEST_TOKEN_SECONDS = 86400
 REPEAT_PAUSE = 0.5
 """Seconds before a query that still runs is asked for again; the service itself waits longer."""
 
@@ -133,7 +136,7 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
     """
     try:
         url = yield from find_address(query, config)
-        token = query.token or (yield from _mint(query))
+        token = query.token or (yield from _mint(query, clock))
     except PlatformTransportError as error:
         if clock() < query.deadline:
             raise
@@ -198,9 +201,11 @@ def sql_address(data_api_url: str) -> str:
     return f"{base if has_path else base + DATA_PATH}/v1/cubesql"
 
 
-def _mint(query: SqlQuery) -> Program[SecretStr]:
-    """A data token of our own; asking for another one does no harm."""
-    body = CreateDeploymentTokenInput.build(expires_in=TOKEN_SECONDS)
+def _mint(query: SqlQuery, clock: Clock) -> Program[SecretStr]:
+    """A data token of our own, for as long as the query may wait for its first row; asking for
+    another one does no harm."""
+    seconds = TOKEN_SECONDS + max(0, math.ceil(query.deadline - clock()))
+    body = CreateDeploymentTokenInput.build(expires_in=min(seconds, LONGEST_TOKEN_SECONDS))
     operation = create_deployment_token(deployment_id=query.deployment, body=body)
     answer = yield from call(operation, deadline=query.deadline)
     return answer.cube_api_token

@@ -14,6 +14,7 @@ from airflow_provider_platform.client.data_api.query import (
     SqlColumns,
     SqlQuery,
     find_address,
+    run_sql,
     sql_address,
 )
 from airflow_provider_platform.client.errors import (
@@ -174,6 +175,17 @@ def test_a_branch_needs_the_deployments_own_address() -> None:
     query = SqlQuery.build("SELECT 1", deployment_id=7, deadline=0.0, branch_name="b")
     with pytest.raises(PlatformInputError, match="branch_name"):
         next(find_address(query, config(data_api_url="https://data.example.com")))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "life"), [(600.0, 4200), (7200.5, 10801), (3 * 86400.0, 86400), (-1.0, 3600)]
+)
+def test_the_token_outlives_the_wait_for_the_first_row(seconds: float, life: int) -> None:
+    query = SqlQuery.build("SELECT 1", deployment_id=7, deadline=1000.0 + seconds)
+    known = config(data_api_url="https://data.example.com")
+    mint = next(run_sql(query, known, lambda: 1000.0))
+    assert isinstance(mint, Call)
+    assert mint.operation.body == {"expiresIn": life}
 
 
 @pytest.mark.parametrize("bad", [{"sql": ""}, {"sql": "SELECT 1", "cache": "sometimes"}])
