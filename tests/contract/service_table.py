@@ -173,7 +173,7 @@ RESOURCES: dict[str, tuple[str, frozenset[str]]] = {
         "management.account.app_config",
         frozenset({"appTheme", "applyThemeGlobally", "creatorMode", "embedding"}),
     ),
-    "AppTheme": ("management.account.app_theme", frozenset()),
+    "AppTheme": ("management.account.app_config", frozenset()),
     "EmbedSettings": ("management.account.app_config", frozenset({"locale"})),
     "EmbedTenantProfile": ("management.embed.sessions", frozenset({"displayName"})),
     "AIEngineerSettings": ("management.account.users", frozenset({"chatThreadPolicies"})),

@@ -3,7 +3,7 @@
 A declaration is a signature without a body: the path parameters, `query` and `body` where the
 operation has them, and the type of its answer. Its docstring is its documentation.
 
-    @endpoint("POST", "/v1/deployments/{deploymentId}/dbt-sync", "dbt sync start")
+    @endpoint("POST", "/v1/deployments/{deploymentId}/dbt-sync", operation_id="startDbtSync")
     def start_dbt_sync(
         *, deployment_id: DeploymentId = None, body: StartDbtSyncInput
     ) -> DbtSyncResponse:
@@ -60,23 +60,24 @@ def endpoint(
     permission: str | None = None,
     repeatable: bool | None = None,
     binary: bool = False,
-    api: Api = "management",
 ) -> Callable[[Callable[P, T]], Endpoint[P, T]]:
     """Declares an operation of the management API by a signature (see the module).
 
-    `path` is relative to the management address (which ends in `/api`), with the parameters named
-    as the service names them; `operation_id` is the service's own name of the operation.
-    `permission` is named in the error of a 403. `repeatable` says that sending the same request
-    twice does no harm (default: by method). `api` "build" is the API beside the management API,
-    below `/build/api`.
+    `path` is relative to the management address (which ends in `/api`), or the whole path of the
+    API beside it, below `/build/api`; its parameters are named as the service names them, and
+    `operation_id` is the service's own name of the operation. `permission` is named in the error
+    of a 403. `repeatable` says that sending the same request twice does no harm (default: by
+    method).
     """
+
+    api, below = _api_of(path)
 
     def declare(declaration: Callable[P, T]) -> Endpoint[P, T]:
         return Endpoint(
             declaration=declaration,
             operation_id=operation_id,
             method=method,
-            path=path,
+            path=below,
             permission=permission,
             repeatable=method in REPEATABLE_METHODS if repeatable is None else repeatable,
             binary=binary,
@@ -317,14 +318,13 @@ def raw_operation(
         raise PlatformInputError(
             f"Nothing was sent: method must be one of {', '.join(METHODS)}.", field="method"
         )
-    checked = check_path(path)
-    beside = checked.startswith(_BUILD_API + "/")
+    api, below = _api_of(check_path(path))
     return Operation(
         operation_id=f"{upper} {path}",
         description="API call",
         method=upper,
-        path=checked.removeprefix(_BUILD_API) if beside else checked,
-        api="build" if beside else "management",
+        path=below,
+        api=api,
         described=False,
         answer=cast("type[Any]", Any),
         query=dict(query or {}),
@@ -332,6 +332,13 @@ def raw_operation(
         repeatable=upper in REPEATABLE_METHODS,
         secrets=(*secrets_in(query), *secrets_in(body)),
     )
+
+
+def _api_of(path: str) -> tuple[Api, str]:
+    """Which API a path is of, and the path below that API's address."""
+    if path.startswith(f"{_BUILD_API}/"):
+        return "build", path.removeprefix(_BUILD_API)
+    return "management", path
 
 
 def check_path(path: str) -> str:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from airflow_provider_platform.client.management.account.app_theme import AppTheme
 from airflow_provider_platform.client.operations.models import JsonObject, ResponseModel
 from airflow_provider_platform.client.operations.operation import endpoint
+
+
+class AppTheme(ResponseModel):
+    """How the platform's own pages look: colours, logo and fonts."""
+
+    palette: JsonObject | None = None
+    logo_url: str | None = None
+    light: JsonObject | None = None
+    dark: JsonObject | None = None
+    typography: JsonObject | None = None
 
 
 class LocalizedValue(ResponseModel):

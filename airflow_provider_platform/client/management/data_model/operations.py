@@ -173,26 +173,21 @@ class ValidateQuery(InputModel):
         return self
 
 
-_DEPLOYMENT = "/v1/deployments/{deploymentId}"
+_DEPLOYMENT = "/build/api/v1/deployments/{deploymentId}"
 _BRANCHES = f"{_DEPLOYMENT}/branches"
 _DEV_MODE = f"{_DEPLOYMENT}/dev-mode"
+_READ = "SchemaRead on the deployment"
 _WRITE = "SchemaUpdate on the deployment"
 
 
-@endpoint(
-    "GET",
-    _BRANCHES,
-    operation_id="listBranches",
-    permission="SchemaRead on the deployment",
-    api="build",
-)
+@endpoint("GET", _BRANCHES, operation_id="listBranches", permission=_READ)
 def list_branches(
     *, deployment_id: DeploymentId = None, query: PageQuery | None = None
 ) -> Page[BranchResponse]:
     """The branches of a deployment."""
 
 
-@endpoint("POST", _BRANCHES, operation_id="createBranch", permission=_WRITE, api="build")
+@endpoint("POST", _BRANCHES, operation_id="createBranch", permission=_WRITE)
 def create_branch(
     *, body: CreateBranchRequest, deployment_id: DeploymentId = None
 ) -> DevBranchResponse:
@@ -201,7 +196,7 @@ def create_branch(
     Not repeated when its outcome is unknown."""
 
 
-@endpoint("DELETE", _BRANCHES, operation_id="removeBranch", permission=_WRITE, api="build")
+@endpoint("DELETE", _BRANCHES, operation_id="removeBranch", permission=_WRITE)
 def remove_branch(
     *, query: RemoveBranchQuery, deployment_id: DeploymentId = None
 ) -> DataModelWriteResponse:
@@ -216,7 +211,6 @@ def remove_branch(
     f"{_BRANCHES}/staging-environment",
     operation_id="setBranchStagingEnvironment",
     permission=_WRITE,
-    api="build",
 )
 def set_branch_staging_environment(
     *, body: SetBranchStagingEnvironmentRequest, deployment_id: DeploymentId = None
@@ -225,11 +219,7 @@ def set_branch_staging_environment(
 
 
 @endpoint(
-    "GET",
-    f"{_DEPLOYMENT}/data-model/validate",
-    operation_id="validateDataModel",
-    permission="SchemaRead on the deployment",
-    api="build",
+    "GET", f"{_DEPLOYMENT}/data-model/validate", operation_id="validateDataModel", permission=_READ
 )
 def validate_data_model(
     *, deployment_id: DeploymentId = None, query: ValidateQuery | None = None
@@ -239,39 +229,31 @@ def validate_data_model(
     `valid` is False and `errors` says why where it does not compile."""
 
 
-@endpoint("POST", _DEV_MODE, operation_id="startDevMode", permission=_WRITE, api="build")
+@endpoint("POST", _DEV_MODE, operation_id="startDevMode", permission=_WRITE)
 def start_dev_mode(
     *, deployment_id: DeploymentId = None, body: StartDevModeRequest | None = None
 ) -> DevBranchResponse:
     """Enter dev mode: forks a personal branch and returns its name."""
 
 
-@endpoint("DELETE", _DEV_MODE, operation_id="stopDevMode", permission=_WRITE, api="build")
+@endpoint("DELETE", _DEV_MODE, operation_id="stopDevMode", permission=_WRITE)
 def stop_dev_mode(*, deployment_id: DeploymentId = None) -> DataModelWriteResponse:
     """Leave dev mode."""
 
 
-@endpoint(
-    "POST", f"{_DEPLOYMENT}/commit", operation_id="commitChanges", permission=_WRITE, api="build"
-)
+@endpoint("POST", f"{_DEPLOYMENT}/commit", operation_id="commitChanges", permission=_WRITE)
 def commit_changes(
     *, deployment_id: DeploymentId = None, body: CommitChangesRequest | None = None
 ) -> DataModelWriteResponse:
     """Commit and push the pending changes of the active branch."""
 
 
-@endpoint("POST", f"{_DEPLOYMENT}/pull", operation_id="pull", permission=_WRITE, api="build")
+@endpoint("POST", f"{_DEPLOYMENT}/pull", operation_id="pull", permission=_WRITE)
 def pull_branch(*, body: PullRequest, deployment_id: DeploymentId = None) -> PullResponse:
     """Pull a branch from its remote; builds it where something changed."""
 
 
-@endpoint(
-    "POST",
-    f"{_DEPLOYMENT}/merge",
-    operation_id="mergeIntoParentBranch",
-    permission=_WRITE,
-    api="build",
-)
+@endpoint("POST", f"{_DEPLOYMENT}/merge", operation_id="mergeIntoParentBranch", permission=_WRITE)
 def merge_to_parent(
     *, deployment_id: DeploymentId = None, body: MergeIntoParentBranchRequest | None = None
 ) -> MergeResponse:
@@ -283,7 +265,6 @@ def merge_to_parent(
     f"{_DEPLOYMENT}/merge-to-default",
     operation_id="mergeToDefaultBranch",
     permission=_WRITE,
-    api="build",
 )
 def merge_to_default(
     *, body: MergeToDefaultBranchRequest, deployment_id: DeploymentId = None

@@ -195,9 +195,11 @@ class DbtSyncQuery(PageQuery):
 
 _SYNCS = "/v1/deployments/{deploymentId}/dbt-sync"
 _SYNC = _SYNCS + "/{syncJobId}"
+_READ = "SchemaRead on the deployment"
+_WRITE = "SchemaUpdate on the deployment"
 
 
-@endpoint("POST", _SYNCS, operation_id="startDbtSync", permission="SchemaUpdate on the deployment")
+@endpoint("POST", _SYNCS, operation_id="startDbtSync", permission=_WRITE)
 def start_dbt_sync(
     *, deployment_id: DeploymentId = None, body: StartDbtSyncInput | None = None
 ) -> DbtSyncResponse:
@@ -209,7 +211,7 @@ def start_dbt_sync(
     PlatformTransportError."""
 
 
-@endpoint("GET", _SYNCS, operation_id="listDbtSyncs", permission="SchemaRead on the deployment")
+@endpoint("GET", _SYNCS, operation_id="listDbtSyncs", permission=_READ)
 def list_dbt_syncs(
     *, deployment_id: DeploymentId = None, query: DbtSyncQuery | None = None
 ) -> Page[DbtSyncRun]:
@@ -217,7 +219,7 @@ def list_dbt_syncs(
     syncs answer PlatformNotFoundError or PlatformAddressError."""
 
 
-@endpoint("GET", _SYNC, operation_id="getDbtSyncStatus", permission="SchemaRead on the deployment")
+@endpoint("GET", _SYNC, operation_id="getDbtSyncStatus", permission=_READ)
 def get_dbt_sync_status(
     *, sync_job_id: str, deployment_id: DeploymentId = None
 ) -> DbtSyncStatusResponse:
@@ -226,12 +228,7 @@ def get_dbt_sync_status(
     Raises PlatformNotFoundError for an unknown sync, for a moment also right after its start."""
 
 
-@endpoint(
-    "GET",
-    f"{_SYNC}/result",
-    operation_id="getDbtSyncResult",
-    permission="SchemaRead on the deployment",
-)
+@endpoint("GET", f"{_SYNC}/result", operation_id="getDbtSyncResult", permission=_READ)
 def get_dbt_sync_result(
     *, sync_job_id: str, deployment_id: DeploymentId = None
 ) -> DbtSyncResultResponse:
@@ -240,9 +237,7 @@ def get_dbt_sync_result(
     Raises PlatformNotFoundError where there is no result yet."""
 
 
-@endpoint(
-    "GET", f"{_SYNC}/logs", operation_id="getDbtSyncLogs", permission="SchemaRead on the deployment"
-)
+@endpoint("GET", f"{_SYNC}/logs", operation_id="getDbtSyncLogs", permission=_READ)
 def list_dbt_sync_logs(
     *, sync_job_id: str, deployment_id: DeploymentId = None
 ) -> Page[DbtSyncLogEntry]:
@@ -264,9 +259,7 @@ def list_dbt_sync_files(
     Raises PlatformNotFoundError afterwards, and for a sync that wrote to a branch."""
 
 
-@endpoint(
-    "DELETE", _SYNC, operation_id="cancelDbtSync", permission="SchemaUpdate on the deployment"
-)
+@endpoint("DELETE", _SYNC, operation_id="cancelDbtSync", permission=_WRITE)
 def cancel_dbt_sync(
     *, sync_job_id: str, deployment_id: DeploymentId = None
 ) -> DbtSyncCancelResponse:

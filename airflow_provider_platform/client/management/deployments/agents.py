@@ -52,21 +52,18 @@ class AgentSkillsQuery(InputModel):
     branch_name: str | None = None
 
 
-@endpoint(
-    "GET", "/v1/deployments/{deploymentId}/agents", operation_id="getAgents", permission="AgentRead"
-)
+_DEPLOYMENT = "/v1/deployments/{deploymentId}"
+_READ = "AgentRead"
+
+
+@endpoint("GET", f"{_DEPLOYMENT}/agents", operation_id="getAgents", permission=_READ)
 def list_agents(
     *, deployment_id: DeploymentId = None, query: AgentsQuery | None = None
 ) -> Page[Agent]:
     """The AI agents of a deployment; an agent's id is part of the chat address."""
 
 
-@endpoint(
-    "GET",
-    "/v1/deployments/{deploymentId}/agent-skills",
-    operation_id="getAgentSkills",
-    permission="AgentRead",
-)
+@endpoint("GET", f"{_DEPLOYMENT}/agent-skills", operation_id="getAgentSkills", permission=_READ)
 def get_agent_skills(
     *, deployment_id: DeploymentId = None, query: AgentSkillsQuery | None = None
 ) -> AgentSkillsResponse:

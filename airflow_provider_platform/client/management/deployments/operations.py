@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, SecretStr
 
-from airflow_provider_platform.client.operations.models import InputModel, ResponseModel
+from airflow_provider_platform.client.operations.models import InputModel, JsonObject, ResponseModel
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.operations.paging import OffsetPageQuery, Page
 
@@ -20,24 +20,6 @@ class Deployment(ResponseModel):
     name: str | None = None
     deployment_url: str | None = None
     creation_step: str | None = None
-
-
-class CspsConfig(ResponseModel):
-    """Where a deployment keeps pre-aggregations in storage of the customer's own."""
-
-    enabled: bool | None = None
-    storage_provider: str | None = None
-    aws_role_arn: str | None = None
-    azure_client_id: str | None = None
-    azure_container: str | None = None
-    azure_storage_account: str | None = None
-    azure_tenant_id: str | None = None
-    gcp_service_account_email: str | None = None
-    gcp_workload_identity_provider: str | None = None
-    gcs_bucket: str | None = None
-    s3_bucket: str | None = Field(default=None, alias="s3Bucket")
-    s3_region: str | None = Field(default=None, alias="s3Region")
-    s3_sse: str | None = Field(default=None, alias="s3Sse")
 
 
 class DeploymentSettings(ResponseModel):
@@ -58,7 +40,7 @@ class DeploymentSettings(ResponseModel):
     is_support_pre_aggregations: bool | None = None
     auto_domain: str | None = None
     creation_method: str | None = None
-    csps_config: CspsConfig | None = None
+    csps_config: JsonObject | None = None
     cube_image_cloud: str | None = None
     cube_image_version: str | None = None
     custom_domain: str | None = None
@@ -115,6 +97,7 @@ class BuildStatusQuery(InputModel):
 
 
 _DEPLOYMENT = "/v1/deployments/{deploymentId}"
+_READ = "DeploymentRead on the deployment"
 
 
 @endpoint("GET", "/v1/deployments", operation_id="getDeployments")
@@ -122,29 +105,17 @@ def list_deployments(*, query: DeploymentsQuery | None = None) -> Page[Deploymen
     """The deployments that the credential can see."""
 
 
-@endpoint(
-    "GET", _DEPLOYMENT, operation_id="getDeployment", permission="DeploymentRead on the deployment"
-)
+@endpoint("GET", _DEPLOYMENT, operation_id="getDeployment", permission=_READ)
 def get_deployment(*, deployment_id: DeploymentId = None) -> Deployment:
     """One deployment; its data API answers below `deployment_url`."""
 
 
-@endpoint(
-    "GET",
-    f"{_DEPLOYMENT}/settings",
-    operation_id="getDeploymentSettings",
-    permission="DeploymentRead on the deployment",
-)
+@endpoint("GET", f"{_DEPLOYMENT}/settings", operation_id="getDeploymentSettings", permission=_READ)
 def get_deployment_settings(*, deployment_id: DeploymentId = None) -> DeploymentSettings:
     """How a deployment is set up; `deploy_branch_name` is its production branch."""
 
 
-@endpoint(
-    "GET",
-    f"{_DEPLOYMENT}/build-status",
-    operation_id="buildStatus",
-    permission="DeploymentRead on the deployment",
-)
+@endpoint("GET", f"{_DEPLOYMENT}/build-status", operation_id="buildStatus", permission=_READ)
 def get_build_status(
     *, deployment_id: DeploymentId = None, query: BuildStatusQuery | None = None
 ) -> BuildStatusResponse:
@@ -153,12 +124,7 @@ def get_build_status(
     `error_text` can say why it never will be, whatever the status."""
 
 
-@endpoint(
-    "POST",
-    f"{_DEPLOYMENT}/token",
-    operation_id="deploymentToken",
-    permission="DeploymentRead on the deployment",
-)
+@endpoint("POST", f"{_DEPLOYMENT}/token", operation_id="deploymentToken", permission=_READ)
 def create_deployment_token(
     *, deployment_id: DeploymentId = None, body: CreateDeploymentTokenInput | None = None
 ) -> DeploymentTokenResponse:

@@ -61,35 +61,6 @@ class EmbedSessionSettings(InputModel):
     timezone: str | None = None
 
 
-class EmbedThemeChat(InputModel):
-    """The chat's colours."""
-
-    input_color: str | None = None
-
-
-class EmbedThemeAnalyticsChatInput(InputModel):
-    """The colours of the analytics chat's input."""
-
-    background_color: str | None = None
-    border_color: str | None = None
-
-
-class EmbedThemeAnalyticsChat(InputModel):
-    """The analytics chat's colours."""
-
-    background_color: str | None = None
-    chat_input: EmbedThemeAnalyticsChatInput | None = None
-
-
-class EmbedTheme(InputModel):
-    """How the embedded pages look."""
-
-    analytics_chat: EmbedThemeAnalyticsChat | None = None
-    chat: EmbedThemeChat | None = None
-    font: str | None = None
-    primary_color: str | None = None
-
-
 class GenerateSession(InputModel):
     """Who the session is for, and what it may show. The groups of an embed tenant are separate from
     the account's `groups`; they need `creator_mode` and `embed_tenant_name`."""
@@ -100,7 +71,7 @@ class GenerateSession(InputModel):
     email: str | None = None
     embed_tenant_name: str | None = Field(default=None, pattern=r"^[a-z][a-z0-9-]{0,34}[a-z0-9]$")
     embed_tenant_profile: EmbedTenantProfile | None = None
-    embed_theme: EmbedTheme | None = None
+    embed_theme: dict[str, Any] | None = None
     external_id: str | None = None
     groups: list[str] | None = None
     internal_id: str | None = None

@@ -155,6 +155,7 @@ class CanonicalFile(ResponseModel):
 
 _REPORTS = "/v1/deployments/{deploymentId}/reports"
 _REPORT = _REPORTS + "/{reportId}"
+_READ = "ReportRead on the report"
 
 
 @endpoint("GET", _REPORTS, operation_id="getReports")
@@ -185,7 +186,7 @@ def upsert_report(
     work."""
 
 
-@endpoint("GET", _REPORT, operation_id="getReport", permission="ReportRead on the report")
+@endpoint("GET", _REPORT, operation_id="getReport", permission=_READ)
 def get_report(*, report_id: int | str, deployment_id: DeploymentId = None) -> Report:
     """One report. Raises PlatformNotFoundError for an unknown id or deployment."""
 
@@ -207,9 +208,7 @@ def delete_report(*, report_id: int | str, deployment_id: DeploymentId = None) -
     """Delete a report."""
 
 
-@endpoint(
-    "PUT", f"{_REPORT}/refresh", operation_id="refreshReport", permission="ReportRead on the report"
-)
+@endpoint("PUT", f"{_REPORT}/refresh", operation_id="refreshReport", permission=_READ)
 def refresh_report(
     *,
     report_id: int | str,
@@ -222,10 +221,7 @@ def refresh_report(
 
 
 @endpoint(
-    "PUT",
-    f"{_REPORT}/connect-workbook",
-    operation_id="connectReportToWorkbook",
-    permission="ReportRead on the report",
+    "PUT", f"{_REPORT}/connect-workbook", operation_id="connectReportToWorkbook", permission=_READ
 )
 def connect_report(
     *, report_id: int | str, body: ConnectReportToWorkbookInput, deployment_id: DeploymentId = None
@@ -242,7 +238,7 @@ def connect_report(
     "DELETE",
     f"{_REPORT}/connect-workbook",
     operation_id="disconnectReportFromWorkbook",
-    permission="ReportRead on the report",
+    permission=_READ,
 )
 def disconnect_report(
     *,
@@ -254,8 +250,6 @@ def disconnect_report(
     is not there is fine. Returns the report."""
 
 
-@endpoint(
-    "GET", f"{_REPORT}/file", operation_id="getReportFile", permission="ReportRead on the report"
-)
+@endpoint("GET", f"{_REPORT}/file", operation_id="getReportFile", permission=_READ)
 def get_report_file(*, report_id: int | str, deployment_id: DeploymentId = None) -> CanonicalFile:
     """The report's definition as canonical JSON text."""

@@ -1,4 +1,8 @@
-"""Dashboards as they are written: drafts and what is to be published."""
+"""Dashboards as they are written: drafts and what is to be published.
+
+What only says how a dashboard looks (its theme, styles, the settings of a widget) goes to the
+service as it is given.
+"""
 
 from __future__ import annotations
 
@@ -32,73 +36,32 @@ class DashboardWidgetPositionInput(InputModel):
     h: int
 
 
-class DashboardResponsiveLayoutsInput(InputModel):
-    """Where a widget is, per width of the screen."""
-
-    lg: DashboardWidgetPositionInput | None = None
-    md: DashboardWidgetPositionInput | None = None
-    sm: DashboardWidgetPositionInput | None = None
-    xs: DashboardWidgetPositionInput | None = None
-    xxs: DashboardWidgetPositionInput | None = None
-
-
 class DashboardWidgetDraftInput(InputModel):
-    """A widget of a draft; without `id` the service gives it one."""
+    """A widget of a draft; without `id` the service gives it one. `responsive_layouts` holds
+    positions by the width of the screen: `lg`, `md`, `sm`, `xs`, `xxs`."""
 
     type: WidgetType
     position: DashboardWidgetPositionInput
     id: str | None = Field(default=None, max_length=128)
     config: dict[str, Any] | None = None
-    responsive_layouts: DashboardResponsiveLayoutsInput | None = None
+    responsive_layouts: dict[str, Any] | None = None
     style: dict[str, Any] | None = None
 
 
-class DashboardWidgetInput(InputModel):
+class DashboardWidgetInput(DashboardWidgetDraftInput):
     """A widget to publish."""
 
     id: str = Field(max_length=128, min_length=1)
-    type: WidgetType
-    position: DashboardWidgetPositionInput
-    config: dict[str, Any] | None = None
-    responsive_layouts: DashboardResponsiveLayoutsInput | None = None
-    style: dict[str, Any] | None = None
-
-
-class DashboardBreakpointsInput(InputModel):
-    """The widths of the screen at which the layout changes."""
-
-    lg: int | None = None
-    md: int | None = None
-    sm: int | None = None
-    xs: int | None = None
-    xxs: int | None = None
-
-
-class DashboardBreakpointColsInput(InputModel):
-    """Columns of the grid, per width of the screen."""
-
-    lg: int | None = None
-    md: int | None = None
-    sm: int | None = None
-    xs: int | None = None
-    xxs: int | None = None
 
 
 class DashboardLayoutInput(InputModel):
-    """The grid of a dashboard."""
+    """The grid of a dashboard; `breakpoints` and `cols` are numbers by the width of the screen."""
 
-    breakpoints: DashboardBreakpointsInput | None = None
-    cols: DashboardBreakpointColsInput | None = None
+    breakpoints: dict[str, Any] | None = None
+    cols: dict[str, Any] | None = None
     container_padding: list[int] | None = None
     margin: list[int] | None = None
     row_height: int | None = None
-
-
-class DashboardAppManifestInput(InputModel):
-    """What a dashboard app depends on."""
-
-    dependencies: dict[str, str] | None = None
-    version: int | None = None
 
 
 class DashboardAppSourceInput(InputModel):
@@ -107,91 +70,7 @@ class DashboardAppSourceInput(InputModel):
     entry: str | None = Field(default=None, max_length=255)
     files: dict[str, str] | None = None
     html: str | None = None
-    manifest: DashboardAppManifestInput | None = None
-
-
-class ControlThemeBorderSectionInput(InputModel):
-    """The border of controls."""
-
-    color: str | None = None
-    radius: str | None = None
-    style: str | None = None
-    width: str | None = None
-
-
-class ControlThemeTitleSectionInput(InputModel):
-    """The title of controls."""
-
-    color: str | None = None
-    font_family: str | None = None
-    font_size: str | None = None
-    font_weight: str | None = None
-
-
-class ControlThemeSectionInput(InputModel):
-    """How controls look."""
-
-    background_color: str | None = None
-    border: ControlThemeBorderSectionInput | None = None
-    padding: str | None = None
-    title: ControlThemeTitleSectionInput | None = None
-
-
-class WidgetThemeBorderSectionInput(InputModel):
-    """The border of widgets."""
-
-    color: str | None = None
-    radius: str | None = None
-    style: str | None = None
-    width: str | None = None
-
-
-class WidgetThemeTextSectionInput(InputModel):
-    """The text of widgets."""
-
-    code_font_family: str | None = None
-    color: str | None = None
-    font_family: str | None = None
-    secondary_color: str | None = None
-
-
-class WidgetThemeTitleSectionInput(InputModel):
-    """The title of widgets."""
-
-    color: str | None = None
-    font_family: str | None = None
-    font_size: str | None = None
-    font_weight: str | None = None
-
-
-class WidgetThemeSectionInput(InputModel):
-    """How widgets look."""
-
-    background_color: str | None = None
-    border: WidgetThemeBorderSectionInput | None = None
-    margin: str | None = None
-    padding: str | None = None
-    text: WidgetThemeTextSectionInput | None = None
-    title: WidgetThemeTitleSectionInput | None = None
-
-
-class DashboardThemeSectionInput(InputModel):
-    """How the dashboard itself looks."""
-
-    background_color: str | None = None
-    padding: str | None = None
-
-
-class DashboardThemeInput(InputModel):
-    """How a dashboard looks."""
-
-    background_color: str | None = None
-    controls: ControlThemeSectionInput | None = None
-    dashboard: DashboardThemeSectionInput | None = None
-    font_family: str | None = None
-    primary_color: str | None = None
-    theme_id: str | None = None
-    widgets: WidgetThemeSectionInput | None = None
+    manifest: dict[str, Any] | None = None
 
 
 class DashboardFrameInput(InputModel):
@@ -202,7 +81,7 @@ class DashboardFrameInput(InputModel):
     kind: DashboardKind | None = None
     layout: DashboardLayoutInput | None = None
     settings: dict[str, Any] | None = None
-    theme: DashboardThemeInput | None = None
+    theme: dict[str, Any] | None = None
     title: str | None = None
 
 

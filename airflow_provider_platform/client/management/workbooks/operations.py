@@ -106,6 +106,8 @@ class WorkbooksQuery(PageQuery):
 
 _WORKBOOKS = "/v1/deployments/{deploymentId}/workbooks"
 _WORKBOOK = _WORKBOOKS + "/{workbookId}"
+_READ = "WorkbookRead on the workbook"
+_EDIT = "WorkbookEdit on the workbook"
 
 
 @endpoint("GET", _WORKBOOKS, operation_id="getWorkbooks")
@@ -130,14 +132,12 @@ def upsert_workbook(
     PlatformConflictError while another writer is at work."""
 
 
-@endpoint("GET", _WORKBOOK, operation_id="getWorkbook", permission="WorkbookRead on the workbook")
+@endpoint("GET", _WORKBOOK, operation_id="getWorkbook", permission=_READ)
 def get_workbook(*, workbook_id: int | str, deployment_id: DeploymentId = None) -> Workbook:
     """One workbook. Raises PlatformNotFoundError for an unknown id."""
 
 
-@endpoint(
-    "PUT", _WORKBOOK, operation_id="updateWorkbook", permission="WorkbookEdit on the workbook"
-)
+@endpoint("PUT", _WORKBOOK, operation_id="updateWorkbook", permission=_EDIT)
 def update_workbook(
     *,
     workbook_id: int | str,
@@ -156,12 +156,7 @@ def delete_workbook(*, workbook_id: int | str, deployment_id: DeploymentId = Non
     """Delete a workbook."""
 
 
-@endpoint(
-    "POST",
-    f"{_WORKBOOK}/duplicate",
-    operation_id="duplicateWorkbook",
-    permission="WorkbookRead on the workbook",
-)
+@endpoint("POST", f"{_WORKBOOK}/duplicate", operation_id="duplicateWorkbook", permission=_READ)
 def duplicate_workbook(
     *,
     workbook_id: int | str,
@@ -174,12 +169,7 @@ def duplicate_workbook(
     workbooks, and for a shared clone without a published dashboard."""
 
 
-@endpoint(
-    "POST",
-    f"{_WORKBOOK}/publish",
-    operation_id="publishDashboard",
-    permission="WorkbookEdit on the workbook",
-)
+@endpoint("POST", f"{_WORKBOOK}/publish", operation_id="publishDashboard", permission=_EDIT)
 def publish_workbook(
     *, workbook_id: int | str, body: PublishDashboardInput, deployment_id: DeploymentId = None
 ) -> Dashboard:
@@ -187,12 +177,7 @@ def publish_workbook(
     the saved draft. Returns the published dashboard."""
 
 
-@endpoint(
-    "PUT",
-    f"{_WORKBOOK}/dashboard",
-    operation_id="updateWorkbookDashboard",
-    permission="WorkbookEdit on the workbook",
-)
+@endpoint("PUT", f"{_WORKBOOK}/dashboard", operation_id="updateWorkbookDashboard", permission=_EDIT)
 def update_workbook_dashboard(
     *,
     workbook_id: int | str,
@@ -206,7 +191,7 @@ def update_workbook_dashboard(
     "POST",
     f"{_WORKBOOK}/dashboard/ai-widget-thread",
     operation_id="updatePublishedDashboardAiWidgetThread",
-    permission="WorkbookEdit on the workbook",
+    permission=_EDIT,
 )
 def attach_ai_widget_thread(
     *,
@@ -218,10 +203,7 @@ def attach_ai_widget_thread(
 
 
 @endpoint(
-    "GET",
-    f"{_WORKBOOK}/dashboard/file",
-    operation_id="getWorkbookDashboardFile",
-    permission="WorkbookRead on the workbook",
+    "GET", f"{_WORKBOOK}/dashboard/file", operation_id="getWorkbookDashboardFile", permission=_READ
 )
 def get_dashboard_file(
     *, workbook_id: int | str, deployment_id: DeploymentId = None

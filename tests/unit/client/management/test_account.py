@@ -82,7 +82,7 @@ def test_the_app_config_has_the_described_fields() -> None:
     assert config.embedding.locale == "de-DE"
     assert config.app_theme is not None
     assert config.app_theme.palette is not None
-    assert config.app_theme.palette.surface_mode == "sparkling"
+    assert config.app_theme.palette["surfaceMode"] == "sparkling"
     assert config.to_json() == sent
 
 

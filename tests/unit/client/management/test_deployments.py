@@ -48,7 +48,7 @@ def test_settings_name_the_production_branch() -> None:
 
     assert settings.deploy_branch_name == "main"
     assert settings.csps_config is not None
-    assert settings.csps_config.s3_bucket == "b"
+    assert settings.csps_config["s3Bucket"] == "b"
 
 
 def test_a_build_status_is_free_text() -> None:
