@@ -20,8 +20,10 @@ TOKEN_HEADERS = ("x-service-auth-token", "x-cube-auth-token")
 
 _FORBIDDEN_WITH_INTERNAL_ID = ("roles", "groups", "userAttributes", "securityContext")
 _ATTRIBUTE = checks.structure(
-    {"name": checks.string(one_of=sorted(USER_ATTRIBUTES)), "value": checks.string()},
-    required=("name", "value"),
+    {
+        "name": checks.needed(checks.string(one_of=sorted(USER_ATTRIBUTES))),
+        "value": checks.needed(checks.string()),
+    }
 )
 _SESSION: checks.Shape = {
     "externalId": checks.string(),
@@ -42,7 +44,9 @@ _STREAM: checks.Shape = {
     "activeBranchName": checks.string(),
     "isDefaultBranch": checks.boolean,
 }
-_ABORT: checks.Shape = {"chatId": checks.string(), "sessionSettings": checks.anything}
+_ABORT = checks.structure(
+    {"chatId": checks.needed(checks.string()), "sessionSettings": checks.anything}
+)
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ def read_abort_request(world: World, headers: Mapping[str, str], body: bytes) ->
     """As ``read_stream_request``, for the abort operation."""
     claims = _authenticate(world, headers)
     document = _document(headers, body)
-    messages = checks.structure(_ABORT, required=("chatId",))(document, "")
+    messages = _ABORT(document, "")
     settings = document.get("sessionSettings")
     if claims is None and "sessionSettings" in document:
         messages += _session_messages(settings, required=False)

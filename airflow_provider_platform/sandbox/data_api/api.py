@@ -29,12 +29,11 @@ _CACHE = checks.string(
 )
 _SQL_BODY = checks.structure(
     {
-        "query": checks.string(),
+        "query": checks.needed(checks.string()),
         "timezone": checks.string(),
         "cache": _CACHE,
         "throwContinueWait": checks.boolean,
-    },
-    required=("query",),
+    }
 )
 _REFRESHED = "2026-07-20T00:00:00.000Z"
 

@@ -22,7 +22,7 @@ class Check:
     item: Check | None = None
     """What an array holds; as a query parameter it may be repeated."""
     required: bool = False
-    """Whether a query parameter must be there."""
+    """Whether the field or query parameter must be there (see `needed`)."""
 
     def __call__(self, value: Any, name: str) -> list[str]:
         return self.rule(value, name)
@@ -135,7 +135,9 @@ def either(*checks: Check) -> Check:
     return Check(check, {"oneOf": [dict(one.schema) for one in checks]})
 
 
-def structure(shape: Shape, *, required: Collection[str] = ()) -> Check:
+def structure(shape: Shape) -> Check:
+    required = [name for name, item in shape.items() if item.required]
+
     def check(value: Any, name: str) -> list[str]:
         if not isinstance(value, dict):
             return [f"{name or 'the body'} must be an object"]
@@ -152,7 +154,7 @@ def structure(shape: Shape, *, required: Collection[str] = ()) -> Check:
         "properties": {key: dict(item.schema) for key, item in shape.items()},
     }
     if required:
-        schema["required"] = list(required)
+        schema["required"] = required
     return Check(check, schema)
 
 
@@ -164,17 +166,21 @@ def nullable(check: Check) -> Check:
     )
 
 
-def nullable_fields(shape: Shape, *, required: Collection[str] = ()) -> Check:
+def nullable_fields(shape: Shape) -> Check:
     """An object whose optional fields may be null, as the management API declares them."""
     return structure(
-        {key: check if key in required else nullable(check) for key, check in shape.items()},
-        required=required,
+        {key: check if check.required else nullable(check) for key, check in shape.items()}
     )
 
 
 def needed(check: Check) -> Check:
-    """The same check for a query parameter that must be there."""
+    """The same check for a field or query parameter that must be there."""
     return replace(check, required=True)
+
+
+def needing(shape: Shape, *names: str) -> Shape:
+    """The same fields, of which these must be there."""
+    return {**shape, **{name: needed(shape[name]) for name in names}}
 
 
 def query_values(

@@ -12,27 +12,21 @@ from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 from airflow_provider_platform.sandbox.state.branches import DEFAULT_BRANCH, Branch, Branches
 
-resource = Resource()
+resource = Resource("/build/api/v1/deployments/{deploymentId}", needs="SchemaUpdate")
 
-_PATH = "/build/api/v1/deployments/{deploymentId}"
 _NAME = checks.string(max_length=200)
 _ONE: checks.Shape = {"branchId": checks.integer(), "branchName": _NAME}
 _BROKEN = "orders.yml: the cube orders joins customers, which does not exist"
 
 
-@resource.operation("GET", f"{_PATH}/branches", needs="SchemaRead", query=paging.PARAMETERS)
+@resource.get("/branches", needs="SchemaRead", query=paging.PARAMETERS)
 def list_branches(call: Call) -> Any:
     branches = [_shown(branch) for branch in call.store(Branches).all()]
     return paging.page(call, branches, deprecated=True)
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/branches",
-    needs="SchemaUpdate",
-    body=checks.nullable_fields(
-        {"name": _NAME, "activate": checks.boolean, "from": _NAME}, required=("name",)
-    ),
+@resource.post(
+    "/branches", body={"name": checks.needed(_NAME), "activate": checks.boolean, "from": _NAME}
 )
 def create_branch(call: Call) -> Any:
     store, body = call.store(Branches), call.body
@@ -46,11 +40,8 @@ def create_branch(call: Call) -> Any:
     return _state(branch, active=bool(body.get("activate")))
 
 
-@resource.operation(
-    "DELETE",
-    f"{_PATH}/branches",
-    needs="SchemaUpdate",
-    query={"branchName": checks.needed(_NAME), "removeOnUpstream": checks.boolean},
+@resource.delete(
+    "/branches", query={"branchName": checks.needed(_NAME), "removeOnUpstream": checks.boolean}
 )
 def remove_branch(call: Call) -> Any:
     branch = _named(call, call.query["branchName"])
@@ -60,11 +51,8 @@ def remove_branch(call: Call) -> Any:
     return {"success": True}
 
 
-@resource.operation(
-    "PUT",
-    f"{_PATH}/branches/staging-environment",
-    needs="SchemaUpdate",
-    body=checks.nullable_fields({"enabled": checks.boolean, **_ONE}, required=("enabled",)),
+@resource.put(
+    "/branches/staging-environment", body={"enabled": checks.needed(checks.boolean), **_ONE}
 )
 def set_branch_staging_environment(call: Call) -> Any:
     branch = _given(call)
@@ -73,9 +61,8 @@ def set_branch_staging_environment(call: Call) -> Any:
     return {"data": _shown(branch)}
 
 
-@resource.operation(
-    "GET",
-    f"{_PATH}/data-model/validate",
+@resource.get(
+    "/data-model/validate",
     needs="SchemaRead",
     query={"branchName": _NAME, "devMode": checks.boolean},
 )
@@ -97,12 +84,7 @@ def validate_data_model(call: Call) -> Any:
     }
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/dev-mode",
-    needs="SchemaUpdate",
-    body=checks.nullable_fields({"branchName": _NAME}),
-)
+@resource.post("/dev-mode", body={"branchName": _NAME})
 def start_dev_mode(call: Call) -> Any:
     """Fork a personal branch, the same one each time, and work on it."""
     parent, caller = _named(call, call.body.get("branchName", DEFAULT_BRANCH)), _caller(call)
@@ -111,23 +93,19 @@ def start_dev_mode(call: Call) -> Any:
     return _state(branch, active=True)
 
 
-@resource.operation("DELETE", f"{_PATH}/dev-mode", needs="SchemaUpdate")
+@resource.delete("/dev-mode")
 def stop_dev_mode(call: Call) -> Any:
     call.store(Branches).in_dev_mode.pop(_caller(call), None)
     return {"success": True}
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/commit",
-    needs="SchemaUpdate",
-    body=checks.nullable_fields(
-        {
-            "exitDevMode": checks.boolean,
-            "message": checks.string(),
-            "resolveMergeConflict": checks.boolean,
-        }
-    ),
+@resource.post(
+    "/commit",
+    body={
+        "exitDevMode": checks.boolean,
+        "message": checks.string(),
+        "resolveMergeConflict": checks.boolean,
+    },
 )
 def commit_changes(call: Call) -> Any:
     active = call.store(Branches).in_dev_mode
@@ -140,22 +118,15 @@ def commit_changes(call: Call) -> Any:
     return {"success": True}
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/pull",
-    needs="SchemaUpdate",
-    body=checks.structure({"branchName": _NAME}, required=("branchName",)),
-)
+@resource.post("/pull", body={"branchName": checks.needed(_NAME)})
 def pull_branch(call: Call) -> Any:
     """There is no remote, so nothing has changed there."""
     _named(call, call.body["branchName"])
     return {"buildTriggered": False}
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/merge",
-    needs="SchemaUpdate",
+@resource.post(
+    "/merge",
     body=checks.structure(
         {
             **_ONE,
@@ -170,17 +141,14 @@ def merge_into_parent_branch(call: Call) -> Any:
     return _merge(call, delete=bool(call.body.get("deleteBranch")))
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/merge-to-default",
-    needs="SchemaUpdate",
+@resource.post(
+    "/merge-to-default",
     body=checks.structure(
         {
             **_ONE,
-            "message": checks.string(),
+            "message": checks.needed(checks.string()),
             "removeBranchAfterMerge": checks.nullable(checks.boolean),
-        },
-        required=("message",),
+        }
     ),
 )
 def merge_to_default_branch(call: Call) -> Any:

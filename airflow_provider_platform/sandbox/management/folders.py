@@ -10,9 +10,8 @@ from airflow_provider_platform.sandbox.management.shared import paging, users
 from airflow_provider_platform.sandbox.management.shared.items import Item, Items
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 
-resource = Resource()
+resource = Resource("/api/v1/deployments/{deploymentId}/folders", needs="FolderRead")
 
-PATH = "/api/v1/deployments/{deploymentId}/folders"
 DEPTH = 5
 """Levels that folders may be nested."""
 _SAMPLES = (
@@ -83,12 +82,7 @@ def shown(call: Call, folder: Item) -> Item:
     }
 
 
-@resource.operation(
-    "GET",
-    PATH,
-    needs="FolderRead",
-    query={"parentId": checks.integer(minimum=0), **paging.PARAMETERS},
-)
+@resource.get(query={"parentId": checks.integer(minimum=0), **paging.PARAMETERS})
 def list_folders(call: Call) -> Any:
     store = call.store(Folders)
     parent = call.query.get("parentId")
@@ -98,18 +92,13 @@ def list_folders(call: Call) -> Any:
     return paging.page(call, [shown(call, folder) for folder in level], deprecated=True)
 
 
-@resource.operation(
-    "POST",
-    PATH,
+@resource.post(
     needs="FolderEdit",
-    body=checks.nullable_fields(
-        {
-            "name": checks.string(max_length=255),
-            "parentId": checks.integer(),
-            "position": checks.integer(),
-        },
-        required=("name",),
-    ),
+    body={
+        "name": checks.needed(checks.string(max_length=255)),
+        "parentId": checks.integer(),
+        "position": checks.integer(),
+    },
 )
 def create_folder(call: Call) -> Any:
     store = call.store(Folders)
@@ -132,13 +121,10 @@ def create_folder(call: Call) -> Any:
     return shown(call, folder)
 
 
-@resource.operation(
-    "PUT",
-    f"{PATH}/{{folderId}}",
+@resource.put(
+    "/{folderId}",
     needs="FolderEdit",
-    body=checks.nullable_fields(
-        {"name": checks.string(max_length=255), "position": checks.integer()}
-    ),
+    body={"name": checks.string(max_length=255), "position": checks.integer()},
 )
 def update_folder(call: Call) -> Any:
     """Rename or reorder; moving is an operation of the workspace."""
@@ -149,7 +135,7 @@ def update_folder(call: Call) -> Any:
     return shown(call, folder)
 
 
-@resource.operation("GET", f"{PATH}/{{folderId}}/ancestors", needs="FolderRead")
+@resource.get("/{folderId}/ancestors")
 def list_folder_ancestors(call: Call) -> Any:
     """Root first, the folder itself last."""
     folder = call.store(Folders).get(call, "folderId")

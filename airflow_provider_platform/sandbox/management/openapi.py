@@ -20,10 +20,10 @@ _ANSWER = {"200": {"description": "Successful response"}}
 
 def describing(resources: Iterable[Resource]) -> Resource:
     """The resource whose one operation describes ``resources`` and itself."""
-    resource = Resource()
+    resource = Resource("/api/v1/spec", needs=None)
     all_resources = (*resources, resource)
 
-    @resource.operation("GET", "/api/v1/spec", needs=None)
+    @resource.get()
     def get_spec(call: Call) -> Any:
         return document(call.world, all_resources)
 

@@ -20,9 +20,8 @@ from airflow_provider_platform.sandbox.management.shared.resource import Call, R
 from airflow_provider_platform.sandbox.management.workbooks import operations as workbooks
 from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
 
-resource = Resource()
+resource = Resource("/api/v1/deployments/{deploymentId}", needs="FolderRead")
 
-_PATH = "/api/v1/deployments/{deploymentId}"
 _KINDS: dict[str, tuple[type[Items], Callable[[Call, Item], Item]]] = {
     "FOLDER": (Folders, folders.shown),
     "WORKBOOK": (Workbooks, workbooks.shown),
@@ -43,12 +42,15 @@ _QUERY: checks.Shape = {
     "search": checks.string(),
 }
 _REFERENCE = checks.structure(
-    {"type": checks.string(one_of=tuple(_KINDS)), "id": checks.integer()}, required=("type", "id")
+    {
+        "type": checks.needed(checks.string(one_of=tuple(_KINDS))),
+        "id": checks.needed(checks.integer()),
+    }
 )
 _REFERENCES = checks.array(_REFERENCE, minimum=1, maximum=100)
 
 
-@resource.operation("GET", f"{_PATH}/workspace", needs="FolderRead", query=_QUERY)
+@resource.get("/workspace", query=_QUERY)
 def list_workspace(call: Call) -> Any:
     """One level, folders first; a search goes through all levels."""
     found = [
@@ -60,7 +62,7 @@ def list_workspace(call: Call) -> Any:
     return _listed(call, found)
 
 
-@resource.operation("GET", f"{_PATH}/shared-workspace", needs="FolderRead", query=_QUERY)
+@resource.get("/shared-workspace", query=_QUERY)
 def list_shared_workspace(call: Call) -> Any:
     """What is shared with embed users: workbooks, whatever their folder unless one is named."""
     access = call.store(EmbedAccess)
@@ -74,31 +76,24 @@ def list_shared_workspace(call: Call) -> Any:
     return _listed(call, found)
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/workspace/move",
+@resource.post(
+    "/workspace/move",
     needs="FolderEdit",
-    body=checks.structure(
-        {
-            "type": checks.string(one_of=tuple(_KINDS)),
-            "id": checks.integer(),
-            "folderId": checks.nullable(checks.integer()),
-        },
-        required=("type", "id"),
-    ),
+    body={
+        "type": checks.needed(checks.string(one_of=tuple(_KINDS))),
+        "id": checks.needed(checks.integer()),
+        "folderId": checks.integer(),
+    },
 )
 def move_workspace_object(call: Call) -> Any:
     """Into a folder, or to the root without one; gives the moved item."""
     return _move(call, call.body["type"], call.body["id"])
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/workspace/bulk-move",
+@resource.post(
+    "/workspace/bulk-move",
     needs="FolderEdit",
-    body=checks.structure(
-        {"items": _REFERENCES, "folderId": checks.nullable(checks.integer())}, required=("items",)
-    ),
+    body={"items": checks.needed(_REFERENCES), "folderId": checks.integer()},
 )
 def bulk_move_workspace_objects(call: Call) -> Any:
     """What can be moved is; what cannot is named with the reason."""
@@ -106,18 +101,17 @@ def bulk_move_workspace_objects(call: Call) -> Any:
     return {"moved": moved, "failed": failed}
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/workspace/bulk-delete",
+@resource.post(
+    "/workspace/bulk-delete",
     needs="FolderManage",
-    body=checks.structure({"items": _REFERENCES}, required=("items",)),
+    body={"items": checks.needed(_REFERENCES)},
 )
 def bulk_delete_workspace_objects(call: Call) -> Any:
     deleted, failed = _each(call, _delete)
     return {"deleted": deleted, "failed": failed}
 
 
-@resource.operation("DELETE", f"{folders.PATH}/{{folderId}}", needs="FolderManage")
+@resource.delete("/folders/{folderId}", needs="FolderManage")
 def delete_folder(call: Call) -> Response:
     """Workbooks and reports in it go to the root; a folder with folders in it is not deleted."""
     _delete(call, "FOLDER", call.path["folderId"])

@@ -6,7 +6,7 @@ from typing import Any
 
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 
-resource = Resource()
+resource = Resource("/api/v1/app-config", needs=None)
 
 
 def _scheme(background: str, foreground: str) -> dict[str, Any]:
@@ -69,6 +69,6 @@ _CONFIG: dict[str, Any] = {
 }
 
 
-@resource.operation("GET", "/api/v1/app-config", needs=None)
+@resource.get()
 def get_app_config(_call: Call) -> Any:
     return _CONFIG

@@ -12,22 +12,20 @@ from airflow_provider_platform.sandbox.management.shared import embed_shapes
 from airflow_provider_platform.sandbox.management.shared.items import Item, Items
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 
-resource = Resource()
+integrations = Resource("/api/v1/oauth-integrations", needs="OAuthIntegrationsManage")
+tokens = Resource("/api/v1/user-oauth-tokens", needs=None)
 
-_INTEGRATIONS = "/api/v1/oauth-integrations"
-_TOKENS = "/api/v1/user-oauth-tokens"
 _INTEGRATION: checks.Shape = {
-    "name": checks.string(),
-    "type": checks.string(),
-    "authUrl": embed_shapes.URL,
-    "tokenUrl": embed_shapes.URL,
-    "clientId": checks.string(),
-    "redirectUri": embed_shapes.URL,
+    "name": checks.needed(checks.string()),
+    "type": checks.needed(checks.string()),
+    "authUrl": checks.needed(embed_shapes.URL),
+    "tokenUrl": checks.needed(embed_shapes.URL),
+    "clientId": checks.needed(checks.string()),
+    "redirectUri": checks.needed(embed_shapes.URL),
     "config": checks.mapping,
     "scopes": checks.array(checks.string()),
     "clientSecret": checks.string(),
 }
-_REQUIRED = ("name", "type", "authUrl", "tokenUrl", "clientId", "redirectUri")
 
 
 class OAuthIntegrations(Items):
@@ -100,21 +98,16 @@ class UserOAuthTokens(Items):
         raise ApiError(404, f"There is no token of this user for OAuth integration {integration}")
 
 
-resource.collections["oauth-integrations"] = lambda world: world.store(OAuthIntegrations).all()
-resource.collections["user-oauth-tokens"] = lambda world: world.store(UserOAuthTokens).all()
+integrations.collections["oauth-integrations"] = lambda world: world.store(OAuthIntegrations).all()
+tokens.collections["user-oauth-tokens"] = lambda world: world.store(UserOAuthTokens).all()
 
 
-@resource.operation("GET", _INTEGRATIONS, needs="OAuthIntegrationsManage")
+@integrations.get()
 def list_oauth_integrations(call: Call) -> Any:
     return call.store(OAuthIntegrations).all()
 
 
-@resource.operation(
-    "POST",
-    _INTEGRATIONS,
-    needs="OAuthIntegrationsManage",
-    body=checks.structure(_INTEGRATION, required=(*_REQUIRED, "clientSecret")),
-)
+@integrations.post(body=checks.structure(checks.needing(_INTEGRATION, "clientSecret")))
 def create_oauth_integration(call: Call) -> Any:
     now = call.world.clock.stamp()
     fields = {name: value for name, value in call.body.items() if name != "clientSecret"}
@@ -124,18 +117,15 @@ def create_oauth_integration(call: Call) -> Any:
     return integration
 
 
-@resource.operation("GET", f"{_INTEGRATIONS}/{{id}}", needs="OAuthIntegrationsManage")
+@integrations.get("/{id}")
 def get_oauth_integration(call: Call) -> Any:
     return call.store(OAuthIntegrations).named(call.path["id"])
 
 
-@resource.operation(
-    "PUT",
-    f"{_INTEGRATIONS}/{{id}}",
-    needs="OAuthIntegrationsManage",
+@integrations.put(
+    "/{id}",
     body=checks.structure(
-        {**_INTEGRATION, "clientSecret": checks.nullable(_INTEGRATION["clientSecret"])},
-        required=_REQUIRED,
+        {**_INTEGRATION, "clientSecret": checks.nullable(_INTEGRATION["clientSecret"])}
     ),
 )
 def update_oauth_integration(call: Call) -> Any:
@@ -147,39 +137,39 @@ def update_oauth_integration(call: Call) -> Any:
     return integration
 
 
-@resource.operation("DELETE", f"{_INTEGRATIONS}/{{id}}", needs="OAuthIntegrationsManage")
+@integrations.delete("/{id}")
 def delete_oauth_integration(call: Call) -> Response:
     """The tokens granted through it are gone too."""
     integration = call.store(OAuthIntegrations).named(call.path["id"])
     call.store(OAuthIntegrations).delete(integration)
-    tokens = call.store(UserOAuthTokens)
-    for token in tokens.all():
+    granted = call.store(UserOAuthTokens)
+    for token in granted.all():
         if token["integrationId"] == integration["id"]:
-            tokens.delete(token)
+            granted.delete(token)
     call.record("deleted", "oauth-integrations", integration["id"])
     return call.undeclared()
 
 
-@resource.operation("GET", _TOKENS, needs=None)
+@tokens.get()
 def list_user_oauth_tokens(call: Call) -> Any:
     return call.store(UserOAuthTokens).all()
 
 
-@resource.operation("GET", f"{_TOKENS}/{{integrationId}}", needs=None)
+@tokens.get("/{integrationId}")
 def get_user_oauth_token(call: Call) -> Any:
     return call.store(UserOAuthTokens).own(call)
 
 
-@resource.operation("DELETE", f"{_TOKENS}/{{integrationId}}", needs=None)
+@tokens.delete("/{integrationId}")
 def revoke_user_oauth_token(call: Call) -> Response:
-    tokens = call.store(UserOAuthTokens)
-    token = tokens.own(call)
-    tokens.delete(token)
+    granted = call.store(UserOAuthTokens)
+    token = granted.own(call)
+    granted.delete(token)
     call.record("deleted", "user-oauth-tokens", token["id"])
     return call.undeclared()
 
 
-@resource.operation("POST", f"{_TOKENS}/{{integrationId}}/initiate", needs=None)
+@tokens.post("/{integrationId}/initiate")
 def initiate_oauth_flow(call: Call) -> Response:
     """The user has to go on in a browser."""
     integration = call.store(OAuthIntegrations).named(call.path["integrationId"])

@@ -9,20 +9,14 @@ from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 from airflow_provider_platform.sandbox.state.branches import Branches
 
-resource = Resource()
+resource = Resource("/api/v1/deployments/{deploymentId}", needs="DeploymentAgentRead")
 
-_PATH = "/api/v1/deployments/{deploymentId}"
 _NAMES = {1: "Data analyst", 2: "Embedded analyst"}
 _EMBEDDABLE = (2,)
 _SKILLS = ("Compare periods", "Explain a change")
 
 
-@resource.operation(
-    "GET",
-    f"{_PATH}/agents",
-    needs="DeploymentAgentRead",
-    query={"allowEmbedding": checks.boolean},
-)
+@resource.get("/agents", query={"allowEmbedding": checks.boolean})
 def list_agents(call: Call) -> Any:
     """A bare array: the agent of the chat address, and one that may be embedded."""
     wanted = call.query.get("allowEmbedding")
@@ -51,12 +45,7 @@ def _agent(call: Call, agent_id: int) -> dict[str, Any]:
     }
 
 
-@resource.operation(
-    "GET",
-    f"{_PATH}/agent-skills",
-    needs="DeploymentAgentRead",
-    query={"space": checks.string(), "branchName": checks.string()},
-)
+@resource.get("/agent-skills", query={"space": checks.string(), "branchName": checks.string()})
 def list_agent_skills(call: Call) -> Any:
     branch = call.query.get("branchName")
     if branch is not None and branch not in call.store(Branches).names():

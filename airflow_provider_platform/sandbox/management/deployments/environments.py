@@ -11,19 +11,17 @@ from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 from airflow_provider_platform.sandbox.state import credentials
 
-resource = Resource()
+resource = Resource("/api/v1/deployments/{deploymentId}/environments")
 
-_PATH = "/api/v1/deployments/{deploymentId}/environments"
 _TYPES = ("production", "staging", "development")
 _LONGEST = 3600
 _SIGNED = ("meta", "sql-runner")
 _INPUT = checks.nullable_fields(
     {
-        "security_context": checks.mapping,
+        "security_context": checks.needed(checks.mapping),
         "expires_in": checks.integer(minimum=1, maximum=_LONGEST),
         "scopes": checks.array(checks.string()),
-    },
-    required=("security_context",),
+    }
 )
 
 
@@ -66,14 +64,14 @@ def _environment(call: Call) -> int:
     return environment
 
 
-@resource.operation("GET", _PATH, query={"type": checks.string(one_of=_TYPES), **paging.OFFSETS})
+@resource.get(query={"type": checks.string(one_of=_TYPES), **paging.OFFSETS})
 def list_environments(call: Call) -> Any:
     kind = call.query.get("type")
     items = [one for one in _environments(call) if kind in (None, one["type"])]
     return paging.offset_page(call, items)
 
 
-@resource.operation("GET", f"{_PATH}/{{environmentId}}/tokens", query=paging.OFFSETS)
+@resource.get("/{environmentId}/tokens", query=paging.OFFSETS)
 def list_environment_tokens(call: Call) -> Any:
     """Those of the caller that have not expired."""
     environment, caller = _environment(call), call.world.settings.caller
@@ -86,13 +84,13 @@ def list_environment_tokens(call: Call) -> Any:
     return paging.offset_page(call, tokens)
 
 
-@resource.operation("POST", f"{_PATH}/{{environmentId}}/tokens", body=_INPUT)
+@resource.post("/{environmentId}/tokens", body=_INPUT)
 def create_environment_token(call: Call) -> Any:
     """Of the scopes asked for, only ``meta`` and ``sql-runner`` are signed."""
     return _mint(call, [scope for scope in call.body.get("scopes", []) if scope in _SIGNED])
 
 
-@resource.operation("POST", f"{_PATH}/{{environmentId}}/tokens-for-meta-sync", body=_INPUT)
+@resource.post("/{environmentId}/tokens-for-meta-sync", body=_INPUT)
 def create_meta_sync_token(call: Call) -> Any:
     """Always ``meta``, and ``meta-private`` if asked for; other scopes are dropped."""
     private = "meta-private" in call.body.get("scopes", [])

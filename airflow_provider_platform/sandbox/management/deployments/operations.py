@@ -11,9 +11,9 @@ from airflow_provider_platform.sandbox.state import credentials
 from airflow_provider_platform.sandbox.state.branches import DEFAULT_BRANCH, Branches
 from airflow_provider_platform.sandbox.state.world import World
 
-resource = Resource()
+resource = Resource("/api/v1/deployments")
+analytics = Resource("/api/v1/usage-analytics/token", needs="Admin")
 
-_PATH = "/api/v1/deployments/{deploymentId}"
 _STEPS = ("project", "upload", "schema", "github", "ssh", "databases", "ready", "demo")
 _HOUR, _DAY = 3600, 86400
 
@@ -27,23 +27,19 @@ def _deployment(world: World, deployment_id: int) -> dict[str, Any]:
     }
 
 
-@resource.operation(
-    "GET",
-    "/api/v1/deployments",
-    query={"creationStep": checks.array(checks.string(one_of=_STEPS)), **paging.OFFSETS},
-)
+@resource.get(query={"creationStep": checks.array(checks.string(one_of=_STEPS)), **paging.OFFSETS})
 def list_deployments(call: Call) -> Any:
     steps = call.query.get("creationStep", _STEPS)
     items = [_deployment(call.world, deployment_id) for deployment_id in DEPLOYMENTS]
     return paging.offset_page(call, [item for item in items if item["creationStep"] in steps])
 
 
-@resource.operation("GET", _PATH)
+@resource.get("/{deploymentId}")
 def get_deployment(call: Call) -> Any:
     return _deployment(call.world, call.deployment)
 
 
-@resource.operation("GET", f"{_PATH}/settings")
+@resource.get("/{deploymentId}/settings")
 def get_deployment_settings(call: Call) -> Any:
     return {
         **_deployment(call.world, call.deployment),
@@ -60,7 +56,7 @@ def get_deployment_settings(call: Call) -> Any:
     }
 
 
-@resource.operation("GET", f"{_PATH}/build-status", query={"branchName": checks.string()})
+@resource.get("/{deploymentId}/build-status", query={"branchName": checks.string()})
 def get_build_status(call: Call) -> Any:
     """Every branch of the sandbox is built; an unknown one never will be."""
     branch = call.query.get("branchName", DEFAULT_BRANCH)
@@ -75,17 +71,15 @@ def get_build_status(call: Call) -> Any:
     }
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/token",
-    body=checks.nullable_fields({"expiresIn": checks.integer(minimum=60, maximum=_DAY)}),
+@resource.post(
+    "/{deploymentId}/token", body={"expiresIn": checks.integer(minimum=60, maximum=_DAY)}
 )
 def create_deployment_token(call: Call) -> Any:
     token = data_token(call, call.deployment, call.body.get("expiresIn", _DAY))
     return {"cubeApiToken": token}
 
 
-@resource.operation("POST", "/api/v1/usage-analytics/token", needs="Admin")
+@analytics.post()
 def create_usage_analytics_token(call: Call) -> Any:
     """A token for the account's own data, which deployment 1 holds here."""
     url = _deployment(call.world, 1)["deploymentUrl"]

@@ -16,28 +16,23 @@ from airflow_provider_platform.sandbox.management.workbooks import operations as
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
 from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
 
-resource = Resource()
+resource = Resource(
+    f"{workbooks.resource.path}/{{workbookId}}/embed-access", needs="WorkbookManage"
+)
 
-_PATH = f"{workbooks.PATH}/{{workbookId}}/embed-access"
 
-
-@resource.operation("GET", _PATH, needs="WorkbookManage")
+@resource.get()
 def get_embed_access(call: Call) -> Any:
     return _shown(call, call.store(Workbooks).get(call, "workbookId"))
 
 
-@resource.operation(
-    "PUT",
-    _PATH,
-    needs="WorkbookManage",
-    body=checks.nullable_fields(
-        {
-            "action": checks.string(one_of=("read", "none")),
-            "allEmbedUsers": checks.boolean,
-            "allowEmbed": checks.boolean,
-            "embedTenantName": checks.string(),
-        }
-    ),
+@resource.put(
+    body={
+        "action": checks.string(one_of=("read", "none")),
+        "allEmbedUsers": checks.boolean,
+        "allowEmbed": checks.boolean,
+        "embedTenantName": checks.string(),
+    }
 )
 def update_embed_access(call: Call) -> Any:
     workbook = call.store(Workbooks).get(call, "workbookId")

@@ -10,12 +10,10 @@ from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
 
-resource = Resource()
-
-_PATH = "/api/v1/embed/dashboard/{publicId:text}"
+resource = Resource("/api/v1/embed/dashboard/{publicId:text}", needs="WorkbookRead")
 
 
-@resource.operation("GET", _PATH, needs="WorkbookRead")
+@resource.get()
 def get_embeddable_dashboard(call: Call) -> Any:
     dashboard = _dashboard(call)
     if not dashboard["allowEmbed"]:
@@ -23,12 +21,7 @@ def get_embeddable_dashboard(call: Call) -> Any:
     return dashboard
 
 
-@resource.operation(
-    "PATCH",
-    _PATH,
-    needs="Admin",
-    body=checks.structure({"allowEmbed": checks.boolean}, required=("allowEmbed",)),
-)
+@resource.patch(needs="Admin", body={"allowEmbed": checks.needed(checks.boolean)})
 def update_dashboard_embedding(call: Call) -> Any:
     dashboard = _dashboard(call)
     dashboard["allowEmbed"] = call.body["allowEmbed"]

@@ -14,38 +14,33 @@ from airflow_provider_platform.sandbox.management.shared.embed_tenants import Em
 from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 
-resource = Resource()
+resource = Resource(f"{embed_tenants.resource.path}/{{embedTenantName:text}}/groups", needs="Admin")
 
-_PATH = f"{embed_tenants.PATH}/{{embedTenantName:text}}/groups"
 _RESERVED = ("all", "admin")
 _DESCRIPTION = checks.string(min_length=0, max_length=500)
 _MEMBERS = checks.structure(
     {
-        "members": checks.array(
-            checks.nullable_fields(
-                {"embedUserId": checks.integer(minimum=1), "externalId": checks.string()}
-            ),
-            minimum=1,
-            maximum=1000,
+        "members": checks.needed(
+            checks.array(
+                checks.nullable_fields(
+                    {"embedUserId": checks.integer(minimum=1), "externalId": checks.string()}
+                ),
+                minimum=1,
+                maximum=1000,
+            )
         )
-    },
-    required=("members",),
+    }
 )
 
 
-@resource.operation("GET", _PATH, needs="Admin", query=paging.PARAMETERS)
+@resource.get(query=paging.PARAMETERS)
 def list_embed_groups(call: Call) -> Any:
     groups = call.store(EmbedTenants).groups_of(_tenant(call))
     return paging.page(call, [_shown(call, group) for group in groups])
 
 
-@resource.operation(
-    "POST",
-    _PATH,
-    needs="Admin",
-    body=checks.nullable_fields(
-        {"name": checks.string(max_length=100), "description": _DESCRIPTION}, required=("name",)
-    ),
+@resource.post(
+    body={"name": checks.needed(checks.string(max_length=100)), "description": _DESCRIPTION}
 )
 def create_embed_group(call: Call) -> Any:
     store, tenant, name = call.store(EmbedTenants), _tenant(call), call.body["name"]
@@ -57,17 +52,12 @@ def create_embed_group(call: Call) -> Any:
     return _shown(call, group)
 
 
-@resource.operation("GET", f"{_PATH}/{{id}}", needs="Admin")
+@resource.get("/{id}")
 def get_embed_group(call: Call) -> Any:
     return _shown(call, _group(call))
 
 
-@resource.operation(
-    "PATCH",
-    f"{_PATH}/{{id}}",
-    needs="Admin",
-    body=checks.nullable_fields({"description": _DESCRIPTION}),
-)
+@resource.patch("/{id}", body={"description": _DESCRIPTION})
 def update_embed_group(call: Call) -> Any:
     """The name stays as it is."""
     group = _group(call)
@@ -77,7 +67,7 @@ def update_embed_group(call: Call) -> Any:
     return _shown(call, group)
 
 
-@resource.operation("DELETE", f"{_PATH}/{{id}}", needs="Admin")
+@resource.delete("/{id}")
 def delete_embed_group(call: Call) -> Response:
     store, group = call.store(EmbedTenants), _group(call)
     if store.members[group["id"]]:
@@ -88,14 +78,14 @@ def delete_embed_group(call: Call) -> Response:
     return call.deleted()
 
 
-@resource.operation("GET", f"{_PATH}/{{id}}/users", needs="Admin", query=paging.PARAMETERS)
+@resource.get("/{id}/users", query=paging.PARAMETERS)
 def list_embed_group_members(call: Call) -> Any:
     store = call.store(EmbedTenants)
     members = store.members[_group(call)["id"]]
     return paging.page(call, [shown(store.users.by_id[user_id]) for user_id in members])
 
 
-@resource.operation("POST", f"{_PATH}/{{id}}/users", needs="Admin", body=_MEMBERS)
+@resource.post("/{id}/users", body=_MEMBERS)
 def add_embed_group_members(call: Call) -> Any:
     """All of them or, if one is not known, none."""
     store, group = call.store(EmbedTenants), _group(call)
@@ -111,7 +101,7 @@ def add_embed_group_members(call: Call) -> Any:
     return answer
 
 
-@resource.operation("DELETE", f"{_PATH}/{{id}}/users", needs="Admin", body=_MEMBERS)
+@resource.delete("/{id}/users", body=_MEMBERS)
 def remove_embed_group_members(call: Call) -> Response:
     store, group = call.store(EmbedTenants), _group(call)
     gone = {user["id"] for user in _users(call)}

@@ -18,9 +18,8 @@ from airflow_provider_platform.sandbox.management.workbooks.dashboards import Da
 from airflow_provider_platform.sandbox.state import credentials
 from airflow_provider_platform.sandbox.state.branches import Branches
 
-resource = Resource()
+resource = Resource("/api/v1/embed", needs="Admin")
 
-_PATH = "/api/v1/embed"
 _DAY = 86400
 _FOR_CREATORS = ("tenantGroups", "tenantGroupDefinitions")
 _TEXTS = checks.array(checks.string())
@@ -47,36 +46,31 @@ class Sessions:
         return session_id, self.by_id[session_id]
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/generate-session",
-    needs="Admin",
-    body=checks.nullable_fields(
-        {
-            "deploymentId": checks.integer(),
-            "branchName": checks.string(),
-            "creatorMode": checks.boolean,
-            "email": embed_shapes.EMAIL,
-            "embedTenantName": checks.string(pattern=tenants.NAME),
-            "embedTenantProfile": embed_shapes.TENANT_PROFILE,
-            "embedTheme": embed_shapes.THEME,
-            "externalId": checks.string(),
-            "internalId": checks.string(),
-            "groupDefinitions": checks.array(embed_shapes.GROUP_DEFINITION),
-            "groups": _TEXTS,
-            "isEphemeral": checks.boolean,
-            "publicDashboardId": checks.string(),
-            "roles": _TEXTS,
-            "securityContext": checks.mapping,
-            "settings": embed_shapes.SESSION_SETTINGS,
-            "tenantGroupDefinitions": checks.array(embed_shapes.GROUP_DEFINITION),
-            "tenantGroups": _TEXTS,
-            "userAttributeDefinitions": checks.array(embed_shapes.USER_ATTRIBUTE_DEFINITION),
-            "userAttributes": checks.array(embed_shapes.USER_ATTRIBUTE),
-            "userProfile": embed_shapes.USER_PROFILE,
-        },
-        required=("deploymentId",),
-    ),
+@resource.post(
+    "/generate-session",
+    body={
+        "deploymentId": checks.needed(checks.integer()),
+        "branchName": checks.string(),
+        "creatorMode": checks.boolean,
+        "email": embed_shapes.EMAIL,
+        "embedTenantName": checks.string(pattern=tenants.NAME),
+        "embedTenantProfile": embed_shapes.TENANT_PROFILE,
+        "embedTheme": embed_shapes.THEME,
+        "externalId": checks.string(),
+        "internalId": checks.string(),
+        "groupDefinitions": checks.array(embed_shapes.GROUP_DEFINITION),
+        "groups": _TEXTS,
+        "isEphemeral": checks.boolean,
+        "publicDashboardId": checks.string(),
+        "roles": _TEXTS,
+        "securityContext": checks.mapping,
+        "settings": embed_shapes.SESSION_SETTINGS,
+        "tenantGroupDefinitions": checks.array(embed_shapes.GROUP_DEFINITION),
+        "tenantGroups": _TEXTS,
+        "userAttributeDefinitions": checks.array(embed_shapes.USER_ATTRIBUTE_DEFINITION),
+        "userAttributes": checks.array(embed_shapes.USER_ATTRIBUTE),
+        "userProfile": embed_shapes.USER_PROFILE,
+    },
 )
 def generate_session(call: Call) -> Any:
     """One more session; tenant, groups and user that it names are made if they are not there."""
@@ -97,12 +91,11 @@ def generate_session(call: Call) -> Any:
     return {"sessionId": session_id}
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/session/token",
+@resource.post(
+    "/session/token",
     needs=None,
     anonymous=True,
-    body=checks.structure({"sessionId": checks.string()}, required=("sessionId",)),
+    body={"sessionId": checks.needed(checks.string())},
 )
 def create_token_of_session(call: Call) -> Any:
     """The session id is the credential, and good for one exchange."""
@@ -116,13 +109,9 @@ def create_token_of_session(call: Call) -> Any:
     return {"token": credentials.sign(claims, call.world.credentials.api_secret)}
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/session/revoke",
-    needs="Admin",
-    body=checks.structure(
-        {"sessionId": checks.string(pattern="[0-9a-f]{32}")}, required=("sessionId",)
-    ),
+@resource.post(
+    "/session/revoke",
+    body={"sessionId": checks.needed(checks.string(pattern="[0-9a-f]{32}"))},
 )
 def revoke_session(call: Call) -> Response:
     """A session that is not there is revoked already."""

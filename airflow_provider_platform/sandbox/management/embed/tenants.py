@@ -21,18 +21,18 @@ from airflow_provider_platform.sandbox.management.workbooks import operations as
 from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
 from airflow_provider_platform.sandbox.state.world import World
 
-resource = Resource()
+resource = Resource("/api/v1/embed-tenants", needs="Admin")
+shared_workbooks = Resource(
+    "/api/v1/deployments/{deploymentId}/embed-tenants/{embedTenantName:text}/workbooks",
+    needs="Admin",
+)
 
-PATH = "/api/v1/embed-tenants"
-_ONE = f"{PATH}/{{embedTenantName:text}}"
 _SOURCES = ("tenant", "allEmbedUsers", "folder")
 
 resource.collections["embed-tenants"] = lambda world: world.store(EmbedTenants).all()
 
 
-@resource.operation(
-    "GET", PATH, needs="Admin", query={"search": checks.string(), **paging.PARAMETERS}
-)
+@resource.get(query={"search": checks.string(), **paging.PARAMETERS})
 def list_embed_tenants(call: Call) -> Any:
     store = call.store(EmbedTenants)
     text = str(call.query.get("search", "")).lower()
@@ -77,18 +77,11 @@ def delete_embed_tenant(call: Call) -> Response:
     return call.deleted()
 
 
-resource.operation("DELETE", f"{_ONE}/", needs="Admin", available=_in_use("slash"))(
-    delete_embed_tenant
-)
-resource.operation("DELETE", _ONE, needs="Admin", available=_in_use("plain"))(delete_embed_tenant)
+resource.delete("/{embedTenantName:text}/", available=_in_use("slash"))(delete_embed_tenant)
+resource.delete("/{embedTenantName:text}", available=_in_use("plain"))(delete_embed_tenant)
 
 
-@resource.operation(
-    "GET",
-    "/api/v1/deployments/{deploymentId}/embed-tenants/{embedTenantName:text}/workbooks",
-    needs="Admin",
-    query={"accessSource": checks.string(one_of=_SOURCES), **paging.PARAMETERS},
-)
+@shared_workbooks.get(query={"accessSource": checks.string(one_of=_SOURCES), **paging.PARAMETERS})
 def list_embed_tenant_workbooks(call: Call) -> Any:
     """What its users see, by being the tenant's or everybody's; folders are not shared here."""
     name = call.store(EmbedTenants).named(call.path["embedTenantName"])["name"]

@@ -12,24 +12,21 @@ from airflow_provider_platform.sandbox.management.shared.embed_tenants import Em
 from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 
-resource = Resource()
+resource = Resource(f"{embed_tenants.resource.path}/{{embedTenantName:text}}", needs="Admin")
 
-_PATH = f"{embed_tenants.PATH}/{{embedTenantName:text}}"
 _TEXTS = checks.array(checks.string())
 _MOST = 100
 _FIELDS: checks.Shape = {
-    "externalId": checks.string(),
+    "externalId": checks.needed(checks.string()),
     "groups": _TEXTS,
     "tenantGroups": _TEXTS,
     "userProfile": embed_shapes.USER_PROFILE,
 }
-_USER = checks.nullable_fields({**_FIELDS, "email": embed_shapes.EMAIL}, required=("externalId",))
-_ENTRY = checks.nullable_fields({**_FIELDS, "email": checks.string()}, required=("externalId",))
+_USER = checks.nullable_fields({**_FIELDS, "email": embed_shapes.EMAIL})
+_ENTRY = checks.nullable_fields({**_FIELDS, "email": checks.string()})
 
 
-@resource.operation(
-    "GET", f"{_PATH}/users", needs="Admin", query={"search": checks.string(), **paging.PARAMETERS}
-)
+@resource.get("/users", query={"search": checks.string(), **paging.PARAMETERS})
 def list_embed_users(call: Call) -> Any:
     name = call.store(EmbedTenants).named(call.path["embedTenantName"])["name"]
     text = str(call.query.get("search", "")).lower()
@@ -41,19 +38,15 @@ def list_embed_users(call: Call) -> Any:
     return paging.page(call, users)
 
 
-@resource.operation("POST", f"{_PATH}/user", needs="Admin", body=_USER)
+@resource.post("/user", body=_USER)
 def provision_embed_user(call: Call) -> Any:
     """Make or change the user; the same request again changes nothing."""
     return _provision(call, call.body)
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/users",
-    needs="Admin",
-    body=checks.structure(
-        {"users": checks.array(_ENTRY, minimum=1, maximum=_MOST)}, required=("users",)
-    ),
+@resource.post(
+    "/users",
+    body={"users": checks.needed(checks.array(_ENTRY, minimum=1, maximum=_MOST))},
 )
 def provision_embed_users(call: Call) -> Any:
     """Those that can be provisioned are; those that cannot are named with the reason."""

@@ -23,9 +23,8 @@ from airflow_provider_platform.sandbox.management.workbooks import dashboard_sha
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
 from airflow_provider_platform.sandbox.state.world import World
 
-resource = Resource()
+resource = Resource("/api/v1/deployments/{deploymentId}/dashboard-exports", needs="WorkbookManage")
 
-_PATH = "/api/v1/deployments/{deploymentId}/dashboard-exports"
 TYPES = {"png": "image/png", "pdf": "application/pdf"}
 _FAILURE = "The dashboard could not be rendered: a query ran into its time limit"
 _REVENUE = (
@@ -82,27 +81,20 @@ class Exports:
         )
 
 
-@resource.operation(
-    "POST",
-    _PATH,
-    needs="WorkbookManage",
-    body=checks.nullable_fields(
-        {
-            "format": checks.string(one_of=tuple(TYPES)),
-            "dashboardId": checks.integer(),
-            "dashboardPublicId": checks.string(),
-            "layout": checks.string(one_of=("screenshot", "print")),
-            "renderAs": checks.nullable_fields(
-                {
-                    "type": checks.string(one_of=("USER", "EMBED_USER")),
-                    **embed_shapes.PERSON,
-                },
-                required=("type",),
-            ),
-            **dashboard_shapes.VARIABLES,
-        },
-        required=("format",),
-    ),
+@resource.post(
+    body={
+        "format": checks.needed(checks.string(one_of=tuple(TYPES))),
+        "dashboardId": checks.integer(),
+        "dashboardPublicId": checks.string(),
+        "layout": checks.string(one_of=("screenshot", "print")),
+        "renderAs": checks.nullable_fields(
+            {
+                "type": checks.needed(checks.string(one_of=("USER", "EMBED_USER"))),
+                **embed_shapes.PERSON,
+            }
+        ),
+        **dashboard_shapes.VARIABLES,
+    }
 )
 def start_export(call: Call) -> Any:
     """One more job, every time it is asked for."""
@@ -138,7 +130,7 @@ def start_export(call: Call) -> Any:
     return {"jobId": job.job_id, "expiresAt": call.world.clock.stamp(job.expires_at)}
 
 
-@resource.operation("GET", f"{_PATH}/{{jobId:text}}", needs="WorkbookManage")
+@resource.get("/{jobId:text}")
 def get_export_status(call: Call) -> Any:
     job = call.store(Exports).get(call)
     status = job.status(call.world.clock.now())
@@ -153,12 +145,7 @@ def get_export_status(call: Call) -> Any:
     return answer
 
 
-@resource.operation(
-    "GET",
-    f"{_PATH}/{{jobId:text}}/download",
-    needs="WorkbookManage",
-    query={"filename": checks.string()},
-)
+@resource.get("/{jobId:text}/download", query={"filename": checks.string()})
 def download_export(call: Call) -> Response:
     """The file, in several pieces."""
     job = call.store(Exports).get(call)

@@ -17,9 +17,8 @@ from airflow_provider_platform.sandbox.management.shared.resource import Call, R
 from airflow_provider_platform.sandbox.management.workbooks import dashboard_shapes
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
 
-resource = Resource()
+resource = Resource("/api/v1/deployments/{deploymentId}/notifications", needs="Admin")
 
-PATH = "/api/v1/deployments/{deploymentId}/notifications"
 MOST_PER_PAGE = 200
 _DEFAULTS: dict[str, Any] = {
     "notificationEnabled": True,
@@ -53,10 +52,7 @@ class Notifications(Items):
 resource.collections["notifications"] = lambda world: world.store(Notifications).all()
 
 
-@resource.operation(
-    "GET",
-    PATH,
-    needs="Admin",
+@resource.get(
     query={
         "dashboardId": checks.integer(minimum=1),
         "dashboardPublicId": checks.string(),
@@ -66,7 +62,7 @@ resource.collections["notifications"] = lambda world: world.store(Notifications)
         "recipientExternalId": checks.string(),
         "after": checks.string(),
         "first": checks.integer(minimum=1, maximum=MOST_PER_PAGE),
-    },
+    }
 )
 def list_notifications(call: Call) -> Any:
     """Newest first."""
@@ -118,14 +114,12 @@ def _named(recipient: dict[str, Any], query: dict[str, Any]) -> bool:
     )
 
 
-@resource.operation(
-    "POST",
-    PATH,
-    needs="Admin",
-    body=checks.nullable_fields(
-        {"dashboardId": checks.integer(), "dashboardPublicId": checks.string(), **_FIELDS},
-        required=("scheduleType",),
-    ),
+@resource.post(
+    body={
+        "dashboardId": checks.integer(),
+        "dashboardPublicId": checks.string(),
+        **checks.needing(_FIELDS, "scheduleType"),
+    }
 )
 def create_notification(call: Call) -> Any:
     """One more schedule, without recipients."""
@@ -147,17 +141,12 @@ def create_notification(call: Call) -> Any:
     return notification
 
 
-@resource.operation("GET", f"{PATH}/{{id}}", needs="Admin")
+@resource.get("/{id}")
 def get_notification(call: Call) -> Any:
     return call.store(Notifications).get(call, "id")
 
 
-@resource.operation(
-    "PUT",
-    f"{PATH}/{{id}}",
-    needs="Admin",
-    body=checks.nullable_fields({"isEnabled": checks.boolean, **_FIELDS}),
-)
+@resource.put("/{id}", body={"isEnabled": checks.boolean, **_FIELDS})
 def update_notification(call: Call) -> Any:
     """Change what is given. Recipients stay; a set of filters replaces the one before."""
     store = call.store(Notifications)
@@ -173,7 +162,7 @@ def update_notification(call: Call) -> Any:
     return notification
 
 
-@resource.operation("DELETE", f"{PATH}/{{id}}", needs="Admin")
+@resource.delete("/{id}")
 def delete_notification(call: Call) -> Response:
     store = call.store(Notifications)
     notification = store.get(call, "id")

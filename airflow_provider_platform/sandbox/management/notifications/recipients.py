@@ -14,9 +14,8 @@ from airflow_provider_platform.sandbox.management.shared import embed_shapes, pa
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedTenants
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 
-resource = Resource()
+resource = Resource(f"{parent.resource.path}/{{id}}/recipients", needs="Admin")
 
-_PATH = f"{parent.PATH}/{{id}}/recipients"
 _TYPES = ("USER", "EMBED_USER", "SLACK")
 _MOST = 1000
 _CONTEXT = ("groups", "securityContext", "userAttributes")
@@ -24,41 +23,33 @@ _CONTEXT = ("groups", "securityContext", "userAttributes")
 Recipient = dict[str, Any]
 
 
-@resource.operation(
-    "GET",
-    _PATH,
-    needs="Admin",
+@resource.get(
     query={
         "after": checks.string(),
         "first": checks.integer(minimum=1, maximum=parent.MOST_PER_PAGE),
-    },
+    }
 )
 def list_recipients(call: Call) -> Any:
     return paging.page(call, [_shown(recipient) for recipient in _recipients(call)])
 
 
-@resource.operation(
-    "POST",
-    _PATH,
-    needs="Admin",
-    body=checks.structure(
-        {
-            "recipients": checks.array(
+@resource.post(
+    body={
+        "recipients": checks.needed(
+            checks.array(
                 checks.nullable_fields(
                     {
-                        "type": checks.string(one_of=_TYPES),
+                        "type": checks.needed(checks.string(one_of=_TYPES)),
                         **embed_shapes.PERSON,
                         "channelId": checks.string(),
                         "channelName": checks.string(),
-                    },
-                    required=("type",),
+                    }
                 ),
                 minimum=1,
                 maximum=_MOST,
             )
-        },
-        required=("recipients",),
-    ),
+        )
+    }
 )
 def add_recipients(call: Call) -> Any:
     """All of them or, if one is not acceptable, none."""
@@ -90,27 +81,22 @@ def add_recipients(call: Call) -> Any:
     return answer
 
 
-@resource.operation(
-    "DELETE",
-    _PATH,
-    needs="Admin",
-    body=checks.structure(
-        {
-            "recipients": checks.array(
+@resource.delete(
+    body={
+        "recipients": checks.needed(
+            checks.array(
                 checks.nullable_fields(
                     {
-                        "type": checks.string(one_of=_TYPES),
-                        "id": checks.either(checks.integer(), checks.string()),
+                        "type": checks.needed(checks.string(one_of=_TYPES)),
+                        "id": checks.needed(checks.either(checks.integer(), checks.string())),
                         "embedTenantName": checks.string(),
-                    },
-                    required=("type", "id"),
+                    }
                 ),
                 minimum=1,
                 maximum=_MOST,
             )
-        },
-        required=("recipients",),
-    ),
+        )
+    }
 )
 def remove_recipients(call: Call) -> Response:
     """Who is no recipient is passed over."""

@@ -10,17 +10,14 @@ from airflow_provider_platform.sandbox.management.shared import paging, users
 from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 
-resource = Resource()
+resource = Resource(
+    "/api/v1/external-documents/{externalWorkbookId:text}/placements", needs="ReportRead"
+)
 
 MOST_REPORTS, MOST_PLACEMENTS = 500, 2000
 
 
-@resource.operation(
-    "GET",
-    "/api/v1/external-documents/{externalWorkbookId:text}/placements",
-    needs="ReportRead",
-    query=paging.PARAMETERS,
-)
+@resource.get(query=paging.PARAMETERS)
 def list_external_document_placements(call: Call) -> Any:
     """All at once unless ``first`` asks for pages; what the caller may not read is DENIED."""
     document = call.path["externalWorkbookId"]

@@ -17,9 +17,8 @@ from airflow_provider_platform.sandbox.management.shared.items import Item, Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
 
-resource = Resource()
+resource = Resource("/api/v1/deployments/{deploymentId}/reports", needs="ReportRead")
 
-PATH = "/api/v1/deployments/{deploymentId}/reports"
 _NAMES = (
     "Revenue by country",
     "Orders per month",
@@ -124,10 +123,7 @@ def shown(call: Call, report: Item) -> Item:
     }
 
 
-@resource.operation(
-    "GET",
-    PATH,
-    needs="ReportRead",
+@resource.get(
     query={
         **paging.PARAMETERS,
         "sortBy": checks.string(one_of=_SORTS),
@@ -138,7 +134,7 @@ def shown(call: Call, report: Item) -> Item:
         "externalWorkbookId": checks.string(),
         "limit": checks.integer(minimum=1),
         "page": checks.integer(minimum=1),
-    },
+    }
 )
 def list_reports(call: Call) -> Any:
     """Pages by cursor; sorted by ``lastViewedAt`` by ``limit`` and ``page`` only."""
@@ -171,12 +167,12 @@ def _wanted(report: Item, query: dict[str, Any]) -> bool:
     )
 
 
-@resource.operation("GET", f"{PATH}/{{reportId}}", needs="ReportRead")
+@resource.get("/{reportId}")
 def get_report(call: Call) -> Any:
     return shown(call, call.store(Reports).get(call))
 
 
-@resource.operation("GET", f"{PATH}/{{reportId}}/file", needs="ReportRead")
+@resource.get("/{reportId}/file")
 def get_report_file(call: Call) -> Any:
     """The definition as canonical JSON text."""
     report = call.store(Reports).get(call)
@@ -184,7 +180,7 @@ def get_report_file(call: Call) -> Any:
     return canonical_file({name: report[name] for name in names})
 
 
-@resource.operation("POST", PATH, needs="ReportEdit", body=report_shapes.CREATE)
+@resource.post(needs="ReportEdit", body=report_shapes.CREATE)
 def create_report(call: Call) -> Any:
     """One more report, every time it is asked for; a public id can be used once."""
     public_id = call.body.get("publicId")
@@ -193,12 +189,7 @@ def create_report(call: Call) -> Any:
     return shown(call, _create(call, call.body))
 
 
-@resource.operation(
-    "PUT",
-    f"{PATH}/by-public-id/{{publicId:text}}",
-    needs="ReportEdit",
-    body=report_shapes.CREATE,
-)
+@resource.put("/by-public-id/{publicId:text}", needs="ReportEdit", body=report_shapes.CREATE)
 def upsert_report_by_public_id(call: Call) -> Any:
     """Create or update; ``source`` counts on creation only."""
     public_id = call.path["publicId"]
@@ -217,7 +208,7 @@ def upsert_report_by_public_id(call: Call) -> Any:
     return shown(call, report)
 
 
-@resource.operation("PUT", f"{PATH}/{{reportId}}", needs="ReportEdit", body=report_shapes.UPDATE)
+@resource.put("/{reportId}", needs="ReportEdit", body=report_shapes.UPDATE)
 def update_report(call: Call) -> Any:
     """Change what is given; with ``expectedVersion`` only a report that has this version."""
     report = call.store(Reports).get(call)
@@ -230,7 +221,7 @@ def update_report(call: Call) -> Any:
     return shown(call, report)
 
 
-@resource.operation("DELETE", f"{PATH}/{{reportId}}", needs="ReportManage")
+@resource.delete("/{reportId}", needs="ReportManage")
 def delete_report(call: Call) -> Response:
     delete(call, call.store(Reports).get(call))
     return call.undeclared()

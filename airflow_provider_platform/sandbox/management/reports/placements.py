@@ -11,14 +11,10 @@ from airflow_provider_platform.sandbox.management.reports.operations import Repo
 from airflow_provider_platform.sandbox.management.reports.placement_store import Placements
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 
-resource = Resource()
-
-_PATH = f"{reports.PATH}/{{reportId}}"
+resource = Resource(f"{reports.resource.path}/{{reportId}}", needs="ReportRead")
 
 
-@resource.operation(
-    "PUT", f"{_PATH}/connect-workbook", needs="ReportRead", body=report_shapes.CONNECT
-)
+@resource.put("/connect-workbook", body=report_shapes.CONNECT)
 def connect_workbook(call: Call) -> Any:
     """Record one placement; the same spot again updates it."""
     report = call.store(Reports).get(call)
@@ -28,9 +24,7 @@ def connect_workbook(call: Call) -> Any:
     return reports.shown(call, report)
 
 
-@resource.operation(
-    "DELETE", f"{_PATH}/connect-workbook", needs="ReportRead", body=report_shapes.DISCONNECT
-)
+@resource.delete("/connect-workbook", body=report_shapes.DISCONNECT)
 def disconnect_workbook(call: Call) -> Any:
     """Forget one placement; a spot that is not there is no error."""
     report = call.store(Reports).get(call)
@@ -41,7 +35,7 @@ def disconnect_workbook(call: Call) -> Any:
     return reports.shown(call, report)
 
 
-@resource.operation("PUT", f"{_PATH}/refresh", needs="ReportRead", body=report_shapes.REFRESH)
+@resource.put("/refresh", body=report_shapes.REFRESH)
 def refresh_report(call: Call) -> Any:
     """Note that the report, or one placement of it, has been read anew."""
     report = call.store(Reports).get(call)

@@ -9,28 +9,28 @@ _HOST = checks.string(one_of=("GOOGLE_SHEETS", "EXCEL"))
 _TEXTS = checks.array(checks.string())
 CHECKSUM = checks.structure(
     {
-        "v": checks.integer(minimum=1),
-        "chunks": checks.array(
-            checks.nullable_fields(
-                {
-                    "from": checks.integer(minimum=0),
-                    "hash": checks.string(max_length=64),
-                    "to": checks.integer(minimum=0),
-                },
-                required=("from", "hash"),
-            ),
-            maximum=2000,
+        "v": checks.needed(checks.integer(minimum=1)),
+        "chunks": checks.needed(
+            checks.array(
+                checks.nullable_fields(
+                    {
+                        "from": checks.needed(checks.integer(minimum=0)),
+                        "hash": checks.needed(checks.string(max_length=64)),
+                        "to": checks.integer(minimum=0),
+                    }
+                ),
+                maximum=2000,
+            )
         ),
         "payload": checks.string(max_length=128),
-    },
-    required=("v", "chunks"),
+    }
 )
 _PIVOT = checks.nullable_fields(
     {
-        "columns": _TEXTS,
-        "measures": _TEXTS,
-        "rows": _TEXTS,
-        "filters": _TEXTS,
+        "columns": checks.needed(_TEXTS),
+        "measures": checks.needed(_TEXTS),
+        "rows": checks.needed(_TEXTS),
+        "filters": checks.needed(_TEXTS),
         "displayScale": checks.string(
             one_of=("model", "absolute", "thousands", "millions", "billions")
         ),
@@ -39,8 +39,7 @@ _PIVOT = checks.nullable_fields(
         "showAppliedFilters": checks.boolean,
         "showColumnTotals": checks.boolean,
         "showRowTotals": checks.boolean,
-    },
-    required=("columns", "measures", "rows", "filters"),
+    }
 )
 _REPORT: checks.Shape = {
     "name": checks.string(max_length=255),
@@ -77,14 +76,13 @@ _ADDRESS: checks.Shape = {
 }
 CONNECT = checks.nullable_fields(
     {
-        **_ADDRESS,
+        **checks.needing(_ADDRESS, "externalWorkbookId", "resultLocation"),
         "endResultCell": checks.string(),
         "host": _HOST,
         "workbookName": checks.string(),
         "addressOnly": checks.boolean,
         "resultChecksum": CHECKSUM,
-    },
-    required=("externalWorkbookId", "resultLocation"),
+    }
 )
 DISCONNECT = checks.nullable_fields(_ADDRESS)
 REFRESH = checks.nullable_fields({**_ADDRESS, "resultChecksum": CHECKSUM})

@@ -13,10 +13,9 @@ _LOCALE = checks.string(pattern=r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*", max_length
 
 USER_ATTRIBUTE = checks.nullable_fields(
     {
-        "name": checks.string(),
+        "name": checks.needed(checks.string()),
         "value": checks.either(_SCALAR, checks.boolean, checks.array(_SCALAR)),
-    },
-    required=("name",),
+    }
 )
 PERSON = {
     "userId": checks.integer(),
@@ -30,18 +29,17 @@ PERSON = {
 """Fields that name a user, of the console or an embedded one, for whom something is rendered."""
 USER_ATTRIBUTE_DEFINITION = checks.nullable_fields(
     {
-        "name": checks.string(),
-        "type": checks.string(
-            one_of=("string", "number", "boolean", "string_array", "number_array")
+        "name": checks.needed(checks.string()),
+        "type": checks.needed(
+            checks.string(one_of=("string", "number", "boolean", "string_array", "number_array"))
         ),
         "defaultValue": _OPEN_TEXT,
         "description": _OPEN_TEXT,
         "displayName": _OPEN_TEXT,
-    },
-    required=("name", "type"),
+    }
 )
 GROUP_DEFINITION = checks.nullable_fields(
-    {"name": checks.string(), "description": _OPEN_TEXT}, required=("name",)
+    {"name": checks.needed(checks.string()), "description": _OPEN_TEXT}
 )
 USER_PROFILE = checks.nullable_fields({"displayName": _OPEN_TEXT, "picture": URL})
 TENANT_PROFILE = checks.nullable_fields({"displayName": _OPEN_TEXT})

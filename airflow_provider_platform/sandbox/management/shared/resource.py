@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 from urllib.parse import unquote
 
 from starlette.requests import Request
@@ -72,6 +72,7 @@ class Call:
 
 Handler = Callable[[Call], Any]
 """Gives the JSON of the answer, or a ``Response`` of its own."""
+Declare = Callable[[Handler], Handler]
 
 
 @dataclass(frozen=True)
@@ -92,38 +93,75 @@ class Operation:
         return {part[1:-6] for part in self.path.split("/") if part.endswith(":text}")}
 
 
-def _always(_world: World) -> None:
+def always(_world: World) -> None:
     return None
 
 
-class Resource:
-    """The operations of one resource. ``available`` may raise or divert where a tenant lacks it."""
+class Options(TypedDict, total=False):
+    """What an operation asks for, where it differs from its resource.
 
-    def __init__(self) -> None:
+    ``body`` as a shape are fields of which those that need not be there may be null. ``available``
+    may raise or divert where a tenant lacks the operation. An ``anonymous`` one asks for no
+    credential.
+    """
+
+    needs: Permission | None
+    query: checks.Shape
+    body: checks.Check | checks.Shape
+    available: Callable[[World], None]
+    anonymous: bool
+
+
+class Resource:
+    """The operations of one resource, declared by their verb and their path below ``path``.
+
+    Path parameters are integers, unless written ``{name:text}``.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        needs: Permission | None = "DeploymentRead",
+        available: Callable[[World], None] = always,
+    ) -> None:
+        self.path = path
+        self._needs = needs
+        self._available = available
         self.operations: list[Operation] = []
         self.collections: dict[str, Callable[[World], list[dict[str, Any]]]] = {}
         """Items that tests can change through the control API, by the resource's name."""
 
-    def operation(
-        self,
-        verb: str,
-        path: str,
-        *,
-        needs: Permission | None = "DeploymentRead",
-        query: checks.Shape | None = None,
-        body: checks.Check | None = None,
-        available: Callable[[World], None] = _always,
-        anonymous: bool = False,
-    ) -> Callable[[Handler], Handler]:
-        """Declare an operation. Path parameters are integers, unless written ``{name:text}``.
+    def get(self, path: str = "", **options: Unpack[Options]) -> Declare:
+        return self._operation("GET", path, options)
 
-        An ``anonymous`` operation asks for no credential.
-        """
+    def post(self, path: str = "", **options: Unpack[Options]) -> Declare:
+        return self._operation("POST", path, options)
+
+    def put(self, path: str = "", **options: Unpack[Options]) -> Declare:
+        return self._operation("PUT", path, options)
+
+    def patch(self, path: str = "", **options: Unpack[Options]) -> Declare:
+        return self._operation("PATCH", path, options)
+
+    def delete(self, path: str = "", **options: Unpack[Options]) -> Declare:
+        return self._operation("DELETE", path, options)
+
+    def _operation(self, verb: str, path: str, options: Options) -> Declare:
+        body = options.get("body")
 
         def declare(handler: Handler) -> Handler:
-            self.operations.append(
-                Operation(verb, path, handler, needs, query or {}, body, available, anonymous)
+            operation = Operation(
+                verb,
+                self.path + path,
+                handler,
+                needs=options.get("needs", self._needs),
+                query=options.get("query", {}),
+                body=checks.nullable_fields(body) if isinstance(body, Mapping) else body,
+                available=options.get("available", self._available),
+                anonymous=options.get("anonymous", False),
             )
+            self.operations.append(operation)
             return handler
 
         return declare

@@ -15,17 +15,10 @@ from airflow_provider_platform.sandbox.management.workbooks import operations as
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
 from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
 
-resource = Resource()
-
-_PATH = f"{workbooks.PATH}/{{workbookId}}"
+resource = Resource(f"{workbooks.resource.path}/{{workbookId}}", needs="WorkbookRead")
 
 
-@resource.operation(
-    "PUT",
-    f"{_PATH}/dashboard",
-    needs="WorkbookEdit",
-    body=checks.nullable_fields({"dashboardDraft": dashboard_shapes.DRAFT}),
-)
+@resource.put("/dashboard", needs="WorkbookEdit", body={"dashboardDraft": dashboard_shapes.DRAFT})
 def update_workbook_dashboard(call: Call) -> Any:
     """Save the draft; widgets without an id are given one."""
     workbook = call.store(Workbooks).get(call, "workbookId")
@@ -40,7 +33,7 @@ def update_workbook_dashboard(call: Call) -> Any:
     return {"dashboardDraft": workbook["dashboardDraft"], "dashboardPublished": published}
 
 
-@resource.operation("GET", f"{_PATH}/dashboard/file", needs="WorkbookRead")
+@resource.get("/dashboard/file")
 def get_workbook_dashboard_file(call: Call) -> Any:
     """The draft as canonical JSON text."""
     workbook = call.store(Workbooks).get(call, "workbookId")
@@ -49,21 +42,17 @@ def get_workbook_dashboard_file(call: Call) -> Any:
     return canonical_file(workbook["dashboardDraft"])
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/publish",
+@resource.post(
+    "/publish",
     needs="WorkbookManage",
-    body=checks.nullable_fields(
-        {
-            "workbookId": checks.integer(),
-            "dashboardId": checks.integer(),
-            "allowEmbed": checks.boolean,
-            "config": dashboard_shapes.CONFIG,
-            "title": checks.string(min_length=0),
-            "description": checks.string(min_length=0),
-        },
-        required=("workbookId",),
-    ),
+    body={
+        "workbookId": checks.needed(checks.integer()),
+        "dashboardId": checks.integer(),
+        "allowEmbed": checks.boolean,
+        "config": dashboard_shapes.CONFIG,
+        "title": checks.string(min_length=0),
+        "description": checks.string(min_length=0),
+    },
 )
 def publish_dashboard(call: Call) -> Any:
     """Publish ``config`` or, without one, the saved draft: each time a new version."""
@@ -85,18 +74,13 @@ def publish_dashboard(call: Call) -> Any:
     return dashboard
 
 
-@resource.operation(
-    "POST",
-    f"{_PATH}/dashboard/ai-widget-thread",
-    needs="WorkbookRead",
-    body=checks.nullable_fields(
-        {
-            "threadId": checks.string(),
-            "widgetId": checks.string(),
-            "checksum": checks.string(),
-        },
-        required=("threadId", "widgetId"),
-    ),
+@resource.post(
+    "/dashboard/ai-widget-thread",
+    body={
+        "threadId": checks.needed(checks.string()),
+        "widgetId": checks.needed(checks.string()),
+        "checksum": checks.string(),
+    },
 )
 def update_published_dashboard_ai_widget_thread(call: Call) -> Any:
     """Attach a chat thread to an AI widget of the published dashboard."""

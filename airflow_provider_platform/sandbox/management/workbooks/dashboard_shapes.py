@@ -29,20 +29,19 @@ def _value_fits(value: Any, name: str) -> list[str]:
 
 _FILTER = checks.nullable_fields(
     {
-        "member": _MEMBER,
+        "member": checks.needed(_MEMBER),
         "operator": checks.string(one_of=_OPERATORS),
         "value": checks.either(_SCALAR, checks.array(checks.nullable(_SCALAR))),
         "caseSensitive": checks.boolean,
         "startInclusive": checks.boolean,
         "endInclusive": checks.boolean,
-    },
-    required=("member",),
+    }
 ).also(_value_fits)
 _TIME_GRAIN = checks.structure(
-    {"member": _MEMBER, "grain": checks.string()}, required=("member", "grain")
+    {"member": checks.needed(_MEMBER), "grain": checks.needed(checks.string())}
 )
 _MEMBER_SWITCHER = checks.structure(
-    {"member": _MEMBER, "selected": checks.string()}, required=("member", "selected")
+    {"member": checks.needed(_MEMBER), "selected": checks.needed(checks.string())}
 )
 VARIABLES: checks.Shape = {
     "filters": checks.array(_FILTER),
@@ -51,19 +50,19 @@ VARIABLES: checks.Shape = {
 }
 """What may be set when a dashboard runs: for a notification and for an export."""
 
-_POSITION = checks.structure(
-    {axis: checks.integer() for axis in "xywh"}, required=("x", "y", "w", "h")
-)
+_POSITION = checks.structure({axis: checks.needed(checks.integer()) for axis in "xywh"})
 _SIZES = ("lg", "md", "sm", "xs", "xxs")
 _WIDGET: checks.Shape = {
     "id": checks.string(max_length=128),
-    "type": checks.string(
-        one_of=(
-            *("CHART", "TEXT", "FILTER", "AI", "TIME_GRAIN", "FIELD"),
-            *("PARENT", "SPACER", "DIVIDER", "CONTAINER"),
+    "type": checks.needed(
+        checks.string(
+            one_of=(
+                *("CHART", "TEXT", "FILTER", "AI", "TIME_GRAIN", "FIELD"),
+                *("PARENT", "SPACER", "DIVIDER", "CONTAINER"),
+            )
         )
     ),
-    "position": _POSITION,
+    "position": checks.needed(_POSITION),
     "config": checks.mapping,
     "responsiveLayouts": checks.nullable_fields(dict.fromkeys(_SIZES, _POSITION)),
     "style": checks.mapping,
@@ -114,7 +113,7 @@ def _config(widget: checks.Check) -> checks.Check:
     )
 
 
-CONFIG = _config(checks.nullable_fields(_WIDGET, required=("id", "type", "position")))
+CONFIG = _config(checks.nullable_fields(checks.needing(_WIDGET, "id")))
 """What is published."""
-DRAFT = _config(checks.nullable_fields(_WIDGET, required=("type", "position")))
+DRAFT = _config(checks.nullable_fields(_WIDGET))
 """What is saved before: widgets need no id yet."""

@@ -18,9 +18,8 @@ from airflow_provider_platform.sandbox.management.shared.resource import Call, R
 from airflow_provider_platform.sandbox.management.workbooks import dashboards
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
 
-resource = Resource()
+resource = Resource("/api/v1/deployments/{deploymentId}/workbooks", needs="WorkbookRead")
 
-PATH = "/api/v1/deployments/{deploymentId}/workbooks"
 _SLUG = r"[a-z0-9][a-z0-9-]*"
 _SAMPLES = (
     (301, 1, "Sales overview", "sales-overview", 11),
@@ -82,12 +81,7 @@ def shown(call: Call, workbook: Item) -> Item:
     }
 
 
-@resource.operation(
-    "GET",
-    PATH,
-    needs="WorkbookRead",
-    query={"folderId": checks.integer(minimum=0), **paging.PARAMETERS},
-)
+@resource.get(query={"folderId": checks.integer(minimum=0), **paging.PARAMETERS})
 def list_workbooks(call: Call) -> Any:
     folder = call.query.get("folderId")
     workbooks = [
@@ -98,22 +92,17 @@ def list_workbooks(call: Call) -> Any:
     return paging.page(call, workbooks, deprecated=True)
 
 
-@resource.operation("GET", f"{PATH}/{{workbookId}}", needs="WorkbookRead")
+@resource.get("/{workbookId}")
 def get_workbook(call: Call) -> Any:
     return shown(call, call.store(Workbooks).get(call, "workbookId"))
 
 
-@resource.operation("POST", PATH, needs="WorkbookEdit", body=checks.nullable_fields(_FIELDS))
+@resource.post(needs="WorkbookEdit", body=_FIELDS)
 def create_workbook(call: Call) -> Any:
     return shown(call, _create(call, call.body))
 
 
-@resource.operation(
-    "PUT",
-    f"{PATH}/by-slug/{{slug:text}}",
-    needs="WorkbookEdit",
-    body=checks.nullable_fields(_FIELDS),
-)
+@resource.put("/by-slug/{slug:text}", needs="WorkbookEdit", body=_FIELDS)
 def upsert_workbook_by_slug(call: Call) -> Any:
     """Create or update; ``meta`` is merged into what is there."""
     slug = _slug(call.path["slug"])
@@ -126,13 +115,10 @@ def upsert_workbook_by_slug(call: Call) -> Any:
     return shown(call, workbook)
 
 
-@resource.operation(
-    "PUT",
-    f"{PATH}/{{workbookId}}",
+@resource.put(
+    "/{workbookId}",
     needs="WorkbookEdit",
-    body=checks.nullable_fields(
-        {**_FIELDS, "slug": checks.string(), "slugTakeover": checks.boolean}
-    ),
+    body={**_FIELDS, "slug": checks.string(), "slugTakeover": checks.boolean},
 )
 def update_workbook(call: Call) -> Response:
     """Change what is given; a slug that another workbook has is refused unless it is taken over."""
@@ -151,18 +137,13 @@ def update_workbook(call: Call) -> Response:
     return call.undeclared(shown(call, workbook))
 
 
-@resource.operation("DELETE", f"{PATH}/{{workbookId}}", needs="WorkbookManage")
+@resource.delete("/{workbookId}", needs="WorkbookManage")
 def delete_workbook(call: Call) -> Response:
     delete(call, call.store(Workbooks).get(call, "workbookId"))
     return call.undeclared()
 
 
-@resource.operation(
-    "POST",
-    f"{PATH}/{{workbookId}}/duplicate",
-    needs="WorkbookRead",
-    body=checks.nullable_fields({"shared": checks.boolean}),
-)
+@resource.post("/{workbookId}/duplicate", body={"shared": checks.boolean})
 def duplicate_workbook(call: Call) -> Any:
     """A copy of the caller's own workbook or, ``shared``, of one that embed users see published."""
     original = call.store(Workbooks).get(call, "workbookId")

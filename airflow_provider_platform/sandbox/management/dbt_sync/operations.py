@@ -2,110 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 import uuid
-from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError, web_page
+from airflow_provider_platform.sandbox.management.dbt_sync.syncs import STAGES, Sync, Syncs, walk
 from airflow_provider_platform.sandbox.management.shared import paging
-from airflow_provider_platform.sandbox.management.shared.resource import Call, Diverted, Resource
-from airflow_provider_platform.sandbox.state.branches import Branches
+from airflow_provider_platform.sandbox.management.shared.resource import (
+    Call,
+    Diverted,
+    Resource,
+    always,
+)
 from airflow_provider_platform.sandbox.state.clock import iso
 from airflow_provider_platform.sandbox.state.journal import SyncEntry
 from airflow_provider_platform.sandbox.state.world import World
 
-resource = Resource()
-
-STAGES = (
-    "INITIALIZING",
-    "CREATING_SANDBOX",
-    "UPLOADING_PROJECT",
-    "INSTALLING_DEPENDENCIES",
-    "RUNNING_DBT_DEPS",
-    "COMPILING_DBT",
-    "PROCESSING_MANIFEST",
-    "WRITING_CUBE_FILES",
-    "FINALIZING",
-)
 _RUN_STATES = ("RUNNING", "COMPLETED", "FAILED", "CANCELLED", "UNKNOWN")
 _TRIGGERS = ("manual", "api", "webhook", "agent", "unknown")
 _FILES_LIFETIME = 3600
 """Seconds for which generated files are kept."""
 _MODELS = ("orders", "customers", "products")
-_PATH = "/api/v1/deployments/{deploymentId}/dbt-sync"
 _BRANCH = r"(?![/.-])(?!.*(?:\.\.|//|@\{))[^\s~^:?*\[\\\x00-\x1f]{1,200}(?<![/.])"
-
-
-@dataclass
-class Sync:
-    """One sync. ``status`` is what the status operation says, ``outcome`` what the history says."""
-
-    sync_job_id: str
-    workflow_id: str
-    deployment: int
-    branch: str
-    ref: str | None
-    source: str
-    output: str
-    entry: SyncEntry
-    started_at: float
-    status: str = STAGES[0]
-    outcome: str = "RUNNING"
-    error: str | None = None
-    updated_at: float = 0.0
-    ended_at: float | None = None
-    logs: list[dict[str, Any]] = field(default_factory=list)
-    task: asyncio.Task[None] | None = None
-
-    def move(self, status: str) -> None:
-        self.status = self.entry.status = status
-        self.updated_at = time.time()
-        self.entry.stages.append(status)
-        self.log(f"Stage {status}")
-
-    def finish(self, outcome: str, error: str | None = None) -> None:
-        self.outcome, self.error = outcome, error
-        self.ended_at = self.entry.ended_at = time.time()
-        if outcome in ("COMPLETED", "FAILED"):
-            self.move(outcome)
-        self.entry.status = outcome
-        self.log(error or f"Sync {outcome.lower()}", "error" if error else "info")
-
-    def log(self, message: str, level: str = "info") -> None:
-        line = {"timestamp": iso(time.time()), "level": level, "stream": "system"}
-        self.logs.append({**line, "message": message, "phase": self.status, "durationMs": None})
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "task": None}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        """A sync that was under way ended with the sandbox that performed it."""
-        vars(self).update(kept)
-        if self.outcome == "RUNNING":
-            self.finish("FAILED", "the sandbox was stopped")
-
-    @property
-    def duration_ms(self) -> int | None:
-        return None if self.ended_at is None else int((self.ended_at - self.started_at) * 1000)
-
-
-class Syncs:
-    """All syncs by id, oldest first."""
-
-    def __init__(self) -> None:
-        self.by_id: dict[str, Sync] = {}
-
-    def get(self, call: Call) -> Sync:
-        sync = self.by_id.get(call.path["syncJobId"])
-        if sync is None or sync.deployment != call.deployment:
-            raise ApiError(
-                404, f"dbt sync {call.path['syncJobId']} not found in deployment {call.deployment}"
-            )
-        return sync
 
 
 def _after_start(world: World) -> None:
@@ -118,19 +39,21 @@ def _after_start(world: World) -> None:
     raise ApiError(int(answer), "This tenant has no such operation")
 
 
-@resource.operation(
-    "POST",
-    _PATH,
+resource = Resource(
+    "/api/v1/deployments/{deploymentId}/dbt-sync", needs="SchemaRead", available=_after_start
+)
+
+
+@resource.post(
     needs="SchemaUpdate",
-    body=checks.nullable_fields(
-        {
-            "branchName": checks.string(pattern=_BRANCH),
-            "ref": checks.string(),
-            "source": checks.string(one_of=("git", "manifest")),
-            "manifest": checks.mapping,
-            "output": checks.string(one_of=("branch", "files")),
-        }
-    ),
+    available=always,
+    body={
+        "branchName": checks.string(pattern=_BRANCH),
+        "ref": checks.string(),
+        "source": checks.string(one_of=("git", "manifest")),
+        "manifest": checks.mapping,
+        "output": checks.string(one_of=("branch", "files")),
+    },
 )
 def start_dbt_sync(call: Call) -> Any:
     """Start a sync, every time it is asked for.
@@ -161,7 +84,7 @@ def start_dbt_sync(call: Call) -> Any:
     call.store(Syncs).by_id[sync_job_id] = sync
     world.journal.state.syncs.append(entry)
     world.journal.changed()
-    sync.task = world.spawn(_walk(world, sync))
+    sync.task = world.spawn(walk(world, sync))
     return {
         "syncJobId": sync_job_id,
         "workflowId": sync.workflow_id,
@@ -169,38 +92,12 @@ def start_dbt_sync(call: Call) -> Any:
     }
 
 
-async def _walk(world: World, sync: Sync) -> None:
-    """Go through the stages; a branch or ref with ``broken`` in its name does not compile."""
-    settings = world.settings
-    outcome = settings.dbt_outcome
-    broken = "broken" in sync.branch or "broken" in (sync.ref or "")
-    stages = list(STAGES)
-    if settings.dbt_extra_stage is not None:
-        stages.insert(1, settings.dbt_extra_stage)
-    for stage in stages:
-        sync.move(stage)
-        world.journal.changed()
-        await asyncio.sleep(world.settings.dbt_pace)
-        if stage == "COMPILING_DBT" and (broken or outcome == "FAILED"):
-            sync.finish("FAILED", "dbt-compile: model orders depends on a source that is missing")
-            break
-    else:
-        if outcome == "COMPLETED" and sync.output == "branch":
-            world.store(Branches).add(sync.branch)
-        sync.finish(outcome)
-    world.journal.changed()
-
-
-@resource.operation(
-    "GET",
-    _PATH,
-    needs="SchemaRead",
+@resource.get(
     query={
         **paging.PARAMETERS,
         "status": checks.string(one_of=_RUN_STATES),
         "trigger": checks.string(one_of=_TRIGGERS),
     },
-    available=_after_start,
 )
 def list_dbt_syncs(call: Call) -> Any:
     """The history, newest first."""
@@ -212,9 +109,7 @@ def list_dbt_syncs(call: Call) -> Any:
     return paging.page(call, runs)
 
 
-@resource.operation(
-    "GET", f"{_PATH}/{{syncJobId:text}}", needs="SchemaRead", available=_after_start
-)
+@resource.get("/{syncJobId:text}")
 def get_dbt_sync(call: Call) -> Any:
     """The status. A cancelled sync stays at the stage it had: only the history tells."""
     sync = call.store(Syncs).get(call)
@@ -223,7 +118,7 @@ def get_dbt_sync(call: Call) -> Any:
         "status": sync.status,
         "progress": {
             "stage": sync.status,
-            "percentComplete": _percent(sync),
+            "percentComplete": sync.percent,
             "message": sync.logs[-1]["message"] if sync.logs else None,
         },
         "updatedAt": iso(sync.updated_at or sync.started_at),
@@ -233,9 +128,7 @@ def get_dbt_sync(call: Call) -> Any:
     return answer
 
 
-@resource.operation(
-    "DELETE", f"{_PATH}/{{syncJobId:text}}", needs="SchemaUpdate", available=_after_start
-)
+@resource.delete("/{syncJobId:text}", needs="SchemaUpdate")
 def cancel_dbt_sync(call: Call) -> Any:
     sync = call.store(Syncs).get(call)
     if sync.outcome != "RUNNING":
@@ -248,9 +141,7 @@ def cancel_dbt_sync(call: Call) -> Any:
     return {"message": f"dbt sync {sync.sync_job_id} is cancelled"}
 
 
-@resource.operation(
-    "GET", f"{_PATH}/{{syncJobId:text}}/result", needs="SchemaRead", available=_after_start
-)
+@resource.get("/{syncJobId:text}/result")
 def get_dbt_sync_result(call: Call) -> Any:
     sync = call.store(Syncs).get(call)
     if sync.outcome != "COMPLETED":
@@ -265,18 +156,15 @@ def get_dbt_sync_result(call: Call) -> Any:
     }
 
 
-@resource.operation(
-    "GET", f"{_PATH}/{{syncJobId:text}}/logs", needs="SchemaRead", available=_after_start
-)
+@resource.get("/{syncJobId:text}/logs")
 def get_dbt_sync_logs(call: Call) -> Any:
     return paging.page(call, call.store(Syncs).get(call).logs)
 
 
-@resource.operation(
-    "GET",
-    f"{_PATH}/{{syncJobId:text}}/generated-files",
+@resource.get(
+    "/{syncJobId:text}/generated-files",
     query=paging.PARAMETERS,
-    available=_after_start,
+    needs="DeploymentRead",
 )
 def get_dbt_sync_generated_files(call: Call) -> Any:
     sync = call.store(Syncs).get(call)
@@ -313,12 +201,6 @@ def _history_entry(sync: Sync) -> dict[str, Any]:
 def _generated_branch(ref: str | None, sync_job_id: str) -> str:
     name = re.sub(r"[/\s~]", "-", ref or "main")[:40]
     return f"dbt-sync/{name}-{int(time.time())}-{sync_job_id[:7]}"
-
-
-def _percent(sync: Sync) -> int:
-    if sync.status == "COMPLETED":
-        return 100
-    return STAGES.index(sync.status) * 11 if sync.status in STAGES else 5
 
 
 def _file(model: str) -> str:
