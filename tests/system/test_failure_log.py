@@ -37,7 +37,12 @@ def test_a_run_that_fails_at_the_service_is_told_in_one_sentence(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.fault("error", after=8)
+    sandbox.hold("mid_stream")
     task = ask(dag_id="ask_once", deferrable=deferrable)
+    sandbox.wait_held("mid_stream")
+    if deferrable:
+        task.wait("deferred")
+    sandbox.release()
     task.wait("failed")
     (error,) = told_failure(task)
     # Who follows by another connection than the one that failed hears only that there is no answer.
