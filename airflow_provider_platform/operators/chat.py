@@ -45,9 +45,10 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
     :param if_thread_busy: `wait` until the thread is free, or `fail`
     :param fail_on_tool_error: fail the task when `all` queries failed, when `any` tool call
         failed, or `never`
-    :param max_rows: rows of each query to keep in the result; the chat itself gives 100 at most
+    :param max_rows: rows of each query that go to XCom; the chat itself gives 100 at most
     :param output_path: a folder to write to; in it each task of a run has one of its own, with a
-        file for each query, `answer.md` and `manifest.json`
+        file for each query (all rows that the chat sends, whatever `max_rows`), `answer.md` and
+        `manifest.json`
     :param output_format: parquet (needs the extra `parquet`), csv or jsonl
     :param all_rows: run each query again over the data API and write all its rows, where the chat
         sends the first hundred; XCom has the first `max_rows` of them
@@ -99,6 +100,12 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         self.fail_on_tool_error = fail_on_tool_error
         self.max_rows = max_rows
         self.validate_known_arguments()
+
+    @property
+    def rows_to_read(self) -> int:
+        """A file holds all that the chat sends; what goes to XCom is cut when it is written."""
+        in_file = CHAT_ROWS if self.output_path is not None and not self.all_rows else 0
+        return max(int(self.max_rows), in_file)
 
     def key_of(self, config: PlatformConfig) -> str:
         from airflow_provider_platform.client.config import fingerprint
@@ -164,7 +171,8 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
     def _cut(self, query: Query) -> str:
         """What to say of a query of which rows are missing, and how to get them."""
         title = quote_service(query.title or "without a title")
-        kept = f"The result has {len(query.rows)} of {query.total_rows} rows of query {title!r}"
-        fewer = len(query.rows) == int(self.max_rows) < CHAT_ROWS
+        what = "result" if self.output_path is None else "file"
+        kept = f"The {what} has {len(query.rows)} of {query.total_rows} rows of query {title!r}"
+        fewer = len(query.rows) == self.rows_to_read < CHAT_ROWS
         more = f", or raise max_rows: the chat gives the first {CHAT_ROWS}" if fewer else ""
         return f"{kept}: for all of them use all_rows, or PlatformHook.run_sql{more}."

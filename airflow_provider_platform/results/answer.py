@@ -86,9 +86,10 @@ def write_answer(
             written = _write_query(number, query, wanted, renderer)
             queries.append(_with_files(query, written, wanted))
             told.append(_described(number, query, written, wanted))
-    found = {**result, "queries": queries}
     title = quote_service(about.get("question") or "Answer")
-    answer = to_markdown(message_of(found, title=title)).encode("utf-8", "replace")
+    message = message_of({**result, "queries": queries}, title=title)
+    answer = to_markdown(message).encode("utf-8", "replace")
+    found = {**result, "queries": [_cut(query, wanted.max_rows) for query in queries]}
     manifest = {
         **about,
         **{name: result[name] for name in ("chat_id", "message_id", "answer", "usage")},
@@ -192,8 +193,15 @@ def _file(name: str, path: Any, kind: str, file: OutputFile | SavedRows) -> dict
     }
 
 
+def _cut(query: dict[str, Any], max_rows: int) -> dict[str, Any]:
+    """The query with so many of its rows."""
+    if len(query["rows"]) <= max_rows:
+        return query
+    return {**query, "rows": query["rows"][:max_rows], "truncated": True}
+
+
 def _with_files(query: dict[str, Any], written: _Written, wanted: AnswerFiles) -> dict[str, Any]:
-    """The query as the task's result has it."""
+    """The query with what was written of it."""
     saved = written.saved
     files: dict[str, Any] = {
         "path": saved.path if saved else None,

@@ -43,6 +43,11 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
     if_thread_busy: Literal["wait", "fail"]
     max_rows: int | str
 
+    @property
+    def rows_to_read(self) -> int:
+        """Rows of a query to keep of what the chat sends."""
+        return int(self.max_rows)
+
     def submit(self, attempt: Attempt, *, ids: Ids | None, until_end: bool) -> ChatResult | None:
         submitted_at = attempt.now
         call = self._call(attempt, {**(ids or {}), "submitted_at": submitted_at})
@@ -160,7 +165,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
             run=ids,
             input_sha256=ids["input_sha256"],
             session_settings=self.session_settings,
-            max_rows=self.max_rows,
+            max_rows=self.rows_to_read,
             deadline=deadline,
             poll_interval=self.poll_interval,
             cancel_on_kill=self.cancel_on_kill,
@@ -207,7 +212,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
             self._limits(config, deadline),
             ids,
             session_settings=settings or self.session_settings,
-            max_rows=int(self.max_rows),
+            max_rows=self.rows_to_read,
         )
 
     def _limits(self, config: PlatformConfig, deadline: float) -> ChatLimits:
@@ -237,7 +242,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
             is_default_branch=arguments.optional_boolean(
                 "is_default_branch", self.is_default_branch
             ),
-            max_rows=int(self.max_rows),
+            max_rows=self.rows_to_read,
         )
         call.run.thread_given = bool(ids.get("thread_given", self.chat_id is not None))
         call.run.accepted = bool(ids.get("accepted"))

@@ -14,6 +14,7 @@ from airflow.sdk import Asset
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.sandbox.chat import agent
 from tests.unit.operators.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 pytest.importorskip("pyarrow")
 PROMPT = "sql: SELECT id, order_id, fee, paid_at, settled FROM payments"
 WAYS = {"on the worker": False, "deferred": True}
+
+
+@pytest.fixture(autouse=True)
+def a_run_that_can_be_deferred(request: pytest.FixtureRequest) -> None:
+    """One that arrives at once may end before the worker has left it to the trigger."""
+    if "deferrable" in request.fixturenames and request.getfixturevalue("deferrable"):
+        request.getfixturevalue("platform_sandbox").control.set(pace=0.05)
 
 
 def ask(tries: TaskTries | None = None, **arguments: Any) -> dict[str, Any]:
@@ -181,17 +189,40 @@ def test_charts(platform_sandbox: Sandbox, tmp_path: Path) -> None:
     assert manifest_of(result)["queries"][0]["chart_error"] is None
 
 
-@pytest.mark.parametrize("rule", ["warn", "fail"])
-def test_a_chart_of_some_of_its_rows_is_not_drawn(
-    rule: str, platform_sandbox: Sandbox, tmp_path: Path
+@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+def test_files_hold_what_the_chat_sends_however_few_rows_go_to_xcom(
+    deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     pytest.importorskip("vl_convert")
+    result = ask(
+        prompt="chart revenue by category",
+        output_path=str(tmp_path),
+        output_format="csv",
+        charts=["svg"],
+        max_rows=1,
+        deferrable=deferrable,
+    )
+    [query] = result["queries"]
+    assert (len(query["rows"]), query["truncated"]) == (1, True)
+    assert (query["row_count"], query["total_rows"], len(query["chart_paths"])) == (4, 4, 1)
+    assert len(Path(query["path"]).read_text().splitlines()) == 5
+    [told] = manifest_of(result)["queries"]
+    assert (told["difference"], told["chart_error"]) == (0, None)
+    answer = (tmp_path / "dag/run/task/answer.md").read_text()
+    assert sum(line.startswith("|") for line in answer.splitlines()) == 6
+
+
+@pytest.mark.parametrize("rule", ["warn", "fail"])
+def test_a_chart_of_some_of_its_rows_is_not_drawn(
+    rule: str, platform_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("vl_convert")
+    monkeypatch.setattr(agent, "ROW_LIMIT", 2)  # of the four that there are
     arguments: dict[str, Any] = {
         "prompt": "chart revenue by category",
         "output_path": str(tmp_path),
         "output_format": "csv",
         "charts": "png",
-        "max_rows": 2,
         "on_chart_error": rule,
     }
     if rule == "fail":
