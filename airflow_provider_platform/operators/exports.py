@@ -13,7 +13,11 @@ from airflow_provider_platform.links import DashboardLink, ExportLink, FileLink,
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._notifications.schedule import dashboard_settings
 from airflow_provider_platform.operators._output.paths import output_path as check_output_path
-from airflow_provider_platform.operators._output.paths import storage_path, write_file
+from airflow_provider_platform.operators._output.paths import (
+    output_target,
+    storage_path,
+    write_file,
+)
 from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
 
 if TYPE_CHECKING:
@@ -136,7 +140,7 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         )
 
         deployment_id = attempt.config.resolve_deployment_id(self.deployment_id)
-        storage_path("output_path", self.output_path)
+        output_target("output_path", self.output_path)
         submitted_at = attempt.now
         run: Ids = {"deployment_id": deployment_id, "submitted_at": submitted_at}
         self.announce(attempt, run)

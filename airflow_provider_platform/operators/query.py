@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 QUERY_TIMEOUT = 600.0
 LEAST_SECONDS = 60.0
 """What the worker has for a query whose first row the trigger has seen, however late it is."""
+ENDINGS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 CACHES = ("stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cache")
 
 
@@ -140,6 +141,7 @@ class PlatformQueryOperator(PlatformOperator):
         with ForeseenFailures(), self.opened(context) as hook:
             self._hook = hook
             target = self._target()
+            self._warn_of_name(target)
             deadline = self._deadline(hook, context)
             if self.deferrable:
                 self._wait_in_triggerer(hook, deadline)
@@ -185,6 +187,17 @@ class PlatformQueryOperator(PlatformOperator):
             return None
         check_engine(self.output_format)
         return output_target("output_path", self.output_path)
+
+    def _warn_of_name(self, target: ObjectStoragePath | None) -> None:
+        """A name that says another format than the file has is a slip, as a rule."""
+        ending = target.suffix.lower() if target is not None else ""
+        if ENDINGS.get(ending, self.output_format) != self.output_format:
+            self.log.warning(
+                "output_path ends in %s, and output_format is %s: the file will be %s.",
+                ending,
+                self.output_format,
+                self.output_format,
+            )
 
     def _deadline(self, hook: PlatformHook, context: Context) -> float:
         """Until when the first row must be there (Unix time): after `timeout`, or before this try's

@@ -132,6 +132,10 @@ def writing(path: Any) -> Iterator[None]:
 def _local_problem(path: Path) -> str | None:
     if path.is_dir():
         return "this is a folder, not a file"
+    if path.exists() and not path.is_file():
+        return "this is a device or a pipe, not a file"
+    if path.parts[:1] and path.parts[0].startswith("~"):
+        return "a home is not looked up here: write the whole path"
     above = next((folder for folder in path.parents if folder.exists()), path.parent)
     if not above.is_dir():
         return f"{above} is a file, not a folder"
@@ -175,7 +179,7 @@ class _LocalTarget(_Target):
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         # What a try has left that was killed; one that still lives can no longer finish then.
-        for left in path.parent.glob(f".{_escaped(path.name)}.*.part"):
+        for left in path.parent.glob(f".{_escaped(path.name)}.{'[0-9a-f]' * 32}.part"):
             left.unlink(missing_ok=True)
         self._partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
         self.file = self._partial.open("xb")

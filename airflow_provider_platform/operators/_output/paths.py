@@ -11,6 +11,12 @@ from airflow_provider_platform.operators._base import arguments
 if TYPE_CHECKING:
     from airflow_provider_platform._airflow import ObjectStoragePath
 
+_PROVIDERS = {
+    **dict.fromkeys(("s3", "s3a"), "apache-airflow-providers-amazon[s3fs]"),
+    **dict.fromkeys(("gs", "gcs"), "apache-airflow-providers-google"),
+    **dict.fromkeys(("abfs", "abfss", "adl"), "apache-airflow-providers-microsoft-azure"),
+}
+
 
 def output_path(name: str, value: Any) -> Any:
     """Where to write: text, or a path object, that names a file. Raises PlatformInputError."""
@@ -40,9 +46,18 @@ def storage_path(name: str, target: Any) -> ObjectStoragePath:
         path.fs  # noqa: B018 - looked up here, before anything is done for the file
     except (ValueError, ImportError) as error:
         raise PlatformInputError(
-            f"Nothing was sent: {name} cannot be written to: {quote_service(error)}.", field=name
+            f"Nothing was sent: {name} cannot be written to: {quote_service(error)}"
+            f"{_what_to_install(str(target))}.",
+            field=name,
         ) from error
     return path
+
+
+def _what_to_install(target: str) -> str:
+    """What brings the storage of an address to Airflow, where it is known."""
+    scheme, _, rest = target.partition("://")
+    package = _PROVIDERS.get(scheme) if rest else None
+    return f"; install {package}" if package else ""
 
 
 def write_file(path: ObjectStoragePath, data: bytes) -> None:

@@ -57,6 +57,14 @@ def test_a_retry_after_the_end_writes_nothing_again(
     assert starts(platform_sandbox) == 1
 
 
+def test_a_place_that_cannot_be_written_is_told_before_the_start(
+    platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with pytest.raises(AirflowFailException, match="this is a folder, not a file"):
+        export(tmp_path).execute(TaskTries().context())
+    assert starts(platform_sandbox) == 0
+
+
 def test_a_lost_start_is_repeated(platform_sandbox: Sandbox, tmp_path: Path) -> None:
     tries = TaskTries()
     platform_sandbox.control.fault("lost_response", method="POST")

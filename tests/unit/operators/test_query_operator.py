@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import json
+import os
 import threading
 from datetime import date, datetime
 from decimal import Decimal
@@ -167,6 +168,17 @@ def test_a_deadline(query: Any, platform_sandbox: Sandbox) -> None:
         query("SELECT 1", timeout=0.5)
 
 
+def test_a_file_of_another_kind_than_its_name_says(
+    query: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    result = query("SELECT 1 AS one", output_path=str(tmp_path / "one.csv"), output_format="jsonl")
+    assert result["format"] == "jsonl"
+    said = "output_path ends in .csv, and output_format is jsonl"
+    assert (capfd.readouterr().out + caplog.text).count(said) == 1
+    query("SELECT 1 AS one", output_path=str(tmp_path / "one.csv.d"), output_format="jsonl")
+    assert "output_path ends in" not in capfd.readouterr().out
+
+
 def test_no_rows(query: Any, tmp_path: Path) -> None:
     path = tmp_path / "none.parquet"
     result = query("SELECT id FROM orders WHERE 1 = 0", output_path=str(path))
@@ -206,7 +218,10 @@ def test_a_branch_and_options(query: Any, platform_sandbox: Sandbox) -> None:
     [
         ({"output_path": "{folder}"}, "this is a folder, not a file"),
         ({"output_path": "{folder}/there/rows.csv"}, "is a file, not a folder"),
+        ({"output_path": "{folder}/pipe"}, "this is a device or a pipe, not a file"),
+        ({"output_path": "~/rows.csv"}, "a home is not looked up here"),
         ({"output_path": "nowhere://rows.csv"}, "output_path cannot be written to"),
+        ({"output_path": "s3://bucket/rows.csv"}, "install apache-airflow-providers-amazon[s3fs]"),
     ],
 )
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_sent(
@@ -217,6 +232,7 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_is_sent(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "there").write_text("a file")
+    os.mkfifo(tmp_path / "pipe")
     given = {name: value.format(folder=tmp_path) for name, value in arguments.items()}
     with pytest.raises(AirflowFailException, match="Nothing was sent: output_path") as caught:
         query("SELECT 1", output_format="csv", **given)

@@ -6,8 +6,9 @@ import csv
 import hashlib
 import io
 import json
+import subprocess
+import sys
 from datetime import date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,6 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformTransportError,
     ResultValueError,
-    ResultWriteError,
 )
 from airflow_provider_platform.results import save
 from airflow_provider_platform.results.columns import plain, read_columns, read_rows
@@ -26,6 +26,7 @@ from airflow_provider_platform.results.save import FORMATS, check_engine, save_r
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -135,32 +136,44 @@ def test_without_a_file_the_same_values_are_wrong() -> None:
     assert save_rows(columns, [[["three"]]], types="text").first_rows == [["three"]]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+FULL = """
+import resource, sys
+from pathlib import Path
+from airflow_provider_platform.client.errors import ResultWriteError
+from airflow_provider_platform.results.save import save_rows
+
+path, kind, most = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+rows = [[str(row), str(row * 7919 % 104729)] for row in range(60_000)]
+columns = [{"name": "id", "type": "Int64"}, {"name": "note", "type": "String"}]
+try:
+    pieces = (rows[at:at + 1000] for at in range(0, 60_000, 1000))
+    save_rows(columns, pieces, path=path, format=kind)
+except ResultWriteError as error:
+    print(error.message)
+"""
+
+
+@pytest.mark.parametrize("most", [0, 1, 100_000])
 @pytest.mark.parametrize("kind", FORMATS)
-def test_a_full_disk(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = Path.open
-
-    def full(self: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        if self.suffix != ".part":
-            return opened(self, mode, *args, **kwargs)
-        opened(self, mode).close()
-        return opened(Path("/dev/full"), "wb", buffering=0)
-
-    monkeypatch.setattr(Path, "open", full)
+def test_a_disk_that_takes_no_more(kind: str, most: int, tmp_path: Path) -> None:
+    """A real one, in a process that may write so many bytes only: at the first, in the middle, and
+    with what the writers and the file still hold back."""
     path = tmp_path / "rows"
-    with pytest.raises(ResultWriteError, match=r"rows could not be written: No space left"):
-        save_rows(COLUMNS, [[[None] * 7] * 1000], path=path, format=kind)
-    assert list(tmp_path.iterdir()) == []
+    path.write_text("as it was")
+    command = [sys.executable, "-c", FULL, str(path), kind, str(most)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == f"{path} could not be written: File too large.\n", ended.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["rows"]
+    assert path.read_text() == "as it was"
 
 
 def test_what_a_killed_try_has_left_is_taken_away(tmp_path: Path) -> None:
-    left = tmp_path / ".rows.csv.0123.part"
-    left.write_text("half")
-    other = tmp_path / ".rows.csv.bak.part"
-    save_rows(COLUMNS, [], path=tmp_path / "rows.csv", format="csv")
-    assert not left.exists()
-    assert not other.exists()
-    assert [file.name for file in tmp_path.iterdir()] == ["rows.csv"]
+    (tmp_path / f".rows.{'0123' * 8}.part").write_text("half")
+    other = tmp_path / f".rows.csv.{'0123' * 8}.part"
+    other.write_text("another task's, under way")
+    save_rows(COLUMNS, [], path=tmp_path / "rows", format="csv")
+    assert {file.name for file in tmp_path.iterdir()} == {"rows", other.name}
 
 
 def test_a_format_whose_engine_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
