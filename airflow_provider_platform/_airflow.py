@@ -161,6 +161,12 @@ def redacted(text: str) -> str:
     return text
 
 
+def resumes(context: Context) -> bool:
+    """Whether the task goes on after a deferral."""
+    told = getattr(context.get("ti"), "_ti_context_from_server", None)
+    return bool(getattr(told, "next_method", None))
+
+
 def get_task_states(ti: Any) -> str | None:
     """The state of a task instance as Airflow has it now, "removed" for one that is gone and None
     for one that has none (it was cleared and has not begun).

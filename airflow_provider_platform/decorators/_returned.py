@@ -9,13 +9,14 @@ from airflow_provider_platform._airflow import (
     SET_DURING_EXECUTION,
     DecoratedOperator,
     determine_kwargs,
+    resumes,
 )
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators._base.arguments import shown
 from airflow_provider_platform.operators._base.operator import ForeseenFailures, PlatformOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from airflow_provider_platform._airflow import Context
 
@@ -101,6 +102,23 @@ class FunctionOperator(DecoratedOperator, PlatformOperator):
         """Go on after the wait."""
         with self._calling_in(context), ForeseenFailures():
             return super().resume_execution(next_method, next_kwargs, context)
+
+    def _do_render_template_fields(
+        self,
+        parent: Any,
+        template_fields: Iterable[str],
+        context: Context,
+        jinja_env: Any,
+        seen_oids: set[int],
+    ) -> None:
+        """Render; for mapped tasks too, which Airflow renders by this method only.
+
+        A try that resumes does not know what the function has returned, and Airflow would store its
+        fields over those of the try that deferred, which show it.
+        """
+        super()._do_render_template_fields(parent, template_fields, context, jinja_env, seen_oids)
+        if parent is self and resumes(context):
+            self.template_fields = ()
 
     @contextmanager
     def _calling_in(self, context: Context) -> Iterator[None]:

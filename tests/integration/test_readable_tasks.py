@@ -45,6 +45,28 @@ def test_the_rendered_fields_of_the_decorator_show_the_prompt(
     assert str(fields["max_rows"]) == "3"
 
 
+def test_the_prompt_is_still_there_after_a_deferral(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    platform_sandbox.control.set(pace=0.2)
+    with DAG("decorated_deferred", schedule=None) as dag:
+
+        @task.platform_chat(deferrable=True, poll_interval=0.1)
+        def one() -> str:
+            return "revenue by country"
+
+        @task.platform_chat(deferrable=True, poll_interval=0.1)
+        def several(country: str) -> str:
+            return f"orders per month for {country}"
+
+        one()
+        several.expand(country=["Spain"])
+    run = run_dag(dag)
+    assert run.state == "success", [task.error for task in run.tasks]
+    assert rendered(dag.dag_id, "one")["prompt"] == "revenue by country"
+    assert rendered(dag.dag_id, "several")["prompt"] == "orders per month for Spain"
+
+
 def test_whoever_reads_the_prompt_after_the_task_does_not_call_the_function() -> None:
     with DAG("unread", schedule=None):
 
