@@ -10,11 +10,15 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from airflow.exceptions import AirflowFailException
 from airflow.sdk import DAG, Param, task
 
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.query import PlatformQueryOperator
+
+try:
+    from airflow.sdk.exceptions import AirflowFailException
+except ImportError:  # before Airflow 3.2
+    from airflow.exceptions import AirflowFailException
 
 log = logging.getLogger(__name__)
 

@@ -10,11 +10,15 @@ the new key.
 
 from __future__ import annotations
 
-from airflow.exceptions import AirflowFailException
 from airflow.sdk import DAG, Param, task
 
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+
+try:
+    from airflow.sdk.exceptions import AirflowFailException
+except ImportError:  # before Airflow 3.2
+    from airflow.exceptions import AirflowFailException
 
 with DAG(
     dag_id="rotate_key",
