@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -16,22 +15,24 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
+from airflow_provider_platform.client.config_fields import (
+    as_boolean,
+    as_port,
+    as_proxy,
+    as_secret,
+    as_web_links,
+    chat_side,
+    clean,
+)
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
 from airflow_provider_platform.client.formats.addresses import (
-    chat_address,
     data_address,
     management_address,
-    split_address,
 )
-from airflow_provider_platform.client.formats.booleans import read_boolean
 from airflow_provider_platform.client.formats.durations import in_seconds
-from airflow_provider_platform.client.formats.web_links import check_patterns
-from airflow_provider_platform.client.operations.operation import check_deployment_id
-from airflow_provider_platform.client.service_token import unverified_claims
+from airflow_provider_platform.client.formats.service_token import unverified_claims
+from airflow_provider_platform.client.operations.paths import check_deployment_id
 from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
-
-SERVICE_TOKEN_HEADERS = ("X-Service-Auth-Token", "X-Cube-Auth-Token")
-MASK = "***"
 
 
 class PlatformConfig(BaseModel):
@@ -93,11 +94,11 @@ class PlatformConfig(BaseModel):
         None and empty strings count as absent, numbers and booleans may be strings, and
         `session_settings` a JSON text. Raises PlatformConfigError.
         """
-        given = {name: _clean(value) for name, value in fields.items()}
+        given = {name: clean(value) for name, value in fields.items()}
         given = {name: value for name, value in given.items() if value is not None}
-        allow_http = _as_bool(given.get("allow_http", False), "allow_http")
-        token = _secret(management_token, "password")
-        address = _clean(host)
+        allow_http = as_boolean(given.get("allow_http", False), "allow_http")
+        token = as_secret(management_token, "password")
+        address = clean(host)
         if token and not address:
             raise PlatformConfigError(
                 "host is missing: the management token is given without the management address.",
@@ -112,10 +113,10 @@ class PlatformConfig(BaseModel):
         checked: dict[str, Any] = {**given, "allow_http": allow_http}
         if address:
             checked["management_url"] = management_address(
-                str(address), port=_as_port(port), allow_http=allow_http
+                str(address), port=as_port(port), allow_http=allow_http
             )
             checked["management_token"] = token
-        checked.update(_chat_side(given, allow_http))
+        checked.update(chat_side(given, allow_http))
         if not address and "chat_url" not in checked:
             raise PlatformConfigError(
                 "The connection is empty: give host and password (management API), or chat_url "
@@ -127,9 +128,9 @@ class PlatformConfig(BaseModel):
                 str(given["data_api_url"]), field="data_api_url", allow_http=allow_http
             )
         if "web_links" in given:
-            checked["web_links"] = _web_links(given["web_links"])
+            checked["web_links"] = as_web_links(given["web_links"])
         if "proxy" in given:
-            checked["proxy"] = _proxy(str(given["proxy"]))
+            checked["proxy"] = as_proxy(str(given["proxy"]))
         return cls._validated(checked)
 
     @classmethod
@@ -232,157 +233,3 @@ def fingerprint(*parts: object) -> str:
     """SHA-256 over plain JSON values, the same in every process."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _chat_side(given: Mapping[str, Any], allow_http: bool) -> dict[str, Any]:
-    key = _secret(given.get("chat_api_key"), "chat_api_key")
-    token = _secret(given.get("chat_service_token"), "chat_service_token")
-    chat_url = given.get("chat_url")
-    if chat_url is None:
-        if key or token:
-            raise PlatformConfigError(
-                "chat_url is missing: a chat credential is given without the agent's address.",
-                field="chat_url",
-            )
-        return {"session_settings": _settings(given.get("session_settings"), service_token=False)}
-    address = chat_address(str(chat_url), allow_http=allow_http)
-    if key and token:
-        raise PlatformConfigError(
-            "chat_api_key and chat_service_token are both given: the service would ignore one. "
-            "Keep exactly one.",
-            field="chat_service_token",
-        )
-    if not key and not token:
-        raise PlatformConfigError(
-            "chat_api_key is missing: chat_url needs exactly one of chat_api_key and "
-            "chat_service_token.",
-            field="chat_api_key",
-        )
-    return {
-        "chat_url": address,
-        "chat_api_key": key,
-        "chat_service_token": token,
-        "chat_service_header": _header(given.get("chat_service_header")),
-        "session_settings": _settings(
-            given.get("session_settings"), service_token=token is not None
-        ),
-    }
-
-
-def _header(value: Any) -> str:
-    if value is None:
-        return SERVICE_TOKEN_HEADERS[0]
-    for name in SERVICE_TOKEN_HEADERS:
-        if str(value).lower() == name.lower():
-            return name
-    raise PlatformConfigError(
-        f"chat_service_header must be {' or '.join(SERVICE_TOKEN_HEADERS)}.",
-        field="chat_service_header",
-    )
-
-
-def _settings(value: Any, *, service_token: bool) -> SessionSettings | None:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            raise PlatformConfigError(
-                'session_settings must be a JSON object, as in {"externalId": "nightly"}.',
-                field="session_settings",
-            ) from None
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        raise PlatformConfigError(
-            'session_settings must be a JSON object, as in {"externalId": "nightly"}.',
-            field="session_settings",
-        )
-    if service_token or all(item in (None, "", [], {}) for item in value.values()):
-        return None
-    try:
-        return session_settings(value)
-    except PlatformInputError as error:
-        rule = error.message.removeprefix("Nothing was sent: ")
-        raise PlatformConfigError(f"session_settings: {rule}", field="session_settings") from None
-
-
-def _web_links(value: Any) -> dict[str, str] | None:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            value = None
-    try:
-        return check_patterns(value) or None
-    except ValueError as error:
-        raise PlatformConfigError(f"web_links {error}.", field="web_links") from None
-
-
-def _secret(value: Any, field: str) -> SecretStr | None:
-    text = _clean(value)
-    if text is None:
-        return None
-    text = str(text)
-    if text == MASK:
-        raise PlatformConfigError(
-            f"{field} is the literal {MASK}: a masked value was saved in place of the secret. "
-            "Enter the secret again.",
-            field=field,
-        )
-    for scheme in ("bearer ", "api-key "):
-        if text.lower().startswith(scheme):
-            raise PlatformConfigError(
-                f"{field} must be the bare secret, without the word {scheme.strip()!r}.",
-                field=field,
-            )
-    if not text.isascii() or not text.isprintable() or " " in text:
-        raise PlatformConfigError(
-            f"{field} contains white space or characters that cannot stand in a header: it was "
-            "probably pasted with something else.",
-            field=field,
-        )
-    return SecretStr(text)
-
-
-def _proxy(text: str) -> SecretStr:
-    if text == MASK:
-        raise PlatformConfigError(
-            f"proxy is the literal {MASK}: a masked value was saved in place of the address. "
-            "Enter it again.",
-            field="proxy",
-        )
-    if "://" not in text:
-        text = f"http://{text}"
-    scheme, rest = text.split("://", 1)
-    if scheme not in ("http", "https", "socks5", "socks5h"):
-        raise PlatformConfigError("proxy must begin with http:// or https://.", field="proxy")
-    split_address(f"http://{rest.rpartition('@')[2]}", field="proxy", port=None, allow_http=True)
-    return SecretStr(text)
-
-
-def _clean(value: Any) -> Any:
-    if isinstance(value, SecretStr):
-        value = value.get_secret_value()
-    if isinstance(value, str):
-        value = value.strip()
-    return None if value in ("", {}, []) else value
-
-
-def _as_bool(value: Any, field: str) -> bool:
-    try:
-        return read_boolean(value)
-    except ValueError as error:
-        raise PlatformConfigError(f"{field} {error}.", field=field) from None
-
-
-def _as_port(value: int | str | None) -> int | None:
-    text = _clean(value)
-    if text is None:
-        return None
-    try:
-        number = int(text)
-    except ValueError:
-        number = -1
-    if not 0 <= number < 65536:
-        raise PlatformConfigError("port must be a number from 0 to 65535.", field="port")
-    return number

@@ -35,6 +35,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     quote_service,
 )
+from airflow_provider_platform.client.formats.service_token import token_warnings
 from airflow_provider_platform.client.http.api_errors import PREMIUM_HINT, rpc_message
 from airflow_provider_platform.client.management.account.app_config import get_app_config
 from airflow_provider_platform.client.management.deployments.operations import (
@@ -48,7 +49,6 @@ from airflow_provider_platform.client.operations.program import (
     Program,
     call,
 )
-from airflow_provider_platform.client.service_token import token_warnings
 
 Side = Literal["management", "chat"]
 _Verdict = tuple[bool, str]

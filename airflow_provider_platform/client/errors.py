@@ -310,22 +310,3 @@ def from_payload(payload: dict[str, Any]) -> PlatformError:
     details = payload.get("details")
     known = details.items() if isinstance(details, dict) else ()
     return error_type(message, **{str(k): v for k, v in known if k not in ("self", "message")})
-
-
-_BY_STATUS: dict[int, type[PlatformApiError]] = {
-    400: PlatformBadRequestError,
-    401: PlatformAuthenticationError,
-    403: PlatformPermissionError,
-    404: PlatformNotFoundError,
-    408: PlatformServerError,
-    409: PlatformConflictError,
-    422: PlatformUnprocessableError,
-    429: PlatformRateLimitError,
-}
-
-
-def error_for_status(status: int) -> type[PlatformApiError]:
-    """The error class of an HTTP status of 400 and above."""
-    if status in _BY_STATUS:
-        return _BY_STATUS[status]
-    return PlatformServerError if status >= 500 else PlatformBadRequestError

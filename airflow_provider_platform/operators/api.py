@@ -32,7 +32,7 @@ def _method(name: str, value: Any) -> str:
 
 
 def _path(name: str, value: Any) -> str:
-    from airflow_provider_platform.client.operations.operation import check_path
+    from airflow_provider_platform.client.operations.paths import check_path
 
     return check_path(arguments.text(name, value))
 

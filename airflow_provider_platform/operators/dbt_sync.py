@@ -114,7 +114,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
     def submit(
         self, attempt: Attempt, *, ids: Ids | None, until_end: bool
     ) -> DbtSyncOutcome | None:
-        from airflow_provider_platform.client.management.dbt_sync.run import start
+        from airflow_provider_platform.client.management.dbt_sync.start import start
 
         deployment_id = attempt.config.resolve_deployment_id(self.deployment_id)
         submitted_at = attempt.now
@@ -160,7 +160,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         return self._started(run)
 
     def recover(self, attempt: Attempt, ids: Ids) -> tuple[bool, Ids]:
-        from airflow_provider_platform.client.management.dbt_sync.run import find_started
+        from airflow_provider_platform.client.management.dbt_sync.start import find_started
 
         found = attempt.client.run(
             find_started(
@@ -250,7 +250,7 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         self, attempt: Attempt, deployment_id: int, deadline: float
     ) -> list[str] | None:
         """The ids in the history, None where the tenant has none: it cannot tell then."""
-        from airflow_provider_platform.client.management.dbt_sync.run import read_history
+        from airflow_provider_platform.client.management.dbt_sync.start import read_history
 
         history = attempt.client.run(read_history(deployment_id, deadline=deadline))
         return None if history is None else [run.sync_job_id for run in history]

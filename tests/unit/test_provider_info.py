@@ -16,7 +16,8 @@ import pytest
 from jsonschema import Draft7Validator
 
 from airflow_provider_platform import connection_form
-from airflow_provider_platform.client.config import SERVICE_TOKEN_HEADERS, PlatformConfig
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.config_fields import SERVICE_TOKEN_HEADERS
 from airflow_provider_platform.get_provider_info import get_provider_info
 
 INFO = get_provider_info()

@@ -8,9 +8,16 @@ from typing import Any
 from airflow_provider_platform.client.errors import (
     DataQueryError,
     PlatformApiError,
+    PlatformAuthenticationError,
+    PlatformBadRequestError,
+    PlatformConflictError,
     PlatformError,
+    PlatformNotFoundError,
+    PlatformPermissionError,
+    PlatformRateLimitError,
+    PlatformServerError,
     PlatformTransientConflictError,
-    error_for_status,
+    PlatformUnprocessableError,
     quote_service,
 )
 from airflow_provider_platform.client.formats.json_text import read_json
@@ -30,6 +37,24 @@ _NEXT_STEP = {
     409: "The resource's state does not allow this now.",
     429: "The service is limiting requests; run fewer at once.",
 }
+
+_BY_STATUS: dict[int, type[PlatformApiError]] = {
+    400: PlatformBadRequestError,
+    401: PlatformAuthenticationError,
+    403: PlatformPermissionError,
+    404: PlatformNotFoundError,
+    408: PlatformServerError,
+    409: PlatformConflictError,
+    422: PlatformUnprocessableError,
+    429: PlatformRateLimitError,
+}
+
+
+def error_for_status(status: int) -> type[PlatformApiError]:
+    """The error class of an HTTP status of 400 and above."""
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    return PlatformServerError if status >= 500 else PlatformBadRequestError
 
 
 def management_error(

@@ -19,27 +19,32 @@ configuration is meant.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, get_args, get_type_hints
-from urllib.parse import quote
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
-from airflow_provider_platform.client.formats.addresses import has_relative_steps
 from airflow_provider_platform.client.operations.credentials import secrets_in
 from airflow_provider_platform.client.operations.models import InputModel
+from airflow_provider_platform.client.operations.paths import (
+    BUILD_API,
+    Api,
+    api_of,
+    check_deployment_id,
+    check_path,
+    fill_path,
+    placeholders,
+    subject_of,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-Api = Literal["management", "build"]
-"""Which of the two APIs of the management host: the build API holds the data model."""
 DeploymentId = int | str | None
 """A deployment; None is the one of the client's configuration."""
 METHODS: tuple[Method, ...] = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -47,8 +52,6 @@ REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
 PAGING = frozenset({"first", "after", "offset", "page", "limit"})
 
-_BUILD_API = "/build/api"
-_PARAMETER = re.compile(r"\{(\w+)\}")
 _DEPLOYMENT = "deploymentId"
 
 
@@ -70,7 +73,7 @@ def endpoint(
     method).
     """
 
-    api, below = _api_of(path)
+    api, below = api_of(path)
 
     def declare(declaration: Callable[P, T]) -> Endpoint[P, T]:
         return Endpoint(
@@ -127,7 +130,7 @@ class Endpoint(Generic[P, T]):
             permission=self.permission,
             binary=self.binary,
             api=self.api,
-            subject=_subject(subject),
+            subject=subject_of(subject),
             paging=self._paging(query),
             secrets=(*secrets_in(query), *secrets_in(body)),
         )
@@ -145,7 +148,7 @@ class Endpoint(Generic[P, T]):
     @property
     def path_parameters(self) -> list[str]:
         """Names of the path parameters, as the service spells them."""
-        return _PARAMETER.findall(self.path)
+        return placeholders(self.path)
 
     @property
     def query(self) -> type[InputModel] | None:
@@ -209,14 +212,14 @@ class Operation(Generic[T]):
 
     def __str__(self) -> str:
         about = f" ({self.subject})" if self.subject else ""
-        below = _BUILD_API if self.api == "build" and not self.described else ""
+        below = BUILD_API if self.api == "build" and not self.described else ""
         return f"{self.description}{about}: {self.method} {below}{self.path}"
 
     def url(self, management_url: str) -> str:
         """The whole address, for a management address ending in `/api`."""
         if self.api == "management":
             return f"{management_url}{self.path}"
-        return f"{management_url.removesuffix('/api')}{_BUILD_API}{self.path}"
+        return f"{management_url.removesuffix('/api')}{BUILD_API}{self.path}"
 
     def in_deployment(self, resolve: Callable[[], int]) -> Operation[T]:
         """This call with the deployment that `resolve` gives, where none was given."""
@@ -226,7 +229,7 @@ class Operation(Generic[T]):
         return replace(
             self,
             path=fill_path(self.path, {_DEPLOYMENT: deployment}),
-            subject=", ".join(filter(None, [_subject({_DEPLOYMENT: deployment}), self.subject])),
+            subject=", ".join(filter(None, [subject_of({_DEPLOYMENT: deployment}), self.subject])),
         )
 
     @cached_property
@@ -261,49 +264,6 @@ class Operation(Generic[T]):
             ) from None
 
 
-def check_deployment_id(given: object) -> int | None:
-    """A deployment's id as a number, None where nothing is given. Raises PlatformInputError."""
-    if given is None or given == "":
-        return None
-    text = str(given).strip()
-    if isinstance(given, bool) or not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise PlatformInputError(
-            f"Nothing was sent: deployment_id must be a positive whole number, not {text[:40]!r}.",
-            field="deployment_id",
-        )
-    return int(text)
-
-
-def fill_path(template: str, parameters: Mapping[str, object], *, leave: str | None = None) -> str:
-    """The path with every parameter encoded as one segment; the one named by `leave` stays open.
-
-    Raises PlatformInputError naming a parameter that is missing, unknown, empty or a relative
-    step.
-    """
-    names = _PARAMETER.findall(template)
-    unknown = set(parameters) - set(names)
-    if unknown:
-        raise TypeError(f"{template} has no parameter {', '.join(sorted(unknown))}")
-
-    def segment(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name == leave:
-            return match.group(0)
-        text = str(parameters.get(name) if parameters.get(name) is not None else "").strip()
-        if not text or text in (".", ".."):
-            raise PlatformInputError(
-                f"Nothing was sent: {name} must be given and name one resource.", field=name
-            )
-        try:
-            return quote(text, safe="")
-        except UnicodeEncodeError:
-            raise PlatformInputError(
-                f"Nothing was sent: {name} holds characters that no address can carry.", field=name
-            ) from None
-
-    return _PARAMETER.sub(segment, template)
-
-
 def raw_operation(
     method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None
 ) -> Operation[Any]:
@@ -318,7 +278,7 @@ def raw_operation(
         raise PlatformInputError(
             f"Nothing was sent: method must be one of {', '.join(METHODS)}.", field="method"
         )
-    api, below = _api_of(check_path(path))
+    api, below = api_of(check_path(path))
     return Operation(
         operation_id=f"{upper} {path}",
         description="API call",
@@ -332,42 +292,3 @@ def raw_operation(
         repeatable=upper in REPEATABLE_METHODS,
         secrets=(*secrets_in(query), *secrets_in(body)),
     )
-
-
-def _api_of(path: str) -> tuple[Api, str]:
-    """Which API a path is of, and the path below that API's address."""
-    if path.startswith(f"{_BUILD_API}/"):
-        return "build", path.removeprefix(_BUILD_API)
-    return "management", path
-
-
-def check_path(path: str) -> str:
-    """A path that a caller supplied, below the management address, with a leading `/`.
-
-    A trailing `/` is kept (one described operation has it). Raises PlatformInputError.
-    """
-    text = path.strip()
-    if "://" in text or text.startswith("//"):
-        problem = "is a path below the management address, not a URL"
-    elif any(character in text for character in "?#\\") or not text.isprintable() or " " in text:
-        problem = "must not contain a query, a fragment, a backslash or white space"
-    elif not text.strip("/"):
-        problem = "must not be empty"
-    elif text.removeprefix("/").startswith("api/"):
-        problem = "goes on below /api, which the management address ends in: leave it out"
-    else:
-        if not has_relative_steps(text.removeprefix("/").removesuffix("/")):
-            return "/" + text.removeprefix("/")
-        problem = "must not contain empty or relative segments"
-    raise PlatformInputError(f"Nothing was sent: path {problem}.", field="path")
-
-
-def _subject(parameters: Mapping[str, object]) -> str:
-    given = {name: value for name, value in parameters.items() if value is not None}
-    return ", ".join(f"{_words(name)} {value}" for name, value in given.items())
-
-
-def _words(name: str) -> str:
-    """`deploymentId` as `deployment`, `publicId` as `public`: a name for error messages."""
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
-    return spaced.removesuffix(" id") or spaced

@@ -14,9 +14,9 @@ from pydantic import SecretStr
 from airflow_provider_platform.client.config import (
     PlatformConfig,
     fingerprint,
-    unverified_claims,
 )
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
+from airflow_provider_platform.client.formats.service_token import unverified_claims
 
 if TYPE_CHECKING:
     from pathlib import Path

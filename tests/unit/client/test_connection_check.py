@@ -21,6 +21,7 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.formats.service_token import token_warnings
 from airflow_provider_platform.client.http.api_errors import chat_error
 from airflow_provider_platform.client.http.client import PlatformClient
 from airflow_provider_platform.client.operations.program import (
@@ -30,7 +31,6 @@ from airflow_provider_platform.client.operations.program import (
     ReadStream,
     SendChat,
 )
-from airflow_provider_platform.client.service_token import token_warnings
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.program import Effect

@@ -18,10 +18,10 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformServerError,
     PlatformTransportError,
-    error_for_status,
     from_payload,
     quote_service,
 )
+from airflow_provider_platform.client.http.api_errors import error_for_status
 
 TREE = [
     value

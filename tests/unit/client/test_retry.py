@@ -16,8 +16,8 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformProtocolError,
     PlatformTransportError,
-    error_for_status,
 )
+from airflow_provider_platform.client.http.api_errors import error_for_status
 from airflow_provider_platform.client.http.retry import (
     LONGEST_PAUSE,
     LONGEST_RETRY_AFTER,

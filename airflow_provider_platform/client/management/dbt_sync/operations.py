@@ -152,18 +152,6 @@ class DbtSyncRunPhase(ResponseModel):
     outcome: str | None = None
 
 
-class DbtSyncRunStats(ResponseModel):
-    """What a past sync worked on and wrote."""
-
-    cube_count: int | None = None
-    dbt_version: str | None = None
-    generated_file_count: int | None = None
-    macros: int | None = None
-    manifest_generated_at: str | None = None
-    models: int | None = None
-    sources: int | None = None
-
-
 class DbtSyncRun(ResponseModel):
     """A sync in the history; UNKNOWN means that its outcome was lost, not that it failed."""
 
@@ -181,7 +169,7 @@ class DbtSyncRun(ResponseModel):
     git_ref: Loose[str] | None = None
     last_stage: Loose[str] | None = None
     phases: Loose[list[DbtSyncRunPhase]] | None = None
-    stats: Loose[DbtSyncRunStats] | None = None
+    stats: Loose[JsonObject] | None = None
     trigger_context: Loose[JsonObject] | None = None
     user_id: Loose[int] | None = None
 

@@ -1,14 +1,10 @@
-"""A dbt sync from start to end: the program that starts it once and waits for it.
+"""A dbt sync that has been started: the program that waits for its end.
 
-A start is never repeated blindly, because every start runs a sync and makes a branch. What the
-service can tell of a started sync depends on its release: the history list shows whether it can
-tell anything at all, finds a start whose answer was lost, and is the only place that shows a
-cancelled sync.
+The status tells how it goes; only the history shows a cancelled sync.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,35 +16,25 @@ from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformError,
     PlatformNotFoundError,
-    PlatformOutcomeUnknownError,
     PlatformProtocolError,
-    PlatformTransportError,
     quote_service,
 )
-from airflow_provider_platform.client.http.retry import is_transient, may_have_been_processed
+from airflow_provider_platform.client.http.retry import is_transient
 from airflow_provider_platform.client.management.dbt_sync.operations import (
     CANCELLED,
     FAILED,
     TERMINAL_STATUSES,
     DbtSyncProgress,
-    DbtSyncQuery,
-    DbtSyncResponse,
-    DbtSyncRun,
-    StartDbtSyncInput,
     get_dbt_sync_result,
     get_dbt_sync_status,
-    list_dbt_syncs,
-    start_dbt_sync,
 )
+from airflow_provider_platform.client.management.dbt_sync.start import read_history
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep, call
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
 from airflow_provider_platform.client.polling.until import PollInterval, poll_until
 
 HISTORY_INTERVAL = 30.0
 RESULT_BUDGET = 30.0
-HISTORY_PAGE = 50
-
-_NO_HISTORY_STATUSES = frozenset({403, 404, 405})
 
 
 @dataclass(frozen=True)
@@ -80,108 +66,6 @@ class SyncLimits:
     deadline: float
     poll_interval: float = 5.0
     one_of_many: bool = False
-
-
-def read_history(
-    deployment_id: int, *, once: bool = False, deadline: float | None = None
-) -> Program[list[DbtSyncRun] | None]:
-    """The newest syncs, or None where the service has no history, and so no status, operation."""
-    query = DbtSyncQuery.build(first=HISTORY_PAGE)
-    operation = list_dbt_syncs(deployment_id=deployment_id, query=query)
-    try:
-        page = yield from call(operation, once=once, deadline=deadline)
-    except PlatformAddressError:
-        return None
-    except PlatformApiError as error:
-        if error.status in _NO_HISTORY_STATUSES:
-            return None
-        raise
-    return page.rows
-
-
-def start(
-    deployment_id: int,
-    body: StartDbtSyncInput,
-    *,
-    known: Collection[str] | None,
-    deadline: float | None = None,
-) -> Program[DbtSyncResponse]:
-    """Start one sync. `known` are the ids in the history before, None where there is no history;
-    neither a refused start nor a look-up is repeated beyond the deadline (Unix time).
-
-    A lost answer is looked up in the history. Raises PlatformOutcomeUnknownError where that
-    cannot tell whether the sync was started.
-    """
-    try:
-        operation = start_dbt_sync(deployment_id=deployment_id, body=body)
-        return (yield from call(operation, deadline=deadline))
-    except PlatformError as error:
-        if not may_have_been_processed(error):
-            raise
-        cause = error
-    try:
-        found = yield from find_started(deployment_id, body, known=known, deadline=deadline)
-    except PlatformOutcomeUnknownError:
-        raise
-    except PlatformError as error:
-        # Not the error itself: it speaks of the look and not of the start.
-        raise PlatformTransportError(
-            f"{cause.message} Whether it began a sync could not be looked up ({error.message}). A "
-            "retry looks it up."
-        ) from error
-    if found is None:
-        raise PlatformTransportError(
-            f"{cause.message} The history shows no new sync; a retry starts one."
-        ) from cause
-    return found
-
-
-def find_started(
-    deployment_id: int,
-    body: StartDbtSyncInput,
-    *,
-    known: Collection[str] | None,
-    deadline: float | None = None,
-) -> Program[DbtSyncResponse | None]:
-    """The sync that a lost start has begun, None where it began none. A history that fails is not
-    read again beyond the deadline (Unix time).
-
-    Raises PlatformOutcomeUnknownError where there is no history, or where it shows several new
-    syncs that could be this one.
-    """
-    for poll in range(2):
-        history = None
-        if known is not None:
-            history = yield from read_history(deployment_id, deadline=deadline)
-        if history is None or known is None:
-            raise PlatformOutcomeUnknownError(
-                f"dbt sync of deployment {deployment_id}: the answer to the start was lost, and "
-                "this tenant has no history to look it up in. A sync may be running. Check the "
-                "deployment's branches, then clear the task to start a sync."
-            )
-        new = [run for run in history if run.sync_job_id not in {"", *known}]
-        new = [run for run in new if _matches(run, body)]
-        if len(new) > 1:
-            ids = ", ".join(run.sync_job_id for run in new)
-            raise PlatformOutcomeUnknownError(
-                f"dbt sync of deployment {deployment_id}: the answer to the start was lost, and "
-                f"several new syncs could be this one ({ids}). Check them, then clear the task to "
-                "start another."
-            )
-        if new:
-            run = new[0]
-            return DbtSyncResponse.model_validate(
-                {"syncJobId": run.sync_job_id, "branchName": run.branch_name}
-            )
-        if poll == 0:
-            yield Sleep(2.0)
-    return None
-
-
-def _matches(run: DbtSyncRun, body: StartDbtSyncInput) -> bool:
-    branch_fits = body.branch_name is None or run.branch_name in (None, body.branch_name)
-    ref_fits = body.ref is None or run.git_ref in (None, body.ref)
-    return branch_fits and ref_fits and run.trigger in (None, "api", "unknown", "manual")
 
 
 def wait(

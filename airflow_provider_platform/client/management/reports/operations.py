@@ -16,7 +16,6 @@ from airflow_provider_platform.client.management.reports.placements import (
 )
 from airflow_provider_platform.client.management.shared.ownership import (
     ResourceOwner,
-    RoleWithAccess,
     WorkspaceFolderPathEntry,
 )
 from airflow_provider_platform.client.operations.models import (
@@ -70,7 +69,7 @@ class Report(ResponseModel):
     refreshed_by_user: ResourceOwner | None = None
     can_edit: bool | None = None
     can_manage: bool | None = None
-    roles_with_access: list[RoleWithAccess] | None = None
+    roles_with_access: list[JsonObject] | None = None
     external_workbook_id: str | None = None
     external_workbook_placements: list[ReportPlacement] | None = None
     result_location: str | None = None

@@ -1,4 +1,4 @@
-"""Who owns a resource, where it lies and who may do what with it: parts that resources share."""
+"""Who owns a resource and where it lies: parts that resources share."""
 
 from __future__ import annotations
 
@@ -12,14 +12,6 @@ class ResourceOwner(ResponseModel):
     email: str | None = None
     first_name: str | None = None
     picture: str | None = None
-
-
-class RoleWithAccess(ResponseModel):
-    """A role and the actions that it allows, as `ReportRead` or `DownloadData`."""
-
-    id: int | None = None
-    name: str | None = None
-    actions: list[str] | None = None
 
 
 class WorkspaceFolderPathEntry(ResponseModel):

@@ -16,9 +16,8 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformProtocolError,
     PlatformTransportError,
-    error_for_status,
 )
-from airflow_provider_platform.client.http.api_errors import service_message
+from airflow_provider_platform.client.http.api_errors import error_for_status, service_message
 from airflow_provider_platform.client.http.responses import (
     check_stream_start,
     read_abort,

@@ -14,12 +14,11 @@ from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.operations.models import InputModel, ResponseModel
 from airflow_provider_platform.client.operations.operation import (
     DeploymentId,
-    check_path,
     endpoint,
-    fill_path,
     raw_operation,
 )
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
+from airflow_provider_platform.client.operations.paths import check_path, fill_path
 
 MANAGEMENT = "https://acme.example.com/api"
 

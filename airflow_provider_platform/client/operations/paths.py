@@ -1,0 +1,106 @@
+"""Paths of the two APIs at the management host: checked where a caller gives one, filled where an
+operation declares one. All raise PlatformInputError, before anything is sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+from urllib.parse import quote
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.formats.addresses import has_relative_steps
+
+Api = Literal["management", "build"]
+"""Which of the two APIs of the management host: the build API holds the data model."""
+BUILD_API = "/build/api"
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+
+def api_of(path: str) -> tuple[Api, str]:
+    """Which API a path is of, and the path below that API's address."""
+    if path.startswith(f"{BUILD_API}/"):
+        return "build", path.removeprefix(BUILD_API)
+    return "management", path
+
+
+def placeholders(template: str) -> list[str]:
+    """The names of a path's parameters, as the service spells them."""
+    return _PARAMETER.findall(template)
+
+
+def fill_path(template: str, parameters: Mapping[str, object], *, leave: str | None = None) -> str:
+    """The path with every parameter encoded as one segment; the one named by `leave` stays open.
+
+    Raises PlatformInputError naming a parameter that is missing, unknown, empty or a relative
+    step.
+    """
+    names = placeholders(template)
+    unknown = set(parameters) - set(names)
+    if unknown:
+        raise TypeError(f"{template} has no parameter {', '.join(sorted(unknown))}")
+
+    def segment(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name == leave:
+            return match.group(0)
+        text = str(parameters.get(name) if parameters.get(name) is not None else "").strip()
+        if not text or text in (".", ".."):
+            raise PlatformInputError(
+                f"Nothing was sent: {name} must be given and name one resource.", field=name
+            )
+        try:
+            return quote(text, safe="")
+        except UnicodeEncodeError:
+            raise PlatformInputError(
+                f"Nothing was sent: {name} holds characters that no address can carry.", field=name
+            ) from None
+
+    return _PARAMETER.sub(segment, template)
+
+
+def check_deployment_id(given: object) -> int | None:
+    """A deployment's id as a number, None where nothing is given. Raises PlatformInputError."""
+    if given is None or given == "":
+        return None
+    text = str(given).strip()
+    if isinstance(given, bool) or not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise PlatformInputError(
+            f"Nothing was sent: deployment_id must be a positive whole number, not {text[:40]!r}.",
+            field="deployment_id",
+        )
+    return int(text)
+
+
+def check_path(path: str) -> str:
+    """A path that a caller supplied, below the management address, with a leading `/`.
+
+    A trailing `/` is kept (one described operation has it). Raises PlatformInputError.
+    """
+    text = path.strip()
+    if "://" in text or text.startswith("//"):
+        problem = "is a path below the management address, not a URL"
+    elif any(character in text for character in "?#\\") or not text.isprintable() or " " in text:
+        problem = "must not contain a query, a fragment, a backslash or white space"
+    elif not text.strip("/"):
+        problem = "must not be empty"
+    elif text.removeprefix("/").startswith("api/"):
+        problem = "goes on below /api, which the management address ends in: leave it out"
+    else:
+        if not has_relative_steps(text.removeprefix("/").removesuffix("/")):
+            return "/" + text.removeprefix("/")
+        problem = "must not contain empty or relative segments"
+    raise PlatformInputError(f"Nothing was sent: path {problem}.", field="path")
+
+
+def subject_of(parameters: Mapping[str, object]) -> str:
+    """What the parameters name, for error messages."""
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return ", ".join(f"{_words(name)} {value}" for name, value in given.items())
+
+
+def _words(name: str) -> str:
+    """`deploymentId` as `deployment`, `publicId` as `public`: a name for error messages."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
+    return spaced.removesuffix(" id") or spaced
