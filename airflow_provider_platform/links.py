@@ -50,7 +50,12 @@ KNOWN = "known_links"
 
 
 class _ResourceLink(PlatformLink):
-    """One thing at the platform, by the connection's `web_links`."""
+    """One thing at the platform, by the connection's `web_links`. Its class is named after it."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.name = cls.__name__.removesuffix("Link")
+        cls.kind = cls.name.lower()
 
     def address(self, config: PlatformConfig, ids: Mapping[str, Any]) -> str | None:
         from airflow_provider_platform.client.formats.web_links import fill
@@ -70,64 +75,37 @@ class _ResourceLink(PlatformLink):
 class AgentLink(_ResourceLink):
     """The agent that was asked."""
 
-    name = "Agent"
-    kind = "agent"
-
 
 class ThreadLink(_ResourceLink):
     """The thread of a chat."""
-
-    name = "Thread"
-    kind = "thread"
 
 
 class BranchLink(_ResourceLink):
     """The branch of the data model."""
 
-    name = "Branch"
-    kind = "branch"
-
 
 class ReportLink(_ResourceLink):
     """The report."""
-
-    name = "Report"
-    kind = "report"
 
 
 class WorkbookLink(_ResourceLink):
     """The workbook."""
 
-    name = "Workbook"
-    kind = "workbook"
-
 
 class DashboardLink(_ResourceLink):
     """The dashboard."""
-
-    name = "Dashboard"
-    kind = "dashboard"
 
 
 class NotificationLink(_ResourceLink):
     """The notification."""
 
-    name = "Notification"
-    kind = "notification"
-
 
 class ExportLink(_ResourceLink):
     """The export of a dashboard."""
 
-    name = "Export"
-    kind = "export"
-
 
 class FileLink(_ResourceLink):
     """The file that was written."""
-
-    name = "File"
-    kind = "file"
 
     def address(self, config: PlatformConfig, ids: Mapping[str, Any]) -> str | None:
         path = str(ids.get("path") or "")

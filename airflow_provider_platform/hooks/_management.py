@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from airflow_provider_platform.hooks._lazy import lazy_module
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from airflow_provider_platform.client.management.account import app_config, oauth
@@ -25,12 +25,15 @@ if TYPE_CHECKING:
         recipients as notification_recipients,
     )
     from airflow_provider_platform.client.management.reports import operations as reports
-    from airflow_provider_platform.client.management.reports import placements
     from airflow_provider_platform.client.management.workbooks import dashboards
     from airflow_provider_platform.client.management.workbooks import operations as workbooks
     from airflow_provider_platform.client.management.workspace import folders
     from airflow_provider_platform.client.operations import paging
-    from airflow_provider_platform.client.operations.operation import DeploymentId, Operation
+    from airflow_provider_platform.client.operations.operation import (
+        DeploymentId,
+        Endpoint,
+        Operation,
+    )
     from airflow_provider_platform.client.operations.paging import Page
     from airflow_provider_platform.client.operations.program import Program
 
@@ -38,24 +41,26 @@ if TYPE_CHECKING:
 else:
     _ROOM = "airflow_provider_platform.client.management"
     app_config = lazy_module(f"{_ROOM}.account.app_config")
-    dashboards = lazy_module(f"{_ROOM}.workbooks.dashboards")
     dbt_sync = lazy_module(f"{_ROOM}.dbt_sync.operations")
     embed_sessions = lazy_module(f"{_ROOM}.embed.sessions")
     embed_tenants = lazy_module(f"{_ROOM}.embed.tenants")
     folders = lazy_module(f"{_ROOM}.workspace.folders")
-    notification_recipients = lazy_module(
-        "airflow_provider_platform.client.management.notifications.recipients"
-    )
-    notifications = lazy_module(
-        "airflow_provider_platform.client.management.notifications.operations"
-    )
+    notification_recipients = lazy_module(f"{_ROOM}.notifications.recipients")
+    notifications = lazy_module(f"{_ROOM}.notifications.operations")
     oauth = lazy_module(f"{_ROOM}.account.oauth")
     paging = lazy_module("airflow_provider_platform.client.operations.paging")
-    placements = lazy_module(f"{_ROOM}.reports.placements")
     reports = lazy_module(f"{_ROOM}.reports.operations")
     workbooks = lazy_module(f"{_ROOM}.workbooks.operations")
 
 T = TypeVar("T")
+
+
+def _call(endpoint: Endpoint[..., T], fields: Mapping[str, Any], **ids: Any) -> Operation[T]:
+    """One call, its body (or query, where it has none) made of `fields` by the declared model."""
+    name, model = ("body", endpoint.body) if endpoint.body else ("query", endpoint.query)
+    if model is None:
+        raise TypeError(f"{endpoint.name} takes no fields")
+    return endpoint(**ids, **{name: model.build(**fields)})
 
 
 class ManagementMethods:
@@ -104,16 +109,15 @@ class ManagementMethods:
         Every call starts a sync and, with `output` `branch` (the default), makes a branch: it is
         never repeated when its outcome is unknown.
         """
-        body = dbt_sync.StartDbtSyncInput.build(branch_name=branch_name, **fields)
-        return self.run(dbt_sync.start_dbt_sync(deployment_id=deployment_id, body=body))
+        fields["branch_name"] = branch_name
+        return self.run(_call(dbt_sync.start_dbt_sync, fields, deployment_id=deployment_id))
 
     def list_reports(
         self, *, deployment_id: DeploymentId = None, **fields: Any
     ) -> Iterator[reports.Report]:
         """Reports: all, or those that the `fields` of `ReportsQuery` say; `first` is the page size,
         which `sort_by` `lastViewedAt` has not."""
-        query = reports.ReportsQuery.build(**fields)
-        return self.iterate(reports.list_reports(deployment_id=deployment_id, query=query))
+        return self.iterate(_call(reports.list_reports, fields, deployment_id=deployment_id))
 
     def connect_report(
         self,
@@ -131,20 +135,16 @@ class ManagementMethods:
         It records an address and writes no cells; read access to the report is enough. Returns
         the report with its placements.
         """
-        body = placements.ConnectReportToWorkbookInput.build(
-            external_workbook_id=external_workbook_id, result_location=result_location, **fields
-        )
-        return self.run(
-            reports.connect_report(report_id=report_id, deployment_id=deployment_id, body=body)
-        )
+        fields |= {"external_workbook_id": external_workbook_id, "result_location": result_location}
+        ids = {"report_id": report_id, "deployment_id": deployment_id}
+        return self.run(_call(reports.connect_report, fields, **ids))
 
     def list_folders(
         self, *, deployment_id: DeploymentId = None, **fields: Any
     ) -> Iterator[folders.Folder]:
         """The folders right below a folder (`parent_id`), or below the root; `fields` of
         `FoldersQuery`."""
-        query = folders.FoldersQuery.build(**fields)
-        return self.iterate(folders.list_folders(deployment_id=deployment_id, query=query))
+        return self.iterate(_call(folders.list_folders, fields, deployment_id=deployment_id))
 
     def get_workbook(
         self, workbook_id: Id, *, deployment_id: DeploymentId = None
@@ -160,12 +160,8 @@ class ManagementMethods:
         """Change the given `fields` of `UpdateWorkbookInput`; `slug_takeover` takes the slug from
         the workbook that has it. The service answers nothing: see `get_workbook`. Raises
         PlatformConflictError for a slug that is taken."""
-        body = workbooks.UpdateWorkbookInput.build(**fields)
-        self.run(
-            workbooks.update_workbook(
-                workbook_id=workbook_id, deployment_id=deployment_id, body=body
-            )
-        )
+        ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
+        self.run(_call(workbooks.update_workbook, fields, **ids))
 
     def duplicate_workbook(
         self,
@@ -179,12 +175,8 @@ class ManagementMethods:
         Not repeated when its outcome is unknown. Raises PlatformBadRequestError at the limit of
         workbooks, and for a shared clone without a published dashboard.
         """
-        body = workbooks.DuplicateWorkbookInput.build(shared=shared)
-        return self.run(
-            workbooks.duplicate_workbook(
-                workbook_id=workbook_id, deployment_id=deployment_id, body=body
-            )
-        )
+        ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
+        return self.run(_call(workbooks.duplicate_workbook, {"shared": shared}, **ids))
 
     def publish_workbook(
         self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
@@ -192,24 +184,17 @@ class ManagementMethods:
         """Publish a workbook's dashboard with the `fields` of `PublishDashboardInput`: `config` (a
         `DashboardConfigInput` or its object), or the saved draft. Returns the published
         dashboard."""
-        body = workbooks.PublishDashboardInput.build(workbook_id=workbook_id, **fields)
-        return self.run(
-            workbooks.publish_workbook(
-                workbook_id=workbook_id, deployment_id=deployment_id, body=body
-            )
-        )
+        fields["workbook_id"] = workbook_id
+        ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
+        return self.run(_call(workbooks.publish_workbook, fields, **ids))
 
     def attach_ai_widget_thread(
         self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
     ) -> dashboards.Dashboard:
         """Attach an AI thread to a widget of the published dashboard: `fields` of
         `UpdatePublishedAiWidgetThreadInput`, `widget_id` and `thread_id`. Returns the dashboard."""
-        body = workbooks.UpdatePublishedAiWidgetThreadInput.build(**fields)
-        return self.run(
-            workbooks.attach_ai_widget_thread(
-                workbook_id=workbook_id, deployment_id=deployment_id, body=body
-            )
-        )
+        ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
+        return self.run(_call(workbooks.attach_ai_widget_thread, fields, **ids))
 
     def list_notifications(
         self, *, deployment_id: DeploymentId = None, **fields: Any
@@ -217,9 +202,8 @@ class ManagementMethods:
         """Schedules, newest first: all, those of a dashboard, or those with a recipient, by the
         `fields` of `NotificationsQuery`. Raises PlatformPermissionError where the credential is
         not an administrator's."""
-        query = notifications.NotificationsQuery.build(**fields)
         return self.iterate(
-            notifications.list_notifications(deployment_id=deployment_id, query=query)
+            _call(notifications.list_notifications, fields, deployment_id=deployment_id)
         )
 
     def get_notification(
@@ -243,20 +227,17 @@ class ManagementMethods:
         schedules: it is never repeated when its outcome is unknown. Raises PlatformNotFoundError
         for an unknown dashboard, PlatformPermissionError.
         """
-        body = notifications.CreateNotificationInput.build(**fields)
-        return self.run(notifications.create_notification(deployment_id=deployment_id, body=body))
+        return self.run(
+            _call(notifications.create_notification, fields, deployment_id=deployment_id)
+        )
 
     def update_notification(
         self, notification_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
     ) -> notifications.Notification:
         """Change the given `fields` of `UpdateNotificationInput`; filters, time grains and member
         switchers replace the stored ones, recipients stay. Raises as `create_notification`."""
-        body = notifications.UpdateNotificationInput.build(**fields)
-        return self.run(
-            notifications.update_notification(
-                notification_id=notification_id, deployment_id=deployment_id, body=body
-            )
-        )
+        ids = {"notification_id": notification_id, "deployment_id": deployment_id}
+        return self.run(_call(notifications.update_notification, fields, **ids))
 
     def delete_notification(
         self, notification_id: Id, *, deployment_id: DeploymentId = None
@@ -276,13 +257,9 @@ class ManagementMethods:
         deployment_id: DeploymentId = None,
     ) -> Iterator[notification_recipients.NotificationRecipient]:
         """Who gets a notification."""
-        return self.iterate(
-            notification_recipients.list_notification_recipients(
-                notification_id=notification_id,
-                deployment_id=deployment_id,
-                query=paging.PageQuery.build(first=first),
-            )
-        )
+        ids = {"notification_id": notification_id, "deployment_id": deployment_id}
+        listing = notification_recipients.list_notification_recipients
+        return self.iterate(_call(listing, {"first": first}, **ids))
 
     def add_notification_recipients(
         self,
@@ -331,7 +308,5 @@ class ManagementMethods:
         `creator_mode` and `embed_tenant_name`. Not repeated when its outcome is unknown. Raises
         PlatformPermissionError where the credential is not an administrator's or embedding is off.
         """
-        body = embed_sessions.GenerateSession.build(
-            deployment_id=self.resolve_deployment_id(deployment_id), **fields
-        )
-        return self.run(embed_sessions.generate_embed_session(body=body))
+        fields["deployment_id"] = self.resolve_deployment_id(deployment_id)
+        return self.run(_call(embed_sessions.generate_embed_session, fields))
