@@ -31,7 +31,7 @@ from airflow_provider_platform.client.management.reports.operations import (
     get_report,
     list_reports,
 )
-from airflow_provider_platform.client.operations.models import Timestamp
+from airflow_provider_platform.client.operations.models import ResponseModel, Timestamp
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.paging import Page, PageWalk
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
@@ -132,11 +132,8 @@ def _report(
         )
     after = None if updated_after is None else Timestamp.parse(updated_after)
     fresh = [report for report in there if is_fresh(report, after)]
-    if fresh:
-        return fresh[0].to_json()
     state = f"has not been updated since {updated_after}" if there else "does not exist yet"
-    yield Notify(NotYet(f"{what} {state}"))
-    return None
+    return (yield from _first(fresh, f"{what} {state}"))
 
 
 def _notification(
@@ -161,11 +158,8 @@ def _notification(
         query = NotificationsQuery.build(**filters)
         there = yield from _all(list_notifications(deployment_id=deployment, query=query))
     switched = [notification for notification in there if is_switched(notification, is_enabled)]
-    if switched:
-        return switched[0].to_json()
     state = f"is not {'enabled' if is_enabled else 'disabled'} yet" if there else "does not exist"
-    yield Notify(NotYet(f"{what} {state}"))
-    return None
+    return (yield from _first(switched, f"{what} {state}"))
 
 
 def _user_oauth_token(
@@ -181,13 +175,10 @@ def _user_oauth_token(
         list_user_oauth_tokens(),
         lambda token: token.integration_id == integration_id and user_id in (None, token.user_id),
     )
-    for token in tokens:
-        if has_status(token, target_statuses):
-            return token.to_json()
+    wanted = [token for token in tokens if has_status(token, target_statuses)]
     statuses = ", ".join(dict.fromkeys(quote_service(token.status) for token in tokens))
     state = f"status {statuses}" if tokens else "no token yet"
-    yield Notify(NotYet(f"OAuth integration {integration_id}: {state}"))
-    return None
+    return (yield from _first(wanted, f"OAuth integration {integration_id}: {state}"))
 
 
 KINDS: dict[str, Callable[..., Program[Seen]]] = {
@@ -197,6 +188,14 @@ KINDS: dict[str, Callable[..., Program[Seen]]] = {
     "notification": _notification,
     "user_oauth_token": _user_oauth_token,
 }
+
+
+def _first(wanted: Sequence[ResponseModel], otherwise: str) -> Program[Seen]:
+    """The first of what is as wanted; where there is none, what there is instead is notified."""
+    if wanted:
+        return wanted[0].to_json()
+    yield Notify(NotYet(otherwise))
+    return None
 
 
 def _one(get: Operation[T], probe: Operation[Any]) -> Program[list[T]]:

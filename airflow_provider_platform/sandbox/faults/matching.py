@@ -23,20 +23,14 @@ class Subject:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Match:
-    """The common part of faults and holds; an absent field matches everything.
+class Match(Subject):
+    """The common part of faults and holds: what their subject must be like; an absent field
+    matches everything.
 
     ``path`` and ``text`` (of the user message) are regular expressions that are searched for. The
     rule takes effect from the ``nth`` match on, ``count`` times (None: for ever).
     """
 
-    api: Api | None = None
-    method: str | None = None
-    path: str | None = None
-    chat_id: str | None = None
-    message_id: str | None = None
-    has_input: bool | None = None
-    text: str | None = None
     nth: int = 1
     count: int | None = 1
 

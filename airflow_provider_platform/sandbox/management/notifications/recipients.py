@@ -23,6 +23,12 @@ _CONTEXT = ("groups", "securityContext", "userAttributes")
 Recipient = dict[str, Any]
 
 
+def _several(fields: checks.Shape) -> checks.Shape:
+    """A body of recipients with these fields."""
+    each = checks.nullable_fields({"type": checks.needed(checks.string(one_of=_TYPES)), **fields})
+    return {"recipients": checks.needed(checks.array(each, minimum=1, maximum=_MOST))}
+
+
 @resource.get(
     query={
         "after": checks.string(),
@@ -34,22 +40,9 @@ def list_recipients(call: Call) -> Any:
 
 
 @resource.post(
-    body={
-        "recipients": checks.needed(
-            checks.array(
-                checks.nullable_fields(
-                    {
-                        "type": checks.needed(checks.string(one_of=_TYPES)),
-                        **embed_shapes.PERSON,
-                        "channelId": checks.string(),
-                        "channelName": checks.string(),
-                    }
-                ),
-                minimum=1,
-                maximum=_MOST,
-            )
-        )
-    }
+    body=_several(
+        {**embed_shapes.PERSON, "channelId": checks.string(), "channelName": checks.string()}
+    )
 )
 def add_recipients(call: Call) -> Any:
     """All of them or, if one is not acceptable, none."""
@@ -82,21 +75,12 @@ def add_recipients(call: Call) -> Any:
 
 
 @resource.delete(
-    body={
-        "recipients": checks.needed(
-            checks.array(
-                checks.nullable_fields(
-                    {
-                        "type": checks.needed(checks.string(one_of=_TYPES)),
-                        "id": checks.needed(checks.either(checks.integer(), checks.string())),
-                        "embedTenantName": checks.string(),
-                    }
-                ),
-                minimum=1,
-                maximum=_MOST,
-            )
-        )
-    }
+    body=_several(
+        {
+            "id": checks.needed(checks.either(checks.integer(), checks.string())),
+            "embedTenantName": checks.string(),
+        }
+    )
 )
 def remove_recipients(call: Call) -> Response:
     """Who is no recipient is passed over."""
