@@ -7,12 +7,17 @@ different prefixes.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_platform.client.chat.result import UNFINISHED, Query
 from airflow_provider_platform.client.errors import MAX_SERVICE_TEXT, quote_service
-from airflow_provider_platform.client.formats.json_text import read_json
+from airflow_provider_platform.client.formats.json_text import (
+    read_json,
+    read_plain_json,
+    settle_numbers,
+)
 
 _KEPT = (
     "data",
@@ -28,6 +33,8 @@ _KEPT = (
 )
 """What is read of a result; the rest (metadata can be long) is not kept while a run is followed."""
 
+_TITLES = ("queryTitle", "searchQuery")
+_WORDS = (*_TITLES, "error")
 
 _LONG = 64 * 1024
 """Characters of a result that is not kept as the text it is, but as what is read of it."""
@@ -105,7 +112,7 @@ def read_tool_call(received: dict[str, Any], known: ToolCall | None, max_rows: i
     name = before.name if name is None else str(name or "")
     given = before.input if given is None else given
     if result is None:
-        return replace(before, name=name, input=given)
+        return replace(before, name=name, input=given) if known else ToolCall(name, given)
     return _complete(name, given, result, max_rows)
 
 
@@ -113,13 +120,15 @@ _NOTHING = ToolCall()
 
 
 def _complete(name: str, given: Any, told: Any, max_rows: int) -> ToolCall:
-    result = _json_text(told)
+    result = _json_text(told, plain=True)
     if not isinstance(result, dict):
         return ToolCall(name, given, result="", words=_words_of(told))
-    data = result.get("data")
-    rows = data if isinstance(data, list) else []
+    as_text = isinstance(told, str) and len(told) <= _LONG and len(_rows(result)) <= max_rows
+    if isinstance(told, str) and not (as_text and _has_plain_words(result)):
+        result = settle_numbers(result, told)
+    rows = _rows(result)
     kept = told
-    if not (isinstance(told, str) and len(told) <= _LONG and len(rows) <= max_rows):
+    if not as_text:
         kept = {name: result[name] for name in _KEPT if name in result}
         if rows:
             kept["data"] = rows[:max_rows]
@@ -134,6 +143,16 @@ def _complete(name: str, given: Any, told: Any, max_rows: int) -> ToolCall:
     )
 
 
+def _rows(result: dict[str, Any]) -> list[Any]:
+    data = result.get("data")
+    return data if isinstance(data, list) else []
+
+
+def _has_plain_words(result: dict[str, Any]) -> bool:
+    """Whether a result's title and error are texts, so that no number shows in them."""
+    return all(type(result.get(name, "")) is str for name in _WORDS)
+
+
 def _error(error: Any) -> str | None:
     if not error:
         return None
@@ -142,7 +161,7 @@ def _error(error: Any) -> str | None:
 
 def _title(part: Any) -> str:
     if isinstance(part, dict):
-        for name in ("queryTitle", "searchQuery"):
+        for name in _TITLES:
             if part.get(name):
                 return str(part[name])
     return ""
@@ -221,9 +240,13 @@ def _json_object(value: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _json_text(value: Any) -> Any:
+def _json_text(value: Any, *, plain: bool = False) -> Any:
+    """The value of a JSON text, None for another text; `plain` as `read_plain_json` has it."""
     if not isinstance(value, str):
         return value
+    if plain:
+        with suppress(ValueError):
+            return read_plain_json(value.encode())
     try:
         return read_json(value)
     except ValueError:

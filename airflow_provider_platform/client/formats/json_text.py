@@ -52,6 +52,12 @@ def read_json(text: str | bytes) -> Any:
     return _read_again(text) if _may_hold_odd_numbers(data) else value
 
 
+def settle_numbers(plain: Any, text: str) -> Any:
+    """What `read_plain_json` gave of a text, with the numbers that `read_json` gives."""
+    odd = _may_hold_odd_numbers(text.encode(errors="surrogatepass"))
+    return _read_again(text) if odd else plain
+
+
 def read_plain_json(data: bytes) -> Any:
     """The value of a JSON text, for readers that look at its numbers themselves: those may be
     larger than what `read_json` gives, or infinite. Raises ValueError without a reason for what is

@@ -1,0 +1,68 @@
+"""What is noted of a tool call's result does not depend on how it came: as a text or as a value."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.chat.tool_calls import ToolCall, read_tool_call
+from airflow_provider_platform.client.formats.json_text import read_json
+
+ODD_NUMBERS = ("1e999", "-1e999", "NaN", "18446744073709551616", "9" * 400, "1" * 4301)
+NUMBERS = ("0", "-7", "12.5", "1E2", "9007199254740993", *ODD_NUMBERS)
+numbers = st.sampled_from(NUMBERS)
+words = st.one_of(
+    numbers,
+    st.sampled_from(['"text"', '""', '"\\ud83d"', "null", "true", "[]"]),
+    st.builds('{{"message": {}}}'.format, numbers),
+    st.builds("[{}]".format, numbers),
+)
+rows = st.lists(st.builds('[{}, "x"]'.format, numbers), max_size=4)
+results = st.fixed_dictionaries(
+    {},
+    optional={
+        "queryTitle": words,
+        "searchQuery": words,
+        "error": words,
+        "totalRows": words,
+        "data": st.one_of(words, st.builds(lambda each: f"[{', '.join(each)}]", rows)),
+        "metadata": st.sampled_from(['"short"', json.dumps("long" * 20_000)]),
+    },
+).map(lambda fields: "{" + ", ".join(f'"{k}": {v}' for k, v in fields.items()) + "}")
+
+
+@given(text=results)
+def test_a_text_and_its_value_are_noted_alike(text: str) -> None:
+    noted = _noted(_read(text))
+    try:
+        value = read_json(text)
+    except ValueError:
+        assert noted["error"].startswith("The result is not a JSON object")
+    else:
+        assert noted == _noted(_read(value))
+
+
+@pytest.mark.parametrize("number", ODD_NUMBERS[:-1])
+@pytest.mark.parametrize("name", ["queryTitle", "error"])
+def test_an_odd_number_among_the_words(name: str, number: str) -> None:
+    text = f'{{"{name}": {number}}}'
+    assert _noted(_read(text)) == _noted(_read(read_json(text)))
+
+
+def _read(result: Any) -> ToolCall:
+    return read_tool_call({"name": "serviceSqlApi", "input": "{}", "result": result}, None, 2)
+
+
+def _noted(call: ToolCall) -> dict[str, Any]:
+    """Everything that is told of a call."""
+    return {
+        "title": call.title,
+        "error": call.error,
+        "rows": call.rows,
+        "total": call.total_rows,
+        "query": repr(call.query()),
+    }
