@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformConfigError, quote_service
-from airflow_provider_platform.connection_form import EXTRA_NAMES
+from airflow_provider_platform.hooks.connection_form import EXTRA_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

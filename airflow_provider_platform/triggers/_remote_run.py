@@ -11,7 +11,6 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent, get_task_states_on_loop
-from airflow_provider_platform._killed_tasks import UNKNOWN, stops_run
 from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformError,
@@ -20,6 +19,7 @@ from airflow_provider_platform.client.errors import (
     quote_service,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.triggers._killed_tasks import UNKNOWN, stops_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.sync_api import expect
 
-from airflow_provider_platform.connection_form import EXTRA_FIELDS, HOOK_NAME, FormField
+from airflow_provider_platform.hooks.connection_form import EXTRA_FIELDS, HOOK_NAME, FormField
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page

@@ -15,10 +15,10 @@ import airflow
 import pytest
 from jsonschema import Draft7Validator
 
-from airflow_provider_platform import connection_form
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.config_fields import SERVICE_TOKEN_HEADERS
 from airflow_provider_platform.get_provider_info import get_provider_info
+from airflow_provider_platform.hooks import connection_form
 
 INFO = get_provider_info()
 PACKAGE = Path(str(import_module("airflow_provider_platform").__file__)).parent

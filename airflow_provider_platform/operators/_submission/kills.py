@@ -1,7 +1,7 @@
 """What becomes of a remote run whose task is ended from outside: it is stopped, or left to a retry.
 
 `on_kill` is called in a signal handler, which may have interrupted anything. Which of the two it is
-follows from what Airflow says of the task (`_killed_tasks`).
+follows from what Airflow says of the task (`triggers._killed_tasks`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import AirflowTaskTimeout, get_task_states
-from airflow_provider_platform._killed_tasks import UNKNOWN, run_within, stops_run
 from airflow_provider_platform.client.errors import PlatformError, PlatformInterruptedError
 from airflow_provider_platform.operators._base.operator import PlatformOperator
+from airflow_provider_platform.triggers._killed_tasks import UNKNOWN, run_within, stops_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

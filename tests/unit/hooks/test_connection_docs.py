@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.connection_form import EXTRA_FIELDS, EXTRA_NAMES
 from airflow_provider_platform.hooks.connection import config_from_connection
+from airflow_provider_platform.hooks.connection_form import EXTRA_FIELDS, EXTRA_NAMES
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 PAGE = Path(__file__).parents[3] / "docs" / "connection.md"

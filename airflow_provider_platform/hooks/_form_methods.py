@@ -9,7 +9,7 @@ import json
 from importlib import import_module
 from typing import Any
 
-from airflow_provider_platform.connection_form import (
+from airflow_provider_platform.hooks.connection_form import (
     EXTRA_FIELDS,
     HIDDEN_FIELDS,
     LABELS,
