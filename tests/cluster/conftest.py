@@ -6,33 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.system.fixtures import (
-    api,
-    ask,
-    connection_id,
-    processes,
-    sandbox,
-    sandbox_control,
-    start_task,
-    started,
-)
+from tests.system.fixtures import *  # noqa: F403 - pytest finds them by their names here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.cluster.cluster_server import Cluster
     from tests.system.airflow_server import RunningAirflow
-
-__all__ = [
-    "api",
-    "ask",
-    "connection_id",
-    "processes",
-    "sandbox",
-    "sandbox_control",
-    "start_task",
-    "started",
-]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,17 +14,7 @@ import pytest
 
 from tests.system.airflow_server import RunningAirflow, running_airflow
 from tests.system.checked_history import allowed_rules, check_history
-from tests.system.fixtures import (
-    api,
-    ask,
-    connection_id,
-    processes,
-    sandbox,
-    sandbox_control,
-    start_task,
-    started,
-    sync,
-)
+from tests.system.fixtures import *  # noqa: F403 - pytest finds them by their names here
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -32,18 +22,6 @@ if TYPE_CHECKING:
     import psutil
 
     from tests.system.airflow_processes import AirflowProcesses
-
-__all__ = [
-    "api",
-    "ask",
-    "connection_id",
-    "processes",
-    "sandbox",
-    "sandbox_control",
-    "start_task",
-    "started",
-    "sync",
-]
 
 _SHARED = "running_airflow"
 _stack = ExitStack()

@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 
     StartTask = Callable[..., TaskRun]
 
+__all__ = [
+    "api",
+    "ask",
+    "connection_id",
+    "processes",
+    "sandbox",
+    "sandbox_control",
+    "start_task",
+    "started",
+    "sync",
+]
+
 
 @pytest.fixture(scope="session")
 def api(airflow: RunningAirflow) -> Iterator[AirflowApi]:

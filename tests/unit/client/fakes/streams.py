@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from airflow_provider_platform.client.chat.events import ChatEvent
+    from airflow_provider_platform.client.chat.result import ChatResult
 
 Record = dict[str, Any]
 
@@ -282,3 +283,10 @@ def cut_up(data: bytes, places: Iterable[int]) -> list[bytes]:
     """The bytes in pieces that end at these places."""
     edges = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
     return [data[start:end] for start, end in pairwise(edges)]
+
+
+def result_of(*records: Record, rule: Any = "never", **options: Any) -> ChatResult:
+    """The result of a run of these records, told on one connection."""
+    run = new_run(**options)
+    assert hear(run, cutoff(), echo(), *records, state()) is Verdict.OVER
+    return run.result(fail_on_tool_error=rule)
