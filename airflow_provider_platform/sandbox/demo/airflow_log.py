@@ -36,11 +36,8 @@ class LogLine:
 
 def read_line(raw: str) -> LogLine:
     """Interpret a line; one that is no JSON (a task's ``print``) is passed on as it is."""
-    try:
-        record = json.loads(raw)
-    except ValueError:
-        return LogLine(raw)
-    if not isinstance(record, dict) or "event" not in record:
+    record = read_record(raw)
+    if "event" not in record:
         return LogLine(raw)
     event = str(record["event"])
     logger = str(record.get("logger", ""))
@@ -57,6 +54,15 @@ def read_line(raw: str) -> LogLine:
     if _OURS in logger and record.get("level") != "debug":
         return LogLine(text, message=event)
     return LogLine(text)
+
+
+def read_record(raw: str) -> dict[str, Any]:
+    """The line's fields; none where it is no JSON."""
+    try:
+        record = json.loads(raw)
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
 def _exceptions(record: dict[str, Any]) -> list[tuple[str, str]]:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from airflow_provider_platform.sandbox.demo.airflow_log import read_record
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -58,7 +60,7 @@ class TaskLogWriter:
 
     def take(self, raw: str) -> bool:
         """Write the line where it belongs; True for one that only says where the next belong."""
-        record = _record(raw)
+        record = read_record(raw)
         if _BEGIN in record:
             self.close()
             path = Path(record[_BEGIN])
@@ -84,14 +86,6 @@ class TaskLogWriter:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def _record(raw: str) -> dict[str, Any]:
-    try:
-        record = json.loads(raw)
-    except ValueError:
-        return {}
-    return record if isinstance(record, dict) else {}
 
 
 def _as_worker_writes(record: dict[str, Any], raw: str) -> str:

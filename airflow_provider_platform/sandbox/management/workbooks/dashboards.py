@@ -45,25 +45,10 @@ class Dashboards(Items):
         """A new version of the workbook's dashboard, or its first one."""
         dashboard = self.of_workbook(workbook["id"])
         if dashboard is None:
-            dashboard = self.add(
-                deploymentId=workbook["deploymentId"],
-                workbookId=workbook["id"],
-                status="published",
-                allowEmbed=False,
-                versionNumber=0,
-                reportSnapshots=[],
-                createdBy=user_id,
-                description=None,
-                fromSharedWorkspace=False,
-                restrictDataDownload=False,
-                title=workbook["name"],
-                useBoardDashboards=True,
-            )
+            place = (workbook["deploymentId"], workbook["id"], workbook["name"])
+            dashboard = self.add(**_unpublished(*place, user_id))
             dashboard["publicId"] = public_id(dashboard["id"])
-        dashboard["versionNumber"] += 1
-        dashboard["versionId"] = dashboard["id"] * 1000 + dashboard["versionNumber"]
-        dashboard["config"] = config
-        return dashboard
+        return _next_version(dashboard, config)
 
 
 def public_id(dashboard_id: int) -> str:
@@ -90,24 +75,38 @@ def sample_config(title: str) -> dict[str, Any]:
 
 
 def _dashboard(dashboard_id: int, deployment: int, workbook_id: int, title: str) -> Item:
-    return {
+    sample = {
         "id": dashboard_id,
+        **_unpublished(deployment, workbook_id, title, 7),
         "publicId": public_id(dashboard_id),
+        "allowEmbed": dashboard_id == 501,
+        "reportSnapshots": [_snapshot(deployment * 100 + 1, "Revenue by country")],
+    }
+    return _next_version(sample, sample_config(title))
+
+
+def _unpublished(deployment: int, workbook_id: int, title: str, user_id: int) -> Item:
+    return {
         "deploymentId": deployment,
         "workbookId": workbook_id,
         "status": "published",
-        "allowEmbed": dashboard_id == 501,
-        "config": sample_config(title),
-        "versionNumber": 1,
-        "versionId": dashboard_id * 1000 + 1,
-        "reportSnapshots": [_snapshot(deployment * 100 + 1, "Revenue by country")],
-        "createdBy": 7,
+        "allowEmbed": False,
+        "versionNumber": 0,
+        "reportSnapshots": [],
+        "createdBy": user_id,
         "description": None,
         "fromSharedWorkspace": False,
         "restrictDataDownload": False,
         "title": title,
         "useBoardDashboards": True,
     }
+
+
+def _next_version(dashboard: Item, config: dict[str, Any]) -> Item:
+    dashboard["versionNumber"] += 1
+    dashboard["versionId"] = dashboard["id"] * 1000 + dashboard["versionNumber"]
+    dashboard["config"] = config
+    return dashboard
 
 
 def _snapshot(report_id: int, name: str) -> dict[str, Any]:

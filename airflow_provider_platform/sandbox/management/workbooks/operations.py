@@ -38,17 +38,11 @@ class Workbooks(Items):
         super().__init__(
             {
                 "id": workbook_id,
-                "name": name,
-                "meta": {},
-                "calculatedFields": {},
-                "deploymentId": deployment,
-                "createdAt": "2026-03-01",
+                **_blank(deployment, 7, "2026-03-01"),
                 "updatedAt": f"2026-06-{workbook_id % 100:02d}T10:00:00.000Z",
-                "createdBy": 7,
-                "userId": 7,
+                "name": name,
                 "folderId": folder,
                 "slug": slug,
-                "isFavorite": False,
                 "dashboardDraft": dashboards.sample_config(name),
             }
             for workbook_id, deployment, name, slug, folder in _SAMPLES
@@ -56,6 +50,23 @@ class Workbooks(Items):
 
     def with_slug(self, deployment: int, slug: str) -> Item | None:
         return next((one for one in self.of(deployment) if one["slug"] == slug), None)
+
+
+def _blank(deployment: int, user_id: int, now: str) -> Item:
+    return {
+        "name": "Untitled workbook",
+        "meta": {},
+        "calculatedFields": {},
+        "deploymentId": deployment,
+        "createdAt": now,
+        "updatedAt": now,
+        "createdBy": user_id,
+        "userId": user_id,
+        "folderId": None,
+        "slug": None,
+        "isFavorite": False,
+        "dashboardDraft": None,
+    }
 
 
 resource.collections["workbooks"] = lambda world: world.store(Workbooks).all()
@@ -180,23 +191,7 @@ def _create(call: Call, fields: dict[str, Any]) -> Item:
         raise ApiError(400, ["the limit of workbooks is reached"])
     call.store(Folders).check_target(call, fields.get("folderId"))
     now, caller = call.world.clock.stamp(), call.world.settings.caller
-    workbook = store.add(
-        **{
-            "name": "Untitled workbook",
-            "meta": {},
-            "folderId": None,
-            "slug": None,
-            "dashboardDraft": None,
-            **fields,
-            "calculatedFields": {},
-            "deploymentId": call.deployment,
-            "createdAt": now,
-            "updatedAt": now,
-            "createdBy": caller,
-            "userId": caller,
-            "isFavorite": False,
-        }
-    )
+    workbook = store.add(**_blank(call.deployment, caller, now) | fields)
     call.record("created", "workbooks", workbook["id"])
     return workbook
 
