@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 from airflow_provider_platform.client.chat.thread import thread_is_streaming
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.errors import PlatformNotFoundError, quote_service
+from airflow_provider_platform.client.errors import PlatformNotFoundError
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.management.account.oauth import (
     UserOAuthToken,
     list_user_oauth_tokens,

@@ -8,40 +8,15 @@ trigger can hand the worker the very error that it met.
 
 Messages name what failed, where, what the service said and the next step. They never hold a
 secret: callers pass only addresses, ids and text of the service; the latter goes through
-`quote_service`, and a credential that the service quotes is taken out again (`hide`).
+`formats.service_text`, and a credential that the service quotes is taken out again (`hide`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from airflow_provider_platform.client.redaction import CUT, Redactor, printable
-
-MAX_SERVICE_TEXT = 500
-_GROUP_MARK = re.compile(r"[:#](?=:(?:end)?group::|#\[(?:end)?group\])", re.IGNORECASE)
-
-
-def quote_service(text: object) -> str:
-    """Text of the service as one printable line of at most 500 characters.
-
-    Control characters (line ends, escape codes) and the `::group::` marks that log viewers fold
-    on, wherever they stand in a line, are escaped, so that an answer cannot forge log lines.
-    """
-    return shortened(str(text), MAX_SERVICE_TEXT)
-
-
-def shortened(text: str, length: int) -> str:
-    """A text as one printable line of at most so many characters, safe for a log."""
-    cut = text.strip()[: length + 1]
-    line = _GROUP_MARK.sub(r"\g<0>\\", printable(cut))
-    return line if len(line) <= length else line[: length - 1] + CUT
-
-
-def log_line(text: str) -> str:
-    """A text as one whole printable line, its spaces kept, safe for a log."""
-    return _GROUP_MARK.sub(r"\g<0>\\", printable(text))
+from airflow_provider_platform.client.redaction import Redactor
 
 
 class PlatformError(Exception):

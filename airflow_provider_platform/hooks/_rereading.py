@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tenacity import retry_if_exception, stop_after_attempt, wait_exponential, wait_random
 
-from airflow_provider_platform.client.errors import (
-    PlatformError,
-    PlatformTransportError,
-    quote_service,
-)
+from airflow_provider_platform.client.errors import PlatformError, PlatformTransportError
+from airflow_provider_platform.client.formats.service_text import quote_service
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState

@@ -13,7 +13,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.errors import PlatformConfigError, quote_service
+from airflow_provider_platform.client.errors import PlatformConfigError
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.hooks.connection_form import EXTRA_NAMES
 
 if TYPE_CHECKING:

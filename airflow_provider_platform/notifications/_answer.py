@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_platform._airflow import get_run_xcom, redacted
-from airflow_provider_platform.client.errors import PlatformError, quote_service
+from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.results.text import mail
 from airflow_provider_platform.results.text.markdown import to_markdown
 from airflow_provider_platform.results.text.message import Message, message_of

@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import BaseNotifier, redacted
-from airflow_provider_platform.client.errors import PlatformError, quote_service
+from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.results.text import mail
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_provider_platform.client.errors import quote_service
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.links import AgentLink, BranchLink, Links, ThreadLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._output.chat import WritesAnswer

@@ -10,7 +10,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_provider_platform.client.errors import ResultValueError, quote_service
+from airflow_provider_platform.client.errors import ResultValueError
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.results.charts import ChartError, ChartLimits, ChartRenderer
 from airflow_provider_platform.results.files import OutputFile, write_whole, writing
 from airflow_provider_platform.results.names import query_name

@@ -15,7 +15,8 @@ from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_platform.client.errors import ResultValueError, shortened
+from airflow_provider_platform.client.errors import ResultValueError
+from airflow_provider_platform.client.formats.service_text import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

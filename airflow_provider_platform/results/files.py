@@ -19,8 +19,8 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformInputError,
     ResultWriteError,
-    quote_service,
 )
+from airflow_provider_platform.client.formats.service_text import quote_service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

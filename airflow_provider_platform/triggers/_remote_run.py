@@ -16,8 +16,8 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformProtocolError,
     PlatformTriggerError,
-    quote_service,
 )
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.triggers._killed_tasks import UNKNOWN, stops_run
 

@@ -16,8 +16,8 @@ from airflow_provider_platform.client.errors import (
     PlatformInterruptedError,
     PlatformOutcomeUnknownError,
     PlatformTransportError,
-    quote_service,
 )
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import rpc_message
 
 

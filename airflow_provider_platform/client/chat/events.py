@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from airflow_provider_platform.client.chat.record_fold import AssistantRecord
 from airflow_provider_platform.client.chat.tool_calls import ToolCall
-from airflow_provider_platform.client.errors import quote_service
+from airflow_provider_platform.client.formats.service_text import quote_service
 
 
 @dataclass(frozen=True)

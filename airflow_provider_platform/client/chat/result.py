@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Self
 
-from airflow_provider_platform.client.errors import ChatToolError, quote_service
+from airflow_provider_platform.client.errors import ChatToolError
 from airflow_provider_platform.client.formats.json_text import whole_characters
+from airflow_provider_platform.client.formats.service_text import quote_service
 
 ToolErrorRule = Literal["all", "any", "never"]
 """Which tool errors make a run fail: `all` queries failed, `any` tool call failed, or `never`."""

@@ -19,10 +19,10 @@ from airflow_provider_platform.client.errors import (
     ChatNoAnswerError,
     PlatformAddressError,
     PlatformProtocolError,
-    quote_service,
 )
 from airflow_provider_platform.client.formats.json_text import read_plain_json
 from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
+from airflow_provider_platform.client.formats.service_text import quote_service
 
 
 class Verdict(Enum):

@@ -12,7 +12,7 @@ from typing import Any
 from airflow_provider_platform.client.chat.events import ProgressEvents
 from airflow_provider_platform.client.chat.record_fold import RecordFold, ThreadMessages
 from airflow_provider_platform.client.chat.request import input_digest, is_message_id
-from airflow_provider_platform.client.errors import quote_service
+from airflow_provider_platform.client.formats.service_text import quote_service
 
 
 @dataclass(kw_only=True, eq=False)

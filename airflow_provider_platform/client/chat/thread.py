@@ -20,9 +20,9 @@ from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
     PlatformError,
     PlatformTransportError,
-    quote_service,
 )
 from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import rpc_message
 from airflow_provider_platform.client.http.retry import is_transient
 from airflow_provider_platform.client.operations.program import (

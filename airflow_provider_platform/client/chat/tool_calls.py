@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_platform.client.chat.result import UNFINISHED, Query
-from airflow_provider_platform.client.errors import MAX_SERVICE_TEXT, quote_service
 from airflow_provider_platform.client.formats.json_text import (
     read_json,
     read_plain_json,
     settle_numbers,
 )
+from airflow_provider_platform.client.formats.service_text import MAX_SERVICE_TEXT, quote_service
 
 _KEPT = (
     "data",

@@ -22,10 +22,10 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformProtocolError,
     PlatformTransportError,
-    quote_service,
 )
 from airflow_provider_platform.client.formats.addresses import data_address
 from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.retry import may_repeat, pause_after
 from airflow_provider_platform.client.management.deployments.operations import (
     CreateDeploymentTokenInput,

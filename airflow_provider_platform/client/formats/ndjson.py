@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.client.errors import PlatformProtocolError, quote_service
+from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.client.formats.json_text import read_json
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.redaction import CUT
 
 MAX_LINE_BYTES = 32 * 1024 * 1024

@@ -18,9 +18,9 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransientConflictError,
     PlatformUnprocessableError,
-    quote_service,
 )
 from airflow_provider_platform.client.formats.json_text import read_json
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.retry import parse_retry_after
 from airflow_provider_platform.client.operations.models import is_credential_name
 from airflow_provider_platform.client.operations.operation import Operation

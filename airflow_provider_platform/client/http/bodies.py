@@ -14,8 +14,8 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformProtocolError,
     PlatformTransportError,
-    quote_service,
 )
+from airflow_provider_platform.client.formats.service_text import quote_service
 
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 

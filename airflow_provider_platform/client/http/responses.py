@@ -15,13 +15,13 @@ from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformProtocolError,
     PlatformTransportError,
-    quote_service,
 )
 from airflow_provider_platform.client.formats.json_text import (
     CutJsonError,
     read_json,
     whole_characters,
 )
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import (
     chat_error,
     data_error,

@@ -6,7 +6,8 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_platform.client.errors import PlatformInputError, quote_service
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import Check, Checks, PlatformOperator, Rule
 

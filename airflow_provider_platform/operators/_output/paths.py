@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.errors import PlatformInputError, quote_service
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.operators._base import arguments
 
 if TYPE_CHECKING:

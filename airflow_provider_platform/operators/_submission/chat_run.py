@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_platform.client.errors import ChatSuspendedError, shortened
+from airflow_provider_platform.client.errors import ChatSuspendedError
+from airflow_provider_platform.client.formats.service_text import shortened
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._submission.left_runs import (
     LOOK_AGAIN_SECONDS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.errors import log_line
+from airflow_provider_platform.client.formats.service_text import log_line
 from airflow_provider_platform.results.text.message import section_of
 from airflow_provider_platform.results.text.plain import section_lines
 

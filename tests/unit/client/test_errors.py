@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client import errors
 from airflow_provider_platform.client.errors import (
-    MAX_SERVICE_TEXT,
     PlatformApiError,
     PlatformBadRequestError,
     PlatformError,
     PlatformServerError,
     PlatformTransportError,
     from_payload,
-    quote_service,
 )
+from airflow_provider_platform.client.formats.service_text import MAX_SERVICE_TEXT, quote_service
 from airflow_provider_platform.client.http.api_errors import error_for_status
 
 TREE = [

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.errors import PlatformError, quote_service
+from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.redaction import (
     HIDDEN,
     KnownSecrets,

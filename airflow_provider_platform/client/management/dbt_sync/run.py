@@ -17,8 +17,8 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformNotFoundError,
     PlatformProtocolError,
-    quote_service,
 )
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.retry import is_transient
 from airflow_provider_platform.client.management.dbt_sync.operations import (
     CANCELLED,

@@ -9,8 +9,8 @@ from airflow_provider_platform.client.errors import (
     PlatformApiError,
     PlatformDeadlineError,
     PlatformNotFoundError,
-    quote_service,
 )
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.management.exports.operations import (
     COMPLETED,
     FAILED,
