@@ -22,7 +22,7 @@ answer is typed, as in
 from airflow_provider_platform.client.management.reports.operations import get_report
 from airflow_provider_platform.hooks.platform import PlatformHook
 
-report = PlatformHook().run(get_report(report_id=12))
+report = PlatformHook().run(get_report(report_id=101))
 ```
 
 A list is read by `hook.iterate(...)`, page by page. `deployment_id` can be left out: the

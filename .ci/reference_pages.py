@@ -28,8 +28,13 @@ PROJECT = Path(__file__).parents[1]
 PAGES = PROJECT / "docs" / "reference"
 EXAMPLES = PROJECT / "example_dags"
 MADE = "Made from the code by `make reference`; not edited by hand."
-PREFIXES = {"chat": "Chat", "dbt_sync": "DbtSync", "exports": "DashboardExport", "query": "Data"}
-"""What the error classes of a resource begin with, by its module."""
+PREFIXES = {
+    "chat": ("Chat", "DataQuery", "ResultWrite"),
+    "dbt_sync": ("DbtSync",),
+    "exports": ("DashboardExport", "ResultWrite"),
+    "query": ("Data", "Result"),
+}
+"""What the names of the error classes of a resource begin with, by its module."""
 _REST = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 _OF_THE_FUNCTION = {"python_callable", "op_args", "op_kwargs", "prompt", "sql"}
 """What a decorated function gives, or Airflow of it."""
@@ -263,15 +268,14 @@ def _errors(subject: Subject) -> list[str]:
     if subject.kind == "notifier":
         return ["A notifier that fails is logged; the state of the task stands."]
     resource = subject.module.rpartition(".")[2]
-    prefix = PREFIXES.get(resource)
+    prefixes = PREFIXES.get(resource, ())[: 1 if subject.kind == "sensor" else None]
     own = [
         f"| `{name}` | {'yes' if found.retryable else 'no'} | {_cell(_first(found))} |"
         for name, found in vars(errors).items()
         if inspect.isclass(found)
         and issubclass(found, errors.PlatformError)
-        and prefix
-        and name.startswith(prefix)
-        and name != f"{prefix}Error"
+        and name.startswith(prefixes)
+        and name.removesuffix("Error") not in prefixes[:1]
     ]
     text = (
         "Arguments are checked when the DAG file is parsed, templates once they are rendered: "

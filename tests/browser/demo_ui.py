@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 DEMO = [sys.executable, "-u", "-m", "airflow_provider_platform.sandbox.demo"]
 DAG_ID = "nightly_pipeline"
+WAIT_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -35,19 +37,40 @@ class DemoUi:
 
     def get(self, path: str) -> Any:
         """What Airflow's REST API answers."""
+        return self._answer(urllib.request.Request(f"{self.airflow}/api/v2/{path}"))
+
+    def _answer(self, request: urllib.request.Request) -> Any:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"{self.airflow}/api/v2/{path}", timeout=30) as response:
+        with opener.open(request, timeout=30) as response:
             return json.load(response)
+
+    def start_run(self, **params: Any) -> str:
+        """Start the pipeline as the button does; returns the run's id."""
+        request = urllib.request.Request(
+            f"{self.airflow}/api/v2/dags/{DAG_ID}/dagRuns",
+            data=json.dumps({"logical_date": None, "conf": params}).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        return str(self._answer(request)["dag_run_id"])
+
+    def wait_for_task(self, run_id: str, task_id: str, *states: str) -> None:
+        """Wait until a task of the run is in one of the states."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        path = f"dags/{DAG_ID}/dagRuns/{quote(run_id)}/taskInstances/{task_id}"
+        while (task := self.get(path))["state"] not in states:
+            assert time.monotonic() < deadline, task
+            time.sleep(0.5)
 
     @property
     def run_id(self) -> str:
-        """The demo's run."""
-        [run] = self.get(f"dags/{DAG_ID}/dagRuns")["dag_runs"]
-        return str(run["dag_run_id"])
+        """The demo's run, which is the first."""
+        found = self.get(f"dags/{DAG_ID}/dagRuns?order_by=id")["dag_runs"]
+        return str(found[0]["dag_run_id"])
 
-    def task_page(self, task_id: str, tab: str = "") -> str:
-        """The page of a task of the demo's run."""
-        return f"{self.airflow}/dags/{DAG_ID}/runs/{quote(self.run_id)}/tasks/{task_id}{tab}"
+    def task_page(self, task_id: str, tab: str = "", run_id: str | None = None) -> str:
+        """The page of a task of a run, the demo's by default."""
+        run = quote(run_id or self.run_id)
+        return f"{self.airflow}/dags/{DAG_ID}/runs/{run}/tasks/{task_id}{tab}"
 
 
 @contextmanager

@@ -1,0 +1,197 @@
+"""Every piece of Python in README and docs runs as it is printed.
+
+Those of `docs/reference` are made from the example DAGs and from what they returned. A piece is
+named by its page and its number there; what a reader is told to have (a hook, a DAG around it, the
+classes that the text speaks of) is given, and places of theirs become ours.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import re
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import DAG, Asset, Param, dag, task
+
+from airflow_provider_platform._airflow import BaseNotifier
+from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.notifications.answer import PlatformAnswerNotifier
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.query import PlatformQueryOperator
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+PROJECT = Path(__file__).parents[2]
+PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+PIECES = {
+    f"{page.name} {number}": code
+    for page in PAGES
+    for number, code in enumerate(
+        re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE), start=1
+    )
+}
+
+
+def run(piece: str, places: dict[str, str] | None = None, **known: Any) -> dict[str, Any]:
+    """Run a piece; returns what it defines. `places` are texts of it and what becomes of them."""
+    code = PIECES[piece]
+    for told, ours in (places or {}).items():
+        assert told in code, f"{piece} does not speak of {told}"
+        code = code.replace(told, ours)
+    names: dict[str, Any] = {
+        **{one.__name__: one for one in (DAG, Asset, PlatformHook, PlatformAnswerNotifier)},
+        **{one.__name__: one for one in (PlatformChatOperator, PlatformQueryOperator, timedelta)},
+        "task": task,
+        "dag": dag,
+        "hook": PlatformHook(),
+        "__name__": piece,
+        **known,
+    }
+    compiled = compile(code, piece, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    waiting = eval(compiled, names)
+    if inspect.iscoroutine(waiting):
+        asyncio.run(waiting)
+    return names
+
+
+def test_readme_dag_and_its_test(
+    platform_sandbox: Sandbox, airflow_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(airflow_home)
+    file = airflow_home / "dags" / "nightly.py"
+    file.write_text(PIECES["README.md 1"])
+    try:
+        run("README.md 3")["test_the_pipeline_asks_once"](platform_sandbox)
+    finally:
+        file.unlink()
+
+
+def test_first_dag_and_its_tests(
+    platform_sandbox: Sandbox, airflow_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(airflow_home)
+    file = airflow_home / "dags" / "report.py"
+    file.write_text(PIECES["start.md 1"].replace("first_question", "report"))
+    try:
+        tests = run("sandbox.md 1")
+        for name in ("test_the_question", "test_a_cut_connection_does_not_ask_twice"):
+            platform_sandbox.control.reset()
+            tests[name](platform_sandbox)
+    finally:
+        file.unlink()
+
+
+def test_dags_of_one_task(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
+    run("cluster.md 1")
+    with DAG("regions", schedule=None) as regions:
+        run("README.md 2")["ask_about"]("Spain")
+    assert run_dag(regions).state == "success"
+    assert platform_sandbox.control.state().messages[0].text == "orders per month in Spain"
+
+
+def test_hook(platform_sandbox: Sandbox) -> None:
+    assert len(run("hook.md 1")["biggest_customers"].function()) == 5
+    platform_sandbox.control.add_branch("nightly")
+    queries = [{"sql": "SELECT id FROM orders"}]
+    assert run("hook.md 2")["all_rows"].function(queries, "nightly") == 480
+    assert run("hook.md 3")["workbook"].id == 301
+
+
+def test_management_api(platform_sandbox: Sandbox) -> None:
+    assert isinstance(run("management_api.md 1")["stale_reports"].function(), list)
+    assert run("management_api.md 2")["renamed"].title == "Revenue by country"
+    with suppress(PlatformError):  # the sandbox has none of them
+        run("management_api.md 3")
+    assert run("management_api.md 4")["report"].id == 101
+    region = run("management_api.md 5")
+    with pytest.raises(PlatformError, match="regions"):
+        run("management_api.md 6", **region)
+    run("management_api.md 7", query={"sql": "SELECT id FROM orders"})
+    assert run("operations.md 1")["report"].id == 101
+
+
+def test_results(
+    platform_sandbox: Sandbox,
+    run_dag: RunDag,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    token = platform_sandbox.service_token(externalId="nightly-pipeline")
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_PLATFORM_DEFAULT",
+        platform_sandbox.connection_json(
+            chat_api_key=None, session_settings=None, chat_service_token=token
+        ),
+    )
+    ours = {"s3://lake@my-bucket": str(tmp_path)}
+    month = Param("2025-01", type="string")
+    with DAG("results", schedule=None, params={"month": month}) as results:
+        run("results.md 1", ours)
+        run("results.md 3", {"/data": str(tmp_path)})["returned"]("Germany")
+        run("results.md 4", ours)
+    done = run_dag(results)
+    assert done.state == "success", [one.error for one in done.tasks]
+    printed = ast.literal_eval(PIECES["results.md 2"].replace("...", "None"))
+    found = done.xcom("orders")
+    assert list(found) == list(printed), found
+    assert found["columns"][:1] == printed["columns"][:1]
+    for name in ("row_count", "truncated", "format"):
+        assert found[name] == printed[name], found
+    assert found["rows"][0] == printed["rows"][0]
+    [query] = done.xcom("ask", "queries")
+    assert len(query["chart_paths"]) == 1
+
+    result = done.xcom("ask")
+    assert set(run("results.md 5", result=result)["pictures"]) == {"png", "html"}
+
+
+class Recorder(BaseNotifier):
+    """Stands for a notifier of another provider."""
+
+    sent: list[Any] = []  # noqa: RUF012
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__()
+        self.given = given
+
+    def notify(self, context: Any) -> None:
+        self.sent.append((self.given, context["platform_answer"]["text"]))
+
+
+def test_messages(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
+    Recorder.sent.clear()
+    with DAG("messages", schedule=None) as messages:
+        run("results.md 6", SlackNotifier=Recorder, SmtpNotifier=Recorder)
+    done = run_dag(messages)
+    assert [given.get("to") for given, _ in Recorder.sent] == [None, "bi@example.com"]
+    assert done.xcom("ask", "answer") in Recorder.sent[0][1]
+
+
+def test_deadline() -> None:
+    reason = "before Airflow 3.1 there are no deadline alerts"
+    pytest.importorskip("airflow.sdk.definitions.deadline", reason=reason)
+    alert = run("results.md 7")["deadline"]
+    PlatformAnswerNotifier(**alert.callback.kwargs)
+
+
+def test_assets(capsys: pytest.CaptureFixture[str]) -> None:
+    downstream = run("results.md 8")["downstream"]()
+    event = SimpleNamespace(extra={"path": "/data/orders.parquet", "row_count": 480})
+    load = downstream.get_task("load").python_callable
+    load(triggering_asset_events={Asset("orders"): [event]})
+    assert "/data/orders.parquet 480" in capsys.readouterr().out
+
+
+def test_every_piece_is_tried() -> None:
+    named = set(re.findall(r'"([\w.]+\.md \d+)"', Path(__file__).read_text()))
+    assert named == set(PIECES)
