@@ -44,6 +44,7 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
     ours = [name for name in loaded if name.startswith("airflow_provider_platform.")]
     light = (
         "client.formats.durations",
+        "client.formats.service_text",
         "client.errors",
         "client.operations.log_events",
         "client.redaction",
