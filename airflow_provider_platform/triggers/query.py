@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.data_api.query import SqlChunk, SqlQuery, run_sql
+from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
+from airflow_provider_platform.client.data_api.response import SqlChunk
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 if TYPE_CHECKING:

@@ -7,16 +7,15 @@ Values are texts, whatever their type, as the service sends them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 from urllib.parse import quote
 
 from pydantic import Field, SecretStr
 
 from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.data_api.response import SqlResponse
 from airflow_provider_platform.client.errors import (
-    DataQueryError,
     PlatformDeadlineError,
     PlatformError,
     PlatformInputError,
@@ -24,8 +23,6 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.formats.addresses import data_address
-from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
-from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.retry import may_repeat, pause_after
 from airflow_provider_platform.client.management.deployments.operations import (
     CreateDeploymentTokenInput,
@@ -45,7 +42,6 @@ from airflow_provider_platform.client.operations.program import (
 )
 
 DATA_PATH = "/cubejs-api"
-CONTINUE_WAIT = "continue wait"
 TOKEN_SECONDS = 3600
 """How long a data token lives beyond the deadline of its query: its rows are read after that."""
 LONGEST_TOKEN_SECONDS = 86400
@@ -62,20 +58,6 @@ class SqlInput(InputModel):
     timezone: str | None = None
     cache: Cache | None = None
     throw_continue_wait: bool = True
-
-
-@dataclass(frozen=True)
-class SqlColumns:
-    """The columns of the result: `{"name", "type"}` each."""
-
-    columns: list[dict[str, str]]
-
-
-@dataclass(frozen=True)
-class SqlChunk:
-    """Some rows of the result, in order."""
-
-    rows: list[list[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,13 +125,13 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
         raise _too_late(query) from error
     failures = 0
     while True:
-        answer = SqlAnswer(query)
+        response = SqlResponse(str(query))
         pause = REPEAT_PAUSE
         try:
-            yield from _read(url, token, answer, query, config, clock)
+            yield from _read(url, token, response, query, config, clock)
         except PlatformError as error:
             failures += 1
-            if answer.columns is not None:
+            if response.columns is not None:
                 raise
             if clock() >= query.deadline and isinstance(error, PlatformTransportError):
                 raise _too_late(query) from error
@@ -159,7 +141,7 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
                 raise
             pause = pause_after(error, failures)
         else:
-            if not answer.still_runs:
+            if not response.still_runs:
                 return
         if clock() + pause >= query.deadline:
             raise _too_late(query)
@@ -214,7 +196,7 @@ def _mint(query: SqlQuery, clock: Clock) -> Program[SecretStr]:
 def _read(
     url: str,
     token: SecretStr,
-    answer: SqlAnswer,
+    response: SqlResponse,
     query: SqlQuery,
     config: PlatformConfig,
     clock: Clock,
@@ -225,91 +207,14 @@ def _read(
     if left <= 0:
         raise _too_late(query)
     yield OpenDataStream(url, token, query.body.to_json(), timeout=min(idle_timeout, left))
-    while not answer.still_runs:
-        begun = answer.columns is not None
+    while not response.still_runs:
+        begun = response.columns is not None
         wait = idle_timeout if begun else min(idle_timeout, query.deadline - clock())
         data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
         if data is None:
             raise PlatformTransportError(f"{query}: nothing came for {idle_timeout:g} seconds.")
-        for event in answer.feed(data) if data else answer.finish():
+        for event in response.feed(data) if data else response.finish():
             yield Notify(event)
         if not data:
             break
     yield CloseStream()
-
-
-class SqlAnswer:
-    """The lines of one answer, each of them checked: the columns, then rows, perhaps an error."""
-
-    def __init__(self, query: SqlQuery) -> None:
-        self._query = query
-        self._reader = LineReader()
-        self.columns: list[dict[str, str]] | None = None
-        self.still_runs = False
-
-    def feed(self, data: bytes) -> list[SqlColumns | SqlChunk]:
-        """What a piece of the answer brings. Raises DataQueryError for an error line,
-        PlatformProtocolError for a line that is none of these."""
-        events = (self._take(line, number) for line, number in self._reader.feed(data))
-        return _together(event for event in events if event is not None)
-
-    def finish(self) -> list[SqlColumns | SqlChunk]:
-        """What the last line brings, at the end of the answer. Raises PlatformTransportError where
-        the answer was cut."""
-        rest = self._reader.rest()
-        events = []
-        if rest:
-            try:
-                event = self._take(rest, self._reader.lines_seen + 1)
-            except PlatformProtocolError as error:
-                raise PlatformTransportError(f"{self._query}: the answer was cut.") from error
-            events = [event] if event is not None else []
-        if self.columns is None and not self.still_runs:
-            raise PlatformTransportError(f"{self._query}: the answer ended before its first row.")
-        return events
-
-    def _take(self, line: bytes, number: int) -> SqlColumns | SqlChunk | None:
-        value = parse_line(line, number)
-        if isinstance(value, dict) and value.get("error"):
-            self._take_error(value["error"])
-            return None
-        if isinstance(value, dict) and isinstance(value.get("schema"), list):
-            self.columns = [_column(column) for column in value["schema"]]
-            return SqlColumns(self.columns)
-        rows = value.get("data") if isinstance(value, dict) else None
-        if isinstance(rows, list) and self.columns is not None:
-            return SqlChunk(self._checked(rows, len(self.columns), number))
-        raise self._broken(number, "is neither columns nor rows nor an error")
-
-    def _take_error(self, error: Any) -> None:
-        said = quote_service(error)
-        if CONTINUE_WAIT in said.lower() and self.columns is None:
-            self.still_runs = True
-            return
-        raise DataQueryError(f"{self._query}: the query failed: {said.removesuffix('.')}.")
-
-    def _checked(self, rows: list[Any], width: int, number: int) -> list[list[Any]]:
-        if not all(isinstance(row, list) and len(row) == width for row in rows):
-            raise self._broken(number, f"has a row without {width} values")
-        return rows
-
-    def _broken(self, number: int, problem: str) -> PlatformProtocolError:
-        return PlatformProtocolError(f"{self._query}: line {number} of the answer {problem}.")
-
-
-def _together(events: Iterable[SqlColumns | SqlChunk]) -> list[SqlColumns | SqlChunk]:
-    """The same with the rows of one piece in one chunk: a service that streams sends a line for
-    each, and every event has to reach the caller's thread."""
-    found: list[SqlColumns | SqlChunk] = []
-    for event in events:
-        last = found[-1] if found else None
-        if isinstance(event, SqlChunk) and isinstance(last, SqlChunk):
-            last.rows.extend(event.rows)
-        else:
-            found.append(event)
-    return found
-
-
-def _column(column: Any) -> dict[str, str]:
-    known = column if isinstance(column, dict) else {}
-    return {"name": str(known.get("name", "")), "type": str(known.get("column_type", ""))}

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
-from airflow_provider_platform.client.data_api.query import SqlChunk, SqlColumns
+from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns
 from airflow_provider_platform.client.errors import PlatformClosedError, PlatformError
 
 if TYPE_CHECKING:

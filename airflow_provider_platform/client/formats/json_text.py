@@ -62,12 +62,18 @@ def read_plain_json(data: bytes) -> Any:
     """The value of a JSON text, for readers that look at its numbers themselves: those may be
     larger than what `read_json` gives, or infinite. Raises ValueError without a reason for what is
     not plain; `read_json` tells whether that is wrong, and why."""
-    value = from_json(data, allow_inf_nan=False)
+    value = read_unchecked_json(data)
     if len(data) < _LONG or not _is_flat(value):
         brackets = data.count(b"[") + data.count(b"{")
         if brackets > MAX_DEPTH and _is_deep(value, brackets):
             raise ValueError
     return value
+
+
+def read_unchecked_json(data: bytes) -> Any:
+    """`read_plain_json` for readers that look at the depth themselves too."""
+    # Few values of the service come twice at once: to look for each costs more than the text anew.
+    return from_json(data, allow_inf_nan=False, cache_strings="keys")
 
 
 def _may_hold_odd_numbers(data: bytes) -> bool:

@@ -1,17 +1,13 @@
-"""Answers of the data API: every line is checked, and where a query goes."""
+"""SQL over the data API: what may be asked, where a query goes, and what refusals say."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.query import (
-    SqlAnswer,
-    SqlChunk,
-    SqlColumns,
     SqlQuery,
     find_address,
     run_sql,
@@ -26,7 +22,6 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformProtocolError,
     PlatformServerError,
-    PlatformTransportError,
 )
 from airflow_provider_platform.client.http.responses import check_data_start
 from airflow_provider_platform.client.operations.program import Call
@@ -35,79 +30,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.operation import Operation
 
 QUERY = SqlQuery.build("SELECT 1", deployment_id=7, deadline=0.0)
-SCHEMA = {"schema": [{"name": "city", "column_type": "String"}, {"name": "n"}]}
-
-
-def lines(*values: Any) -> bytes:
-    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
-
-
-def test_columns_then_rows() -> None:
-    answer = SqlAnswer(QUERY)
-    data = lines({**SCHEMA, "lastRefreshTime": None}, {"data": [["Berlin", "1"], ["Bonn", None]]})
-    events = [*answer.feed(data[:30]), *answer.feed(data[30:]), *answer.finish()]
-    columns = [{"name": "city", "type": "String"}, {"name": "n", "type": ""}]
-    assert events == [SqlColumns(columns), SqlChunk([["Berlin", "1"], ["Bonn", None]])]
-
-
-def test_an_empty_result_has_columns() -> None:
-    answer = SqlAnswer(QUERY)
-    assert len(answer.feed(lines(SCHEMA, {"data": []}))) == 2
-    assert answer.finish() == []
-
-
-def test_a_last_line_without_its_end_counts_if_it_is_whole() -> None:
-    answer = SqlAnswer(QUERY)
-    answer.feed(lines(SCHEMA))
-    answer.feed(b'{"data": [["Berlin", "1"]]}')
-    assert answer.finish() == [SqlChunk([["Berlin", "1"]])]
-
-
-@pytest.mark.parametrize("cut", [b"", b'{"data": [["Ber'])
-def test_an_answer_that_is_cut_is_no_result(cut: bytes) -> None:
-    answer = SqlAnswer(QUERY)
-    if cut:
-        answer.feed(lines(SCHEMA))
-    answer.feed(cut)
-    with pytest.raises(PlatformTransportError):
-        answer.finish()
-
-
-def test_an_error_line_ends_the_query_even_after_rows() -> None:
-    answer = SqlAnswer(QUERY)
-    answer.feed(lines(SCHEMA, {"data": [["Berlin", "1"]]}))
-    with pytest.raises(DataQueryError, match="warehouse is gone"):
-        answer.feed(lines({"error": "the warehouse is gone", "requestId": "r"}))
-
-
-def test_a_query_that_still_runs_says_so() -> None:
-    answer = SqlAnswer(QUERY)
-    assert answer.feed(lines({"error": "Continue wait"})) == []
-    assert answer.still_runs
-    assert answer.finish() == []
-
-
-def test_continue_wait_after_rows_is_an_error() -> None:
-    answer = SqlAnswer(QUERY)
-    answer.feed(lines(SCHEMA))
-    with pytest.raises(DataQueryError):
-        answer.feed(lines({"error": "Continue wait"}))
-
-
-@pytest.mark.parametrize(
-    "line",
-    [{"data": [["Berlin"]]}, {"data": ["Berlin"]}, {"rows": []}, [], 5, {"data": {"city": "B"}}],
-)
-def test_a_line_of_another_shape_is_refused(line: Any) -> None:
-    answer = SqlAnswer(QUERY)
-    answer.feed(lines(SCHEMA))
-    with pytest.raises(PlatformProtocolError, match="line 2"):
-        answer.feed(lines(line))
-
-
-def test_rows_before_columns_are_refused() -> None:
-    with pytest.raises(PlatformProtocolError, match="line 1"):
-        SqlAnswer(QUERY).feed(lines({"data": [["Berlin", "1"]]}))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,150 @@
+"""The data API's response to SQL, read while it arrives: a line with the columns, lines with rows,
+perhaps one with an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from airflow_provider_platform.client.errors import (
+    DataQueryError,
+    PlatformError,
+    PlatformProtocolError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.formats.json_text import (
+    read_unchecked_json,
+    whole_characters,
+)
+from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
+from airflow_provider_platform.client.formats.service_text import quote_service
+
+CONTINUE_WAIT = "continue wait"
+CHUNK_ROWS = 1000
+"""Rows that are enough for a chunk. Many more are slower: what was read leaves the processor's
+cache before it is used."""
+
+_LISTS, _TEXTS = {list}, {str, type(None)}
+
+
+@dataclass(frozen=True)
+class SqlColumns:
+    """The columns of the result: `{"name", "type"}` each."""
+
+    columns: list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class SqlChunk:
+    """Some rows of the result, in order."""
+
+    rows: list[list[Any]]
+
+
+class SqlResponse:
+    """The lines of one response, each of them checked. `query` is what errors name."""
+
+    def __init__(self, query: str) -> None:
+        self._query = query
+        self._reader = LineReader()
+        self.columns: list[dict[str, str]] | None = None
+        self.still_runs = False
+
+    def feed(self, data: bytes) -> Iterator[SqlColumns | SqlChunk]:
+        """What a piece of the response brings, each read when it is asked for. Raises
+        DataQueryError for an error line, PlatformProtocolError for a line that is none of these."""
+        events = (self._take(line, number) for line, number in self._reader.feed(data))
+        return _together(event for event in events if event is not None)
+
+    def finish(self) -> Iterator[SqlColumns | SqlChunk]:
+        """What the last line brings, at the end of the response. Raises PlatformTransportError
+        where it was cut."""
+        rest = self._reader.rest()
+        if rest:
+            try:
+                event = self._take(rest, self._reader.lines_seen + 1)
+            except PlatformProtocolError as error:
+                raise PlatformTransportError(f"{self._query}: the answer was cut.") from error
+            if event is not None:
+                yield event
+        if self.columns is None and not self.still_runs:
+            raise PlatformTransportError(f"{self._query}: the answer ended before its first row.")
+
+    def _take(self, line: bytes, number: int) -> SqlColumns | SqlChunk | None:
+        if self.columns is not None:
+            texts = _rows_of_texts(line, len(self.columns))
+            if texts is not None:
+                return SqlChunk(texts)
+        value = parse_line(line, number)
+        if isinstance(value, dict) and value.get("error"):
+            self._take_error(value["error"])
+            return None
+        if isinstance(value, dict) and isinstance(value.get("schema"), list):
+            self.columns = [_column(column) for column in value["schema"]]
+            return SqlColumns(self.columns)
+        rows = value.get("data") if isinstance(value, dict) else None
+        if not isinstance(rows, list) or self.columns is None:
+            raise self._broken(number, "is neither columns nor rows nor an error")
+        if not _is_table(rows, len(self.columns)):
+            raise self._broken(number, f"has a row without {len(self.columns)} values")
+        return SqlChunk(whole_characters(rows))
+
+    def _take_error(self, error: Any) -> None:
+        said = quote_service(error)
+        if CONTINUE_WAIT in said.lower() and self.columns is None:
+            self.still_runs = True
+            return
+        raise DataQueryError(f"{self._query}: the query failed: {said.removesuffix('.')}.")
+
+    def _broken(self, number: int, problem: str) -> PlatformProtocolError:
+        return PlatformProtocolError(f"{self._query}: line {number} of the answer {problem}.")
+
+
+def _rows_of_texts(line: bytes, width: int) -> list[list[str | None]] | None:
+    """The rows of a line that holds nothing but rows of texts, as nearly every line does: they need
+    no look at numbers and depth. None for any other line."""
+    try:
+        value = read_unchecked_json(line)
+    except ValueError:
+        return None
+    if not isinstance(value, dict) or [*value] != ["data"] or not isinstance(value["data"], list):
+        return None
+    rows: list[list[str | None]] = value["data"]
+    if _is_table(rows, width) and {*map(type, chain.from_iterable(rows))} <= _TEXTS:
+        return rows
+    return None
+
+
+def _is_table(rows: list[Any], width: int) -> bool:
+    return {*map(type, rows)} <= _LISTS and {*map(len, rows)} <= {width}
+
+
+def _together(events: Iterable[SqlColumns | SqlChunk]) -> Iterator[SqlColumns | SqlChunk]:
+    """The same with short chunks put together: a service that streams may send a line for each row,
+    and every event has to reach the caller's thread. What came before an error goes before it."""
+    rows: list[list[Any]] | None = None
+    try:
+        for event in events:
+            if isinstance(event, SqlColumns):
+                yield event
+                continue
+            if rows is None:
+                rows = event.rows
+            else:
+                rows.extend(event.rows)
+            if len(rows) >= CHUNK_ROWS:
+                yield SqlChunk(rows)
+                rows = None
+    except PlatformError:
+        if rows is not None:
+            yield SqlChunk(rows)
+        raise
+    if rows is not None:
+        yield SqlChunk(rows)
+
+
+def _column(column: Any) -> dict[str, str]:
+    known = column if isinstance(column, dict) else {}
+    return {"name": str(known.get("name", "")), "type": str(known.get("column_type", ""))}

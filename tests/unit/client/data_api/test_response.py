@@ -1,0 +1,162 @@
+"""Responses of the data API: every line is checked, and the rows are the same however they come."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.data_api import response as module
+from airflow_provider_platform.client.data_api.response import (
+    CHUNK_ROWS,
+    SqlChunk,
+    SqlColumns,
+    SqlResponse,
+)
+from airflow_provider_platform.client.errors import (
+    DataQueryError,
+    PlatformError,
+    PlatformProtocolError,
+    PlatformTransportError,
+)
+
+SCHEMA = {"schema": [{"name": "city", "column_type": "String"}, {"name": "n"}]}
+ROWS = [["Berlin", "1"], ["Bonn", None]]
+WHAT = "data query"
+
+
+def lines(*values: Any) -> bytes:
+    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
+
+
+def read(*pieces: bytes) -> list[SqlColumns | SqlChunk]:
+    """What a whole response brings that comes in these pieces."""
+    response = SqlResponse(WHAT)
+    events = [event for piece in pieces for event in response.feed(piece)]
+    return [*events, *response.finish()]
+
+
+def rows_and_error(*pieces: bytes) -> tuple[list[Any], str | None]:
+    """The rows of a response, and the error that it ends with."""
+    response, rows = SqlResponse(WHAT), []
+    try:
+        for piece in (*pieces, None):
+            for event in response.finish() if piece is None else response.feed(piece):
+                rows += event.rows if isinstance(event, SqlChunk) else []
+    except PlatformError as error:
+        return rows, f"{type(error).__name__}: {error}"
+    return rows, None
+
+
+def test_columns_then_rows() -> None:
+    data = lines({**SCHEMA, "lastRefreshTime": None}, {"data": ROWS})
+    columns = [{"name": "city", "type": "String"}, {"name": "n", "type": ""}]
+    assert read(data[:30], data[30:]) == [SqlColumns(columns), SqlChunk(ROWS)]
+
+
+def test_an_empty_result_has_columns() -> None:
+    columns, rows = read(lines(SCHEMA, {"data": []}))
+    assert isinstance(columns, SqlColumns)
+    assert rows == SqlChunk([])
+
+
+def test_a_last_line_without_its_end_counts_if_it_is_whole() -> None:
+    assert read(lines(SCHEMA), b'{"data": [["Berlin", "1"]]}')[1:] == [SqlChunk([["Berlin", "1"]])]
+
+
+@pytest.mark.parametrize("cut", [b"", b'{"data": [["Ber'])
+def test_a_response_that_is_cut_is_no_result(cut: bytes) -> None:
+    with pytest.raises(PlatformTransportError):
+        read(lines(SCHEMA) if cut else b"", cut)
+
+
+def test_an_error_line_ends_the_query_even_after_rows() -> None:
+    with pytest.raises(DataQueryError, match="warehouse is gone"):
+        read(lines(SCHEMA, {"data": ROWS}, {"error": "the warehouse is gone", "requestId": "r"}))
+
+
+def test_a_query_that_still_runs_says_so() -> None:
+    response = SqlResponse(WHAT)
+    assert [*response.feed(lines({"error": "Continue wait"}))] == []
+    assert response.still_runs
+    assert [*response.finish()] == []
+
+
+def test_continue_wait_after_rows_is_an_error() -> None:
+    with pytest.raises(DataQueryError):
+        read(lines(SCHEMA, {"error": "Continue wait"}))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [{"data": [["Berlin"]]}, {"data": ["Berlin"]}, {"rows": []}, [], 5, {"data": {"city": "B"}}],
+)
+def test_a_line_of_another_shape_is_refused(line: Any) -> None:
+    with pytest.raises(PlatformProtocolError, match="line 2"):
+        read(lines(SCHEMA, line))
+
+
+def test_rows_before_columns_are_refused() -> None:
+    with pytest.raises(PlatformProtocolError, match="line 1"):
+        read(lines({"data": ROWS}))
+
+
+def test_rows_that_come_one_by_one_are_put_together() -> None:
+    count = 2 * CHUNK_ROWS + 500
+    data = lines(SCHEMA, *({"data": [["Berlin", str(number)]]} for number in range(count)))
+    chunks = [event.rows for event in read(data) if isinstance(event, SqlChunk)]
+    assert [len(rows) for rows in chunks] == [CHUNK_ROWS, CHUNK_ROWS, 500]
+    assert [int(row[1]) for rows in chunks for row in rows] == [*range(count)]
+
+
+@pytest.mark.parametrize("end", [{"data": [["Ulm", "5"]]}, {"error": "gone"}, {"data": [["Ulm"]]}])
+def test_a_cut_at_any_byte_changes_neither_rows_nor_error(end: Any) -> None:
+    data = lines(SCHEMA, {"data": ROWS}, {"data": [["Köln\n", "2"]]}, end)
+    whole = rows_and_error(data)
+    assert whole[0][:3] == [*ROWS, ["Köln\n", "2"]]
+    for at in range(len(data)):
+        assert rows_and_error(data[:at], data[at:]) == whole
+
+
+def test_half_a_character_is_replaced_and_two_make_one() -> None:
+    line = b'{"data": [["\\ud83d", "\\ud83d\\ude00"]]}'
+    assert read(lines(SCHEMA), line)[1:] == [SqlChunk([["\ufffd", "\U0001f600"]])]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner),
+    max_leaves=6,
+)
+CELLS = st.none() | st.text() | st.integers(-(10**30), 10**30) | st.floats() | VALUES
+LINES = st.lists(
+    st.fixed_dictionaries(
+        {"data": st.lists(st.lists(CELLS, min_size=2, max_size=2) | VALUES, max_size=3) | VALUES},
+        optional={"error": VALUES, "other": VALUES},
+    ).map(json.dumps)
+    | VALUES.map(json.dumps)
+    | st.text(max_size=9)
+    | st.sampled_from(
+        [
+            '{"data": [["a", "b"]], "data": [["c", "d"]]}',
+            '{"data": [["\\ud83d", "\\ude00"]]}',
+            '{"data": [[1e999, 123456789012345678901]]}',
+            '{"data": [' + "[" * 150 + "]" * 150 + "]}",
+            '{"data": [["a", ' + "[" * 120 + "]" * 120 + "]]}",
+        ]
+    ),
+    max_size=4,
+)
+
+
+@given(rest=LINES)
+@example(rest=['{"data": [["a", NaN]]}'])
+def test_rows_of_texts_are_read_as_any_line_is(rest: list[str]) -> None:
+    data = lines(SCHEMA) + "\n".join(rest).encode("utf-8", "surrogatepass")
+    quick = rows_and_error(data)
+    with patch.object(module, "_rows_of_texts", lambda line, width: None):
+        assert repr(rows_and_error(data)) == repr(quick)
