@@ -33,15 +33,10 @@ _TYPES: dict[Kind, Any] = {
     "Timestamp": pa.timestamp("us"),
     "String": pa.string(),
 }
-_USUAL = {
-    "Int64": r"^-?[0-9]{1,19}$",
-    "Double": r"^-?[0-9]+(\.[0-9]+)?$",
-    "Decimal": r"^-?[0-9]{1,20}(\.[0-9]{1,18})?$",
-    "Boolean": r"^(true|false)$",
-    "Date": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
-    "Timestamp": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$",
-}
-"""Texts that pyarrow reads as this package does, all of a column at once."""
+_CHARACTERS: dict[Kind, bytes] = {"Int64": b"-0123456789", "Double": b"+-.eE0123456789"}
+_DECIMAL = r"^-?[0-9]{1,20}(\.[0-9]{1,18})?$"
+_YEAR_ZERO = b"0000-"
+"""A year that pyarrow has and Python has not."""
 
 
 class ParquetWriter:
@@ -98,9 +93,23 @@ def _quick_array(column: Column, values: list[Any]) -> Any:
     texts = pa.array(values, pa.string())
     if column.kind == "String":
         return texts
-    if not pc.all(pc.match_substring_regex(texts, _USUAL[column.kind])).as_py() and values:
-        raise pa.ArrowInvalid("not the usual form")
+    if not _is_read_alike(column.kind, texts):
+        raise pa.ArrowInvalid("pyarrow may read it otherwise")
     return texts.cast(_TYPES[column.kind])
+
+
+def _is_read_alike(kind: Kind, texts: Any) -> bool:
+    """Whether what pyarrow accepts of these texts has the value that `Column.read` gives it, as
+    far as a look at all of them at once can tell."""
+    if kind == "Decimal":  # more digits overflow, and pyarrow does not notice
+        return bool(pc.all(pc.match_substring_regex(texts, _DECIMAL), min_count=0).as_py())
+    content = texts.buffers()[2]
+    data = content.to_pybytes() if content is not None else b""
+    if kind in _CHARACTERS:  # pyarrow takes hexadecimal numbers too
+        return not data.translate(None, _CHARACTERS[kind])
+    if kind == "Timestamp" and data.count(b":") != 2 * (len(texts) - texts.null_count):
+        return False  # pyarrow takes days, and times without seconds, too
+    return _YEAR_ZERO not in data
 
 
 def _careful_array(column: Column, values: list[Any], first: int) -> Any:

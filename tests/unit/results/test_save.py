@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import gc
 import hashlib
 import io
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +136,29 @@ def test_without_a_file_the_same_values_are_wrong() -> None:
     with pytest.raises(ResultValueError, match="Row 3"):
         save_rows(columns, [[["1"]], [["2"], ["three"]]], max_rows=1)
     assert save_rows(columns, [[["three"]]], types="text").first_rows == [["three"]]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("name", [None, "rows"])
+def test_the_garbage_collector_is_left_as_it_was(
+    name: str | None, cut: bool, frozen: bool, tmp_path: Path
+) -> None:
+    def pieces() -> Iterator[list[list[Any]]]:
+        assert gc.get_freeze_count() > 0
+        yield [["1"]]
+        if cut:
+            raise PlatformTransportError("cut")
+
+    if frozen:
+        gc.freeze()
+    try:
+        path = tmp_path / name if name else None
+        with pytest.raises(PlatformTransportError) if cut else nullcontext():
+            save_rows([{"name": "id", "type": "Int64"}], pieces(), path=path)
+        assert (gc.get_freeze_count() > 0) is frozen
+    finally:
+        gc.unfreeze()
 
 
 FULL = """
