@@ -1,0 +1,52 @@
+"""What the documentation quotes of errors and logs is what the package says."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[2]
+TROUBLES = (PROJECT / "README.md").read_text().partition("\n## Troubleshooting\n")[2]
+WATCHED = (PROJECT / "docs" / "production.md").read_text().partition("\n## Watching it\n")[2]
+QUOTES = [
+    part.strip(" .")
+    for row in re.findall(r"^\| (`….*?) \|", TROUBLES, re.MULTILINE)
+    for quote in re.findall(r"`([^`]*)`", row)
+    for part in quote.split("…")
+    if part.strip(" .")
+]
+AIRFLOWS = {"is not serialized", "dag.test()"}
+
+
+@cache
+def texts() -> str:
+    """All texts of the package but the sandbox's; `#` stands for what is filled in."""
+    found = []
+    for file in (PROJECT / "airflow_provider_platform").rglob("*.py"):
+        if "sandbox" in file.parts:
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+            if isinstance(node, ast.JoinedStr):
+                values = node.values
+                found.append(
+                    "".join(str(v.value) if isinstance(v, ast.Constant) else "#" for v in values)
+                )
+    return "\n".join(found).casefold()
+
+
+@pytest.mark.parametrize("quote", sorted({*QUOTES} - AIRFLOWS))
+def test_troubleshooting(quote: str) -> None:
+    assert QUOTES
+    filled = re.sub(r"\d+|\bHTML\b", "#", quote).casefold()
+    assert filled in texts() or quote.casefold() in texts()
+
+
+@pytest.mark.parametrize("quote", re.findall(r'"([^"]+)"', WATCHED.partition("\n##")[0]))
+def test_what_is_worth_an_alert(quote: str) -> None:
+    assert quote in texts()
