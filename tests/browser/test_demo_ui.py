@@ -108,7 +108,7 @@ def test_the_form_of_a_new_run_offers_questions(
     page.screenshot(path=pictures / "trigger.png")
 
 
-def test_the_page_of_a_failed_task_shows_why(page: Page, demo_ui: DemoUi, pictures: Path) -> None:
+def test_the_page_of_a_failed_task_shows_why(page: Page, demo_ui: DemoUi) -> None:
     """Whoever opens it sees the sentence at once, on a screen of a notebook's height."""
     run_id = demo_ui.start_run(question="sql: SELECT missing FROM orders")
     demo_ui.wait_for_task(run_id, "ask_agent", "up_for_retry", "failed")
@@ -116,4 +116,3 @@ def test_the_page_of_a_failed_task_shows_why(page: Page, demo_ui: DemoUi, pictur
     sentence = page.get_by_text(re.compile("every query of the run failed")).last
     expect(sentence).to_be_in_viewport()
     expect(page.get_by_text("no such column: missing").last).to_be_in_viewport()
-    page.screenshot(path=pictures / "failure.png")

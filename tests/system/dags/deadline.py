@@ -23,15 +23,13 @@ TOLD = (
     },
 )
 
-with DAG(
-    "ask_late",
-    schedule=None,
-    deadline=DeadlineAlert(
-        reference=DeadlineReference.DAGRUN_QUEUED_AT,
-        interval=timedelta(seconds=15),
-        callback=AsyncCallback(*TOLD),
-    ),
-):
+LATE = DeadlineAlert(
+    reference=DeadlineReference.DAGRUN_QUEUED_AT,
+    interval=timedelta(seconds=20),
+    callback=AsyncCallback(*TOLD),
+)
+
+with DAG("ask_late", schedule=None, deadline=LATE):
     ask = PlatformChatOperator(
         task_id="ask",
         prompt="{{ dag_run.conf['prompt'] }}",
