@@ -17,6 +17,7 @@ from airflow_provider_platform.client.http.tls_and_proxy import (
     keep_alive_options,
     proxy_for,
     tls_context,
+    unused_context,
 )
 from airflow_provider_platform.client.http.turns import turn
 
@@ -152,7 +153,7 @@ def _client(
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=keep)
     try:
         transport = httpx.AsyncHTTPTransport(
-            verify=tls_context(config) if scheme == "https" else False,
+            verify=tls_context(config) if scheme == "https" else unused_context(),
             proxy=proxy_for(config, scheme, host),
             http2=False,
             limits=limits,

@@ -45,6 +45,12 @@ def _context(bundle: Path | None, _changed: int, verify: bool) -> ssl.SSLContext
     return context
 
 
+@lru_cache(maxsize=1)
+def unused_context() -> ssl.SSLContext:
+    """What an HTTP client of a plain address is given: httpx would make one for each."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
 def proxy_for(config: PlatformConfig, scheme: str, host: str) -> str | None:
     """The connection's proxy, else the system's, which never applies to this machine itself."""
     if config.proxy is not None:

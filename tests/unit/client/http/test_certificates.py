@@ -103,3 +103,22 @@ def test_any_other_certificate_is_refused_before_a_secret_is_sent(
         assert caught.value.processed is False
         assert "ca_bundle" in str(caught.value)
         assert run(config_for(server, verify_tls=False), GET) == {}
+
+
+def test_clients_of_plain_addresses_share_one_context(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """httpx would make one for each, though none is used: a good part of what a client costs."""
+    made: list[str] = []
+    make = ssl.SSLContext.__new__
+
+    def counted(kind: type[ssl.SSLContext], *args: Any, **options: Any) -> ssl.SSLContext:
+        made.append("a context")
+        return make(kind, *args, **options)
+
+    network.unused_context.cache_clear()
+    monkeypatch.setattr(ssl.SSLContext, "__new__", counted)
+    for _ in range(3):
+        with serving(answer(body=b"[1]")) as server:
+            assert run(config_for(server), GET) == [1]
+    assert len(made) == 1
