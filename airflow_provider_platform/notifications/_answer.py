@@ -233,5 +233,10 @@ def _together(found: Any) -> Any:
     results = [one for one in found if isinstance(one, Mapping)]
     return {
         "answer": "\n\n".join(str(one["answer"]) for one in results if one.get("answer")),
-        "queries": [query for one in results for query in one.get("queries") or ()],
+        "queries": [query for one in results for query in _queries(one)],
     }
+
+
+def _queries(result: Mapping[str, Any]) -> list[Any]:
+    """The queries of a chat task's result; a query task's is one itself."""
+    return list(result.get("queries") or ()) or ([result] if "columns" in result else [])

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.links import AgentLink, BranchLink, Links, ThreadLink
+from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, Links, ThreadLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._output.chat import WritesAnswer
 from airflow_provider_platform.operators._submission.chat_run import ChatRunOperator
@@ -14,6 +14,7 @@ from airflow_provider_platform.operators._submission.chat_run import ChatRunOper
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.chat.result import ChatResult, Query
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.operators._base.operator import Checks
@@ -62,7 +63,7 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
     """
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
-    operator_extra_links = Links(ThreadLink, AgentLink, BranchLink)
+    operator_extra_links = Links(ThreadLink, AgentLink, BranchLink, FileLink)
     linked_result: ClassVar[dict[str, str]] = {"chat_id": "chat_id"}
     checks: ClassVar[Checks] = {
         "prompt": arguments.text,
@@ -155,6 +156,10 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
             self.log.info("%s", line)
         return result
 
+    def store_result_link(self, context: Context, config: PlatformConfig, result: Any) -> None:
+        super().store_result_link(context, config, result)
+        self.store_link(context, config, path=_most_telling_file(result))
+
     def _question(self, ids: Ids) -> str | None:
         """The prompt that was asked; None where the template, or the function, gives another one by
         now."""
@@ -176,3 +181,12 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         fewer = len(query.rows) == self.rows_to_read < CHAT_ROWS
         more = f", or raise max_rows: the chat gives the first {CHAT_ROWS}" if fewer else ""
         return f"{kept}: for all of them use all_rows, or PlatformHook.run_sql{more}."
+
+
+def _most_telling_file(result: dict[str, Any]) -> str | None:
+    """What a person wants to open of an answer's files: its first chart, else its first rows."""
+    queries = result["queries"]
+    charts = [path for query in queries for path in query.get("chart_paths", ())]
+    rows = [query["path"] for query in queries if query.get("path")]
+    found: str | None = next(iter([*charts, *rows]), result.get("manifest"))
+    return found

@@ -79,6 +79,20 @@ def asking(name: str, send_with: Any, *, prompt: str = CHART, **kwargs: Any) -> 
     return dag
 
 
+def test_mapped_queries_are_told_together() -> None:
+    """Of `PlatformQueryOperator.partial(...).expand(...)`, or of `@task.platform_sql` mapped."""
+
+    class Told:
+        dag_id, run_id, task_id, map_index, log_url = "dag", "run", "tell", -1, None
+
+        def xcom_pull(self, **_: Any) -> list[dict[str, Any]]:
+            names = {"columns": [{"name": "name", "type": "String"}], "path": None}
+            return [{**names, "row_count": 1, "rows": [[name]]} for name in ("Ada", "Grace")]
+
+    PlatformAnswerNotifier(keep, task_id="rows", charts=False).notify({"ti": Told()})
+    assert re.search(r"Ada[\s\S]*Grace", kept()["text"])
+
+
 @pytest.mark.parametrize("deferrable", [False, True])
 def test_a_success_is_told_with_answer_table_and_chart(
     platform_sandbox: Sandbox, run_dag: RunDag, deferrable: bool

@@ -72,6 +72,7 @@ def test_one_that_cannot_be_stored_fails_nothing(
 
 
 def test_nor_does_it_when_the_trigger_has_brought_the_result(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(pace=0.05)  # it must not end before the deferral
     tries = TaskTries()
     context = tries.context()
     waiting = deferral(chat(deferrable=True).execute, context)
@@ -126,7 +127,7 @@ def test_what_nobody_tells_has_no_link(
 
 def test_a_task_that_has_not_begun_has_all_links_of_its_class(platform_sandbox: Sandbox) -> None:
     names = [link.name for link in chat().operator_extra_links]
-    assert names == ["Analytics Platform", "Thread", "Agent", "Branch"]
+    assert names == ["Analytics Platform", "Thread", "Agent", "Branch", "File"]
     mapped = type(chat()).partial(task_id="many").expand(prompt=["a", "b"])
     assert [link.name for link in mapped.operator_extra_links] == names
 

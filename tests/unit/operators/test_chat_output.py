@@ -236,6 +236,38 @@ def test_a_chart_of_some_of_its_rows_is_not_drawn(
     assert len(result["queries"][0]["chart_paths"]) == 1
 
 
+@pytest.mark.parametrize(("charts", "name"), [(["svg"], "query-1.svg"), ([], "query-1.csv")])
+def test_a_link_opens_the_chart_or_the_rows(
+    charts: list[str],
+    name: str,
+    platform_sandbox: Sandbox,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if charts:
+        pytest.importorskip("vl_convert")
+    links = {"file": "https://files.example.com/{path}"}
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_PLATFORM_DEFAULT", platform_sandbox.connection_json(web_links=links)
+    )
+    tries = TaskTries()
+    context = tries.context()
+    task = PlatformChatOperator(
+        task_id="ask",
+        prompt="chart revenue by category",
+        output_path=str(tmp_path),
+        output_format="csv",
+        charts=charts,
+        deferrable=False,
+    )
+    task.execute(context)
+    link = context["ti"].xcoms["platform_file_link"]
+    assert link.startswith("https://files.example.com/")
+    assert link.endswith(name)
+    PlatformChatOperator(task_id="ask", prompt="total revenue").execute(bare := tries.context())
+    assert "platform_file_link" not in bare["ti"].xcoms
+
+
 def test_an_asset_is_told_the_files(platform_sandbox: Sandbox, tmp_path: Path) -> None:
     asset = Asset(name="answers", uri=tmp_path.as_uri())
 
