@@ -187,8 +187,14 @@ def test_deadline() -> None:
 def test_assets(capsys: pytest.CaptureFixture[str]) -> None:
     downstream = run("results.md 8")["downstream"]()
     event = SimpleNamespace(extra={"path": "/data/orders.parquet", "row_count": 480})
+
+    class Events:
+        def __getitem__(self, asset: Asset) -> list[Any]:
+            assert asset.name == "orders"
+            return [event]
+
     load = downstream.get_task("load").python_callable
-    load(triggering_asset_events={Asset("orders"): [event]})
+    load(triggering_asset_events=Events())
     assert "/data/orders.parquet 480" in capsys.readouterr().out
 
 
