@@ -61,7 +61,7 @@ def test_a_chat_still_ends_at_its_deadline(platform_sandbox: Sandbox, jump: Jump
     control = platform_sandbox.control
     control.hold("mid_stream")
     chat = PlatformHook().chat
-    with under_way(platform_sandbox, chat, "revenue by country", timeout=1.5) as asked:
+    with under_way(platform_sandbox, chat, "revenue by country", timeout=4) as asked:
         control.wait_held("mid_stream")
         jump()
         with pytest.raises(PlatformDeadlineError):

@@ -301,7 +301,7 @@ def test_a_deadline_stops_the_run(control: SandboxControl, given: bool) -> None:
     control.hold("mid_stream", text="month")
     tries = TaskTries()
     with pytest.raises(PlatformDeadlineError):
-        chat(prompt="revenue by month", chat_id=thread, timeout=1).execute(tries.context())
+        chat(prompt="revenue by month", chat_id=thread, timeout=3).execute(tries.context())
     assert statuses(control)[-1] == "aborted"
     assert tries.store[STORE_KEY]["phase"] == "failed"
 
@@ -309,7 +309,7 @@ def test_a_deadline_stops_the_run(control: SandboxControl, given: bool) -> None:
 def test_without_cancel_on_kill_nothing_is_stopped(control: SandboxControl) -> None:
     control.hold("mid_stream")
     with pytest.raises(PlatformDeadlineError):
-        chat(timeout=1, cancel_on_kill=False).execute(TaskTries().context())
+        chat(timeout=3, cancel_on_kill=False).execute(TaskTries().context())
     assert control.state().aborts == []
     assert statuses(control) == ["streaming"]
 

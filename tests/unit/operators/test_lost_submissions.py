@@ -289,7 +289,7 @@ def test_a_run_that_was_named_and_not_accepted_is_stopped_at_the_deadline(
     control.hold("after_cutoff")
     tries = TaskTries()
     with pytest.raises(PlatformDeadlineError, match="was not accepted"):
-        chat(timeout=1).execute(tries.context())
+        chat(timeout=3).execute(tries.context())
     assert [run.status for run in control.state().runs] == ["aborted"]
     assert tries.store[STORE_KEY]["phase"] == "failed"
 
@@ -348,7 +348,7 @@ def test_a_stop_reads_a_rotated_key_again(
 ) -> None:
     chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
     control.hold("mid_stream")
-    ended = task(chat(timeout=2, chat_id=chat_id), TaskTries())
+    ended = task(chat(timeout=4, chat_id=chat_id), TaskTries())
     control.wait_held("mid_stream")
     control.rotate_chat_key()
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(control.connection()))
@@ -383,5 +383,5 @@ def test_the_hook_stops_a_run_that_was_named_and_not_accepted(
     control.set(pace=1)
     control.fault("silence", after=1, has_input=True)
     with pytest.raises(PlatformDeadlineError):
-        PlatformHook().chat(PROMPT, chat_id=chat_id, timeout=1)
+        PlatformHook().chat(PROMPT, chat_id=chat_id, timeout=3)
     assert control.state().runs[-1].status == "aborted"

@@ -126,7 +126,7 @@ def test_waits(kind: str, platform_sandbox: Sandbox) -> None:
     sensor, given = WAITS[kind]
     arguments = dict(given)
     if "chat_id" in arguments:
-        platform_sandbox.control.set(pace=0.3)
+        platform_sandbox.control.hold("mid_stream")
         asked = deferral(
             PlatformChatOperator(task_id="ask", prompt="total revenue", deferrable=True).execute,
             TaskTries().context(),

@@ -99,7 +99,7 @@ def test_a_stream_that_falls_silent(run: Run) -> None:
             left.set()
 
     with serving(told) as server:
-        assert run(config_for(server), reading({}, timeout=0.3))[-1] is None
+        assert run(config_for(server), reading({}, timeout=1.0))[-1] is None
     assert left.is_set()
 
 
@@ -107,9 +107,9 @@ def test_a_stream_that_never_starts(run: Run) -> None:
     def told(exchange: Exchange) -> None:
         exchange.wait_for_the_client_to_leave()
 
-    timed_out = pytest.raises(PlatformTransportError, match=r"within 0\.3 seconds")
+    timed_out = pytest.raises(PlatformTransportError, match="within 1 seconds")
     with serving(told) as server, timed_out as caught:
-        run(config_for(server), reading({}, timeout=0.3))
+        run(config_for(server), reading({}, timeout=1.0))
     assert caught.value.processed is None
 
 
@@ -144,5 +144,5 @@ def test_an_abort_has_its_own_time_out(run: Run) -> None:
     def told(exchange: Exchange) -> None:
         exchange.wait_for_the_client_to_leave()
 
-    with serving(told) as server, pytest.raises(PlatformTransportError, match=r"0\.3 seconds"):
-        run(config_for(server), abort("c1", None, timeout=0.3))
+    with serving(told) as server, pytest.raises(PlatformTransportError, match="1 seconds"):
+        run(config_for(server), abort("c1", None, timeout=1.0))

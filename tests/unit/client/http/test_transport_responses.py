@@ -117,21 +117,19 @@ def test_a_time_out_is_for_the_whole_answer(run: Run) -> None:
 
     gone = threading.Event()
     with serving(dribble) as server:
-        with pytest.raises(PlatformTransportError, match=r"no complete answer within 0\.3 seconds"):
-            run(config_for(server, request_timeout=0.3), POST)
+        with pytest.raises(PlatformTransportError, match="no complete answer within 1 seconds"):
+            run(config_for(server, request_timeout=1.0), POST)
         gone.set()
 
 
-def test_a_time_out_ends_with_the_deadline(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "LEAST_SECONDS", 0.2)
-
+def test_a_time_out_ends_with_the_deadline(run: Run) -> None:
     def silence(exchange: Exchange) -> None:
         exchange.wait_for_the_client_to_leave()
 
     def late() -> Program[Any]:
         return (yield Call(GET, deadline=1000.0))
 
-    timed_out = pytest.raises(PlatformTransportError, match=r"within 0\.2 seconds")
+    timed_out = pytest.raises(PlatformTransportError, match="within 1 seconds")
     with serving(silence) as server, timed_out:
         run(config_for(server), late(), clock=lambda: 1000.0)
     assert len(server.requests) == 1
