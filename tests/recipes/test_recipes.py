@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,3 +104,11 @@ def test_the_weekly_report_ends_with_its_files_and_the_message(
     message = (Path(run.xcom("ask_agent", "manifest")).parent / "message.md").read_text()
     assert message.startswith("## The week")
     assert str(query["rows"][0][0]) in message
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)
+def test_no_example_imports_what_is_to_go(file: Path) -> None:
+    with warnings.catch_warnings():
+        for kind in (DeprecationWarning, FutureWarning):
+            warnings.simplefilter("error", kind)
+        exec(compile(file.read_text(), file, "exec"), {"__name__": file.stem, "__doc__": "a DAG"})
