@@ -30,15 +30,20 @@ def files_with(home: Path, text: str) -> list[str]:
     return sorted({str(file.relative_to(home)) for file in _search(home, text)})
 
 
-def _search(home: Path, text: str) -> Iterator[Path]:
+def forms_of(text: str) -> list[bytes]:
+    """The text as it is and in base64, which depends on where in a group of three bytes it
+    begins."""
     plain = text.encode()
-    # What base64 makes of a text depends on where in a group of three bytes it begins.
-    coded = [base64.b64encode(b"x" * shift + plain)[4:-4] for shift in range(3)]
+    return [plain, *(base64.b64encode(b"x" * shift + plain)[4:-4] for shift in range(3))]
+
+
+def _search(home: Path, text: str) -> Iterator[Path]:
+    forms = forms_of(text)
     for file in home.rglob("*"):
         if not file.is_file():
             continue
         content = file.read_bytes()
-        if any(form in content for form in (plain, *coded)):
+        if any(form in content for form in forms):
             yield file
 
 
