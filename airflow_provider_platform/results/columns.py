@@ -158,9 +158,17 @@ def _decimal(value: Any) -> Decimal:
         found = Decimal(text)
     except InvalidOperation:
         raise ValueError from None
-    if found and (found.adjusted() >= DECIMAL_DIGITS - DECIMAL_SCALE or _scale(found)):
+    if not found:  # of zeros too, pyarrow refuses exponents beyond its digits
+        return found.quantize(Decimal(1).scaleb(-_zeros(found)))
+    if found.adjusted() >= DECIMAL_DIGITS - DECIMAL_SCALE or _scale(found):
         raise ValueError
     return found
+
+
+def _zeros(zero: Decimal) -> int:
+    """How many digits behind the point a zero has, as far as the scale goes."""
+    exponent = zero.as_tuple().exponent
+    return min(max(-exponent, 0), DECIMAL_SCALE) if isinstance(exponent, int) else 0
 
 
 def _scale(value: Decimal) -> bool:

@@ -27,6 +27,8 @@ FITTING: list[tuple[str, Any, Any, Any]] = [
     ("Int64", 3.0, 3, 3),
     ("Double", "12", 12.0, 12.0),
     ("Double", "-1.5e-3", -0.0015, -0.0015),
+    ("Decimal", "0.00", Decimal("0.00"), "0.00"),
+    ("Decimal", "0E30", Decimal(0), "0"),
     ("Double", "Infinity", float("inf"), "Infinity"),
     ("Double", "-inf", float("-inf"), "-Infinity"),
     ("Decimal", "12.30", Decimal("12.30"), "12.30"),

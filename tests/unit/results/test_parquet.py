@@ -63,6 +63,7 @@ def test_a_column_is_read_as_its_values_are(kind: Kind, data: st.DataObject) -> 
 @example(kind="Timestamp", values=["2025-01-31T10:20"])
 @example(kind="Timestamp", values=["2025-01-31"])
 @example(kind="Decimal", values=["9" * 21])
+@example(kind="Decimal", values=["0E30", "0E-40", "1.0000000000000000000"])
 def test_whatever_the_values_are(kind: Kind, values: list[Any]) -> None:
     check(kind, values)
 
