@@ -34,6 +34,8 @@ class DemoUi:
 
     airflow: str
     sandbox: str
+    printed: str
+    """What the demo has printed; its folder is called as it is in a clone."""
 
     def get(self, path: str) -> Any:
         """What Airflow's REST API answers."""
@@ -76,7 +78,7 @@ class DemoUi:
 @contextmanager
 def demo_and_ui(folder: Path) -> Iterator[DemoUi]:
     """Run the demo, then serve the UI over what it left."""
-    env = {**os.environ, "PLATFORM_DEMO_FOLDER": str(folder)}
+    env = {**os.environ, "PLATFORM_DEMO_FOLDER": str(folder), "COLUMNS": "110"}
     demo = subprocess.run(DEMO, env=env, capture_output=True, text=True, check=False)
     assert demo.returncode == 0, demo.stdout[-3000:] + demo.stderr[-3000:]
     command = [*DEMO[:-1], f"{DEMO[-1]}.ui"]
@@ -90,4 +92,4 @@ def demo_and_ui(folder: Path) -> Iterator[DemoUi]:
                 pytest.fail(f"make ui did not start:\n{said}")
             said += line
         addresses = re.findall(r"^(?:Airflow's UI|Sandbox) +(http://[\d.:]+)", said, re.MULTILINE)
-        yield DemoUi(*addresses)
+        yield DemoUi(*addresses, printed=demo.stdout.replace(str(folder), ".demo"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Browser, Page
+
+TERMINAL = (
+    "<style>body {{ margin: 0 }} pre {{ margin: 0; padding: 16px; width: max-content;"
+    " font: 13px/1.35 'DejaVu Sans Mono', monospace; color: #ddd; background: #1c1f26 }}</style>"
+    "<pre>{}</pre>"
+)
+"""A page that looks like a terminal."""
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +52,17 @@ def pictures(tmp_path: Path) -> Path:
     folder = Path(wanted) if wanted else tmp_path
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def test_what_the_demo_prints_ends_with_the_answer_its_rows_and_its_chart(
+    page: Page, demo_ui: DemoUi, pictures: Path
+) -> None:
+    page.set_content(TERMINAL.format(escape(demo_ui.printed)))
+    terminal = page.locator("pre")
+    expect(terminal).to_contain_text("Revenue by country")
+    expect(terminal).to_contain_text("Spain")
+    expect(terminal).to_contain_text("█")
+    terminal.screenshot(path=pictures / "demo.png")
 
 
 def test_the_log_of_the_demos_task_has_its_lines(

@@ -126,7 +126,7 @@ class WritesAnswer(PlatformOperator):
         asked = None if question is None else client.secrets.redact(question)
         about = {"question": asked, **dict(zip(names, place, strict=True))}
         written, manifest = write_answer(result, wanted, about)
-        self.log.info("Wrote the files of %s queries to %s", len(written["queries"]), folder)
+        self.log.info("Wrote files to %s (queries: %s)", folder, len(written["queries"]))
         tell_outlets(context, self.outlets, _facts(manifest, written["manifest"]))
         return written
 
