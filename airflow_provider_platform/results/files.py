@@ -134,8 +134,6 @@ def _local_problem(path: Path) -> str | None:
         return "this is a folder, not a file"
     if path.exists() and not path.is_file():
         return "this is a device or a pipe, not a file"
-    if path.parts[:1] and path.parts[0].startswith("~"):
-        return "a home is not looked up here: write the whole path"
     above = next((folder for folder in path.parents if folder.exists()), path.parent)
     if not above.is_dir():
         return f"{above} is a file, not a folder"

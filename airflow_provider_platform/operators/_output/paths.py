@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import PlatformInputError
@@ -39,11 +40,17 @@ def optional_output_path(name: str, value: Any) -> Any:
 
 def storage_path(name: str, target: Any) -> ObjectStoragePath:
     """The path in its storage. Raises PlatformInputError for a storage that Airflow does not
-    know."""
+    know, and for a path in somebody's home."""
     from airflow_provider_platform._airflow import ObjectStoragePath
 
+    if str(target).startswith("~"):
+        raise PlatformInputError(
+            f"Nothing was sent: {name} {target}: a home is not looked up here: write the whole "
+            "path.",
+            field=name,
+        )
     try:
-        path = target if isinstance(target, ObjectStoragePath) else ObjectStoragePath(str(target))
+        path = target if isinstance(target, ObjectStoragePath) else _object_path(str(target))
         path.fs  # noqa: B018 - looked up here, before anything is done for the file
     except (ValueError, ImportError) as error:
         raise PlatformInputError(
@@ -51,6 +58,17 @@ def storage_path(name: str, target: Any) -> ObjectStoragePath:
             f"{_what_to_install(str(target))}.",
             field=name,
         ) from error
+    return path
+
+
+def _object_path(text: str) -> ObjectStoragePath:
+    """Airflow's path object. That of 3.0 takes a relative path for one below the root."""
+    from airflow_provider_platform._airflow import ObjectStoragePath
+
+    path = ObjectStoragePath(text)
+    is_relative = "://" not in text and not Path(text).is_absolute()
+    if is_relative and path.path.startswith("/"):
+        return ObjectStoragePath(str(Path.cwd() / text))
     return path
 
 
