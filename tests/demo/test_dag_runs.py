@@ -52,7 +52,7 @@ def test_a_dag_can_be_run_again(run_dag):
 def test_a_failing_task_fails_the_run_and_says_why(run_dag):
     from airflow.sdk import DAG, task
 
-    with DAG("failing", start_date=START, schedule=None) as dag:
+    with DAG("demo_failing", start_date=START, schedule=None) as dag:
 
         @task
         def breaks() -> None:
@@ -74,7 +74,7 @@ def test_a_failing_task_fails_the_run_and_says_why(run_dag):
 def test_mapped_tasks_are_told_apart(run_dag):
     from airflow.sdk import DAG, task
 
-    with DAG("mapped", start_date=START, schedule=None) as dag:
+    with DAG("demo_mapped", start_date=START, schedule=None) as dag:
 
         @task
         def halve(number: int) -> float:
