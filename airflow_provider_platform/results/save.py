@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Format = Literal["parquet", "csv", "jsonl"]
 FORMATS: tuple[Format, ...] = ("parquet", "csv", "jsonl")
+NEVER = 2**31 - 1
+"""So many collections of younger objects the collector lets pass before a full one."""
 
 
 class RowWriter(Protocol):
@@ -77,10 +79,10 @@ def save_rows(
     typed = read_columns(columns, types)
     saved = SavedRows([{"name": one["name"], "type": one["type"]} for one in columns])
     if path is None:
-        with _only_new_objects_collected():
+        with _no_full_collections():
             _read(typed, pieces, saved, max_rows, _Checker(typed))
         return saved
-    with whole_file(path) as file, _only_new_objects_collected():
+    with whole_file(path) as file, _no_full_collections():
         writer = _writer(format)(file, typed)
         _read(typed, pieces, saved, max_rows, writer)
         writer.finish()
@@ -105,17 +107,16 @@ def _read(
 
 
 @contextmanager
-def _only_new_objects_collected() -> Iterator[None]:
-    """The garbage collector passes over what is there already. Every row is an object that it
-    counts, so that it would look through all of Airflow some twenty times in a million rows: almost
-    half of the time that they take."""
-    frozen = gc.get_freeze_count() > 0
-    gc.freeze()
+def _no_full_collections() -> Iterator[None]:
+    """The garbage collector looks at new objects only. Every row is an object that it counts, so
+    that it would look through all of Airflow some twenty times in a million rows: almost half of
+    the time that they take."""
+    young, middle, full = gc.get_threshold()
+    gc.set_threshold(young, middle, NEVER)
     try:
         yield
     finally:
-        if not frozen:  # else what another one has frozen would no longer be
-            gc.unfreeze()
+        gc.set_threshold(young, middle, full)
 
 
 class _Checker:
