@@ -14,7 +14,8 @@ PYTHON_CLUSTER := "$(ROOT)/.venv-cluster/bin/python"
 PYTHON_STORAGE := "$(ROOT)/.venv-storage/bin/python"
 # Temporary files stay inside the project folder too.
 IN_PROJECT := mkdir -p "$(ROOT)/.cache/tmp" && TMPDIR="$(ROOT)/.cache/tmp"
-WORKERS ?= auto
+# The fast tests wait for a third of their time.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 REPEAT ?= 1
 EXAMPLES ?= 300
 ARGS ?=
@@ -57,7 +58,7 @@ test-system: $(ENVIRONMENT) ## the tests on a whole running Airflow and in a bro
 	@for i in $$(seq $(REPEAT)); do \
 	  echo "system tests, round $$i of $(REPEAT)"; \
 	  failed=; \
-	  $(IN_PROJECT) $(VENV_PYTHON) -m pytest -n $(WORKERS) $(ARGS) tests/system tests/supervisor || $(NOTHING_TO_RUN) failed=1; \
+	  $(IN_PROJECT) $(VENV_PYTHON) -m pytest -n auto $(ARGS) tests/system tests/supervisor || $(NOTHING_TO_RUN) failed=1; \
 	  $(IN_PROJECT) $(VENV_PYTHON) -m pytest -n 0 $(ARGS) tests/browser || $(NOTHING_TO_RUN) failed=1; \
 	  [ -z "$$failed" ] || exit 1; \
 	done
