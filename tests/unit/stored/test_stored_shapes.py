@@ -218,5 +218,6 @@ def test_a_stored_record_is_read() -> None:
             assert record is not None
             assert stored(vars(record)) == example["record"]
             # One of the first release, which had fewer fields.
-            del example["record"]["try_number"]
+            early = {name: of for name, of in example["record"].items() if name != "try_number"}
+            context = {"task_state_store": {STORE_KEY: early}}
             assert read_record(context) is not None
