@@ -13,7 +13,8 @@ from airflow_provider_platform._airflow import (
 )
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators._base.arguments import shown
-from airflow_provider_platform.operators._base.operator import ForeseenFailures, PlatformOperator
+from airflow_provider_platform.operators._base.failures import ForeseenFailures
+from airflow_provider_platform.operators._base.operator import PlatformOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

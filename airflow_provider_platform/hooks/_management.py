@@ -6,36 +6,25 @@ snake_case, and None counts as absent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
+from airflow_provider_platform.hooks._calls import call
 from airflow_provider_platform.hooks._lazy import lazy_module
+from airflow_provider_platform.hooks._notifications import NotificationMethods
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
     from typing import Any
 
     from airflow_provider_platform.client.management.account import app_config, oauth
     from airflow_provider_platform.client.management.dbt_sync import operations as dbt_sync
     from airflow_provider_platform.client.management.embed import sessions as embed_sessions
     from airflow_provider_platform.client.management.embed import tenants as embed_tenants
-    from airflow_provider_platform.client.management.notifications import (
-        operations as notifications,
-    )
-    from airflow_provider_platform.client.management.notifications import (
-        recipients as notification_recipients,
-    )
     from airflow_provider_platform.client.management.reports import operations as reports
     from airflow_provider_platform.client.management.workbooks import dashboards
     from airflow_provider_platform.client.management.workbooks import operations as workbooks
     from airflow_provider_platform.client.management.workspace import folders
-    from airflow_provider_platform.client.operations import paging
-    from airflow_provider_platform.client.operations.operation import (
-        DeploymentId,
-        Endpoint,
-        Operation,
-    )
-    from airflow_provider_platform.client.operations.paging import Page
-    from airflow_provider_platform.client.operations.program import Program
+    from airflow_provider_platform.client.operations.operation import DeploymentId
 
     Id = int | str
 else:
@@ -45,48 +34,18 @@ else:
     embed_sessions = lazy_module(f"{_ROOM}.embed.sessions")
     embed_tenants = lazy_module(f"{_ROOM}.embed.tenants")
     folders = lazy_module(f"{_ROOM}.workspace.folders")
-    notification_recipients = lazy_module(f"{_ROOM}.notifications.recipients")
-    notifications = lazy_module(f"{_ROOM}.notifications.operations")
     oauth = lazy_module(f"{_ROOM}.account.oauth")
-    paging = lazy_module("airflow_provider_platform.client.operations.paging")
     reports = lazy_module(f"{_ROOM}.reports.operations")
     workbooks = lazy_module(f"{_ROOM}.workbooks.operations")
 
-T = TypeVar("T")
 
-
-def _call(endpoint: Endpoint[..., T], fields: Mapping[str, Any], **ids: Any) -> Operation[T]:
-    """One call, its body (or query, where it has none) made of `fields` by the declared model."""
-    name, model = ("body", endpoint.body) if endpoint.body else ("query", endpoint.query)
-    if model is None:
-        raise TypeError(f"{endpoint.name} takes no fields")
-    return endpoint(**ids, **{name: model.build(**fields)})
-
-
-class ManagementMethods:
+class ManagementMethods(NotificationMethods):
     """Methods of `PlatformHook` over declared operations and programs of the client.
 
     They raise PlatformInputError for an unknown field or a bad value before anything is sent, and
     PlatformError for what the service says. The client's modules are imported when a method is
     called. `deployment_id` is the connection's where it is not given.
     """
-
-    if TYPE_CHECKING:
-
-        def run(self, work: Operation[T] | Program[T]) -> T:
-            """Run an operation or a program of the client, and return its typed answer."""
-
-        def resolve_deployment_id(self, deployment_id: DeploymentId = None) -> int:
-            """The given deployment, else the connection's. Raises PlatformInputError."""
-
-    def iterate(self, operation: Operation[Page[T]]) -> Iterator[T]:
-        """The items of a list, page by page: a page is asked for when its first item is wanted.
-
-        Raises PlatformError; PlatformProtocolError where the list cannot be read to its end.
-        """
-        walk = paging.PageWalk(operation)
-        while (page := walk.operation) is not None:
-            yield from walk.take(self.run(page))
 
     def get_app_config(self) -> app_config.AppConfigResponse:
         """The app configuration: theme, titles, embedding."""
@@ -110,14 +69,14 @@ class ManagementMethods:
         never repeated when its outcome is unknown.
         """
         fields["branch_name"] = branch_name
-        return self.run(_call(dbt_sync.start_dbt_sync, fields, deployment_id=deployment_id))
+        return self.run(call(dbt_sync.start_dbt_sync, fields, deployment_id=deployment_id))
 
     def list_reports(
         self, *, deployment_id: DeploymentId = None, **fields: Any
     ) -> Iterator[reports.Report]:
         """Reports: all, or those that the `fields` of `ReportsQuery` say; `first` is the page size,
         which `sort_by` `lastViewedAt` has not."""
-        return self.iterate(_call(reports.list_reports, fields, deployment_id=deployment_id))
+        return self.iterate(call(reports.list_reports, fields, deployment_id=deployment_id))
 
     def connect_report(
         self,
@@ -137,14 +96,14 @@ class ManagementMethods:
         """
         fields |= {"external_workbook_id": external_workbook_id, "result_location": result_location}
         ids = {"report_id": report_id, "deployment_id": deployment_id}
-        return self.run(_call(reports.connect_report, fields, **ids))
+        return self.run(call(reports.connect_report, fields, **ids))
 
     def list_folders(
         self, *, deployment_id: DeploymentId = None, **fields: Any
     ) -> Iterator[folders.Folder]:
         """The folders right below a folder (`parent_id`), or below the root; `fields` of
         `FoldersQuery`."""
-        return self.iterate(_call(folders.list_folders, fields, deployment_id=deployment_id))
+        return self.iterate(call(folders.list_folders, fields, deployment_id=deployment_id))
 
     def get_workbook(
         self, workbook_id: Id, *, deployment_id: DeploymentId = None
@@ -161,7 +120,7 @@ class ManagementMethods:
         the workbook that has it. The service answers nothing: see `get_workbook`. Raises
         PlatformConflictError for a slug that is taken."""
         ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
-        self.run(_call(workbooks.update_workbook, fields, **ids))
+        self.run(call(workbooks.update_workbook, fields, **ids))
 
     def duplicate_workbook(
         self,
@@ -176,7 +135,7 @@ class ManagementMethods:
         workbooks, and for a shared clone without a published dashboard.
         """
         ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
-        return self.run(_call(workbooks.duplicate_workbook, {"shared": shared}, **ids))
+        return self.run(call(workbooks.duplicate_workbook, {"shared": shared}, **ids))
 
     def publish_workbook(
         self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
@@ -186,7 +145,7 @@ class ManagementMethods:
         dashboard."""
         fields["workbook_id"] = workbook_id
         ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
-        return self.run(_call(workbooks.publish_workbook, fields, **ids))
+        return self.run(call(workbooks.publish_workbook, fields, **ids))
 
     def attach_ai_widget_thread(
         self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
@@ -194,104 +153,7 @@ class ManagementMethods:
         """Attach an AI thread to a widget of the published dashboard: `fields` of
         `UpdatePublishedAiWidgetThreadInput`, `widget_id` and `thread_id`. Returns the dashboard."""
         ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
-        return self.run(_call(workbooks.attach_ai_widget_thread, fields, **ids))
-
-    def list_notifications(
-        self, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> Iterator[notifications.Notification]:
-        """Schedules, newest first: all, those of a dashboard, or those with a recipient, by the
-        `fields` of `NotificationsQuery`. Raises PlatformPermissionError where the credential is
-        not an administrator's."""
-        return self.iterate(
-            _call(notifications.list_notifications, fields, deployment_id=deployment_id)
-        )
-
-    def get_notification(
-        self, notification_id: Id, *, deployment_id: DeploymentId = None
-    ) -> notifications.Notification:
-        """One schedule. Raises PlatformNotFoundError for an unknown id."""
-        return self.run(
-            notifications.get_notification(
-                notification_id=notification_id, deployment_id=deployment_id
-            )
-        )
-
-    def create_notification(
-        self, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> notifications.Notification:
-        """Create a schedule without recipients from the `fields` of `CreateNotificationInput`:
-        `schedule_type` and exactly one of `dashboard_id` and `dashboard_public_id` at least.
-
-        `hour` is 0-23, `day_of_week` 0-6 from Sunday, `day_of_month` 1-31, `custom_cron` goes
-        with CUSTOM, `timezone` is an IANA name (UTC when not given). Two equal calls make two
-        schedules: it is never repeated when its outcome is unknown. Raises PlatformNotFoundError
-        for an unknown dashboard, PlatformPermissionError.
-        """
-        return self.run(
-            _call(notifications.create_notification, fields, deployment_id=deployment_id)
-        )
-
-    def update_notification(
-        self, notification_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
-    ) -> notifications.Notification:
-        """Change the given `fields` of `UpdateNotificationInput`; filters, time grains and member
-        switchers replace the stored ones, recipients stay. Raises as `create_notification`."""
-        ids = {"notification_id": notification_id, "deployment_id": deployment_id}
-        return self.run(_call(notifications.update_notification, fields, **ids))
-
-    def delete_notification(
-        self, notification_id: Id, *, deployment_id: DeploymentId = None
-    ) -> None:
-        """Delete a schedule and its recipients."""
-        self.run(
-            notifications.delete_notification(
-                notification_id=notification_id, deployment_id=deployment_id
-            )
-        )
-
-    def list_notification_recipients(
-        self,
-        notification_id: Id,
-        *,
-        first: int | None = None,
-        deployment_id: DeploymentId = None,
-    ) -> Iterator[notification_recipients.NotificationRecipient]:
-        """Who gets a notification."""
-        ids = {"notification_id": notification_id, "deployment_id": deployment_id}
-        listing = notification_recipients.list_notification_recipients
-        return self.iterate(_call(listing, {"first": first}, **ids))
-
-    def add_notification_recipients(
-        self,
-        notification_id: Id,
-        recipients: Sequence[Any],
-        *,
-        deployment_id: DeploymentId = None,
-    ) -> notification_recipients.NotificationRecipientsMutationResponse:
-        """Add recipients, as objects or as `NotificationRecipientInput`: a USER by `user_id` or
-        `email`, an EMBED_USER by `embed_tenant_name` and `external_id`.
-
-        Sent in batches of 1000, after all were checked; adding somebody twice changes nothing.
-        Returns who was created, updated, unchanged. Raises PlatformBadRequestError for a batch
-        with somebody who has no e-mail address.
-        """
-        return self.run(
-            notification_recipients.add_recipients(
-                self.resolve_deployment_id(deployment_id), notification_id, recipients
-            )
-        )
-
-    def remove_notification_recipients(
-        self,
-        notification_id: Id,
-        recipients: Sequence[Any],
-        *,
-        deployment_id: DeploymentId = None,
-    ) -> None:
-        """Remove recipients, as objects or as `RemoveNotificationRecipientInput` (`type`, `id`, for
-        an EMBED_USER `embed_tenant_name`), in batches of 1000; who is none already is fine."""
-        deployment = self.resolve_deployment_id(deployment_id)
-        self.run(notification_recipients.remove_recipients(deployment, notification_id, recipients))
+        return self.run(call(workbooks.attach_ai_widget_thread, fields, **ids))
 
     def delete_embed_tenant(self, embed_tenant_name: str) -> None:
         """Delete an embed tenant with its users, groups and content; gone already is fine where
@@ -309,4 +171,4 @@ class ManagementMethods:
         PlatformPermissionError where the credential is not an administrator's or embedding is off.
         """
         fields["deployment_id"] = self.resolve_deployment_id(deployment_id)
-        return self.run(_call(embed_sessions.generate_embed_session, fields))
+        return self.run(call(embed_sessions.generate_embed_session, fields))

@@ -11,7 +11,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
 )
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.operator import ForeseenFailures
+from airflow_provider_platform.operators._base.failures import ForeseenFailures
 from airflow_provider_platform.operators._lists import MAX_ITEMS, tell_length
 from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.deployment import DeploymentOperator
 from airflow_provider_platform.operators._submission.remote_run import (
     LOOK_SECONDS,
     RemoteRunOperator,
@@ -37,7 +38,7 @@ def _manifest_fits(source: str | None, manifest: dict[str, Any] | None) -> None:
         )
 
 
-class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
+class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutcome"]):
     """Start a dbt sync and wait until it has written the data model.
 
     Use it after the dbt run whose models the platform shall know, on a branch of its own where
@@ -56,7 +57,6 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
     :param source: `git` (the service's default) or `manifest`
     :param manifest: the dbt manifest, with `source="manifest"`
     :param output_mode: the service's `output`: `branch` (its default) or `files`
-    :param deployment_id: the deployment's id; default: the connection's
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too, so that `sync.output["branch_name"]`
@@ -75,7 +75,6 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         "source": partial(arguments.optional_choice, choices=("git", "manifest")),
         "manifest": arguments.mapping,
         "output_mode": partial(arguments.optional_choice, choices=("branch", "files")),
-        "deployment_id": arguments.optional_id,
     }
 
     rules: ClassVar[Sequence[Rule]] = ((("source", "manifest"), _manifest_fits),)
@@ -89,7 +88,6 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         source: Literal["git", "manifest"] | None = None,
         manifest: dict[str, Any] | None = None,
         output_mode: Literal["branch", "files"] | None = None,
-        deployment_id: int | str | None = None,
         timeout: float | timedelta = DBT_SYNC_TIMEOUT,
         multiple_outputs: bool = True,
         **kwargs: Any,
@@ -101,7 +99,6 @@ class PlatformDbtSyncOperator(RemoteRunOperator["DbtSyncOutcome"]):
         self.source = source
         self.manifest = manifest
         self.output_mode = output_mode
-        self.deployment_id = deployment_id
         self.validate_known_arguments()
 
     def key_of(self, config: PlatformConfig) -> str:

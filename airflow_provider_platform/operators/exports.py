@@ -11,6 +11,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.links import DashboardLink, ExportLink, FileLink, Links
 from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.deployment import DeploymentOperator
 from airflow_provider_platform.operators._notifications.schedule import dashboard_settings
 from airflow_provider_platform.operators._output.paths import output_path as check_output_path
 from airflow_provider_platform.operators._output.paths import (
@@ -45,7 +46,7 @@ def _print_is_pdf(layout: str | None, format: str) -> None:
         raise PlatformInputError("Nothing was sent: layout print needs format pdf.", field="layout")
 
 
-class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
+class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["ExportOutcome"]):
     """Render a published dashboard as an image or a PDF, and write it to a file.
 
     Use it for a picture of a dashboard that a task of yours goes on with: to send it, to keep it
@@ -66,7 +67,6 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
     :param render_as: whose eyes to render with: `{"type": "USER", "email"}` or
         `{"type": "EMBED_USER", "embed_tenant_name", "external_id"}`
     :param layout: screenshot or print (a PDF with pages)
-    :param deployment_id: the deployment's id; default: the connection's
     :param timeout: seconds (or a timedelta) of wall time from submission; 300 is all that the
         service gives
     """
@@ -91,7 +91,6 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         "member_switchers": dashboard_settings,
         "render_as": arguments.mapping,
         "layout": partial(arguments.optional_choice, choices=("screenshot", "print")),
-        "deployment_id": arguments.optional_id,
     }
     rules: ClassVar[Sequence[Rule]] = (
         (("dashboard_id", "dashboard_public_id"), arguments.exactly_one),
@@ -110,7 +109,6 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         member_switchers: Sequence[Any] | str | None = None,
         render_as: dict[str, Any] | str | None = None,
         layout: str | None = None,
-        deployment_id: int | str | None = None,
         timeout: float | timedelta = EXPORT_TIMEOUT,
         **kwargs: Any,
     ) -> None:
@@ -124,7 +122,6 @@ class PlatformExportDashboardOperator(RemoteRunOperator["ExportOutcome"]):
         self.member_switchers = member_switchers
         self.render_as = render_as
         self.layout = layout
-        self.deployment_id = deployment_id
         self.validate_known_arguments()
 
     def key_of(self, config: PlatformConfig) -> str:

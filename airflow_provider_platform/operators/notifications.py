@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_provider_platform.client.errors import PlatformNotFoundError
 from airflow_provider_platform.links import Links, NotificationLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.operator import ForeseenFailures, PlatformOperator
+from airflow_provider_platform.operators._base.deployment import DeploymentOperator
+from airflow_provider_platform.operators._base.failures import ForeseenFailures
 from airflow_provider_platform.operators._lists import MAX_ITEMS, capped
 from airflow_provider_platform.operators._notifications.creation import (
     PlatformCreateNotificationOperator,
@@ -53,30 +54,26 @@ def _recipients(name: str, value: Any) -> list[Any] | None:
     return found
 
 
-class NotificationOperator(PlatformOperator):
+class NotificationOperator(DeploymentOperator):
     """Base of what is done to one schedule.
 
     :param notification_id: the schedule's id
-    :param deployment_id: the deployment's id; default: the connection's
     """
 
     operator_extra_links = Links(NotificationLink)
 
     checks: ClassVar[Checks] = {
         "notification_id": arguments.identifier,
-        "deployment_id": arguments.optional_id,
     }
 
     def __init__(
         self,
         *,
         notification_id: int | str,
-        deployment_id: int | str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.notification_id = notification_id
-        self.deployment_id = deployment_id
 
 
 class PlatformUpdateNotificationOperator(NotificationOperator, NotificationScheduleOperator):
@@ -154,7 +151,6 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
     :param recipient_embed_tenant_name: an embed user who gets it, with
     :param recipient_external_id: that user's id
     :param max_items: how many to return at most; the log says when there are more
-    :param deployment_id: the deployment's id; default: the connection's
     """
 
     checks: ClassVar[Checks] = {

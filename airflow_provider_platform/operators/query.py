@@ -14,12 +14,13 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.links import BranchLink, FileLink, Links
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.operator import (
+from airflow_provider_platform.operators._base.deferral import (
     BACKSTOP_SECONDS,
-    ForeseenFailures,
-    PlatformOperator,
     default_deferrable,
+    earliest_deadline,
 )
+from airflow_provider_platform.operators._base.deployment import DeploymentOperator
+from airflow_provider_platform.operators._base.failures import ForeseenFailures
 from airflow_provider_platform.operators._output.outlets import tell_outlets
 from airflow_provider_platform.operators._output.paths import optional_output_path, output_target
 
@@ -53,7 +54,7 @@ def one_query(name: str, value: Any) -> str:
     return found
 
 
-class PlatformQueryOperator(PlatformOperator):
+class PlatformQueryOperator(DeploymentOperator):
     """Run SQL over the data API: the rows go to a file, the first of them to XCom.
 
     Use it where you know the SQL: all rows into a storage, a few to decide by. A question in words
@@ -77,7 +78,6 @@ class PlatformQueryOperator(PlatformOperator):
     :param branch_name: a development branch to run the query on
     :param timezone: the zone that times are given in
     :param cache: stale-if-slow, stale-while-revalidate, must-revalidate or no-cache
-    :param deployment_id: the deployment's id; default: the connection's
     :param deferrable: wait for the first row in the triggerer (default: `[operators]
         default_deferrable`)
     :param timeout: seconds (or a timedelta) until the first row (default 600)
@@ -98,7 +98,6 @@ class PlatformQueryOperator(PlatformOperator):
         "branch_name": arguments.optional_text,
         "timezone": arguments.optional_text,
         "cache": partial(arguments.optional_choice, choices=CACHES),
-        "deployment_id": arguments.optional_id,
         "deferrable": arguments.boolean,
         "timeout": arguments.seconds,
     }
@@ -115,7 +114,6 @@ class PlatformQueryOperator(PlatformOperator):
         branch_name: str | None = None,
         timezone: str | None = None,
         cache: str | None = None,
-        deployment_id: int | str | None = None,
         deferrable: bool | None = None,
         timeout: float | timedelta = QUERY_TIMEOUT,
         **kwargs: Any,
@@ -130,7 +128,6 @@ class PlatformQueryOperator(PlatformOperator):
         self.branch_name = branch_name
         self.timezone = timezone
         self.cache: Any = cache
-        self.deployment_id = deployment_id
         self.deferrable = default_deferrable(deferrable)
         self.timeout: Any = timeout
         self._hook: PlatformHook | None = None
@@ -204,11 +201,7 @@ class PlatformQueryOperator(PlatformOperator):
         `execution_timeout`."""
         now = hook.open_client().clock()
         deadline = now + float(self.timeout)
-        if self.execution_timeout is not None:
-            began = getattr(context.get("ti"), "start_date", None)
-            start = began.timestamp() if began is not None else now
-            deadline = min(deadline, start + self.execution_timeout.total_seconds())
-        return deadline
+        return earliest_deadline(deadline, self.execution_timeout, context, now=now)
 
     def _wait_in_triggerer(self, hook: PlatformHook, deadline: float) -> None:
         from airflow_provider_platform.triggers.query import PlatformQueryTrigger

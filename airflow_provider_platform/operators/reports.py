@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.links import Links, ReportLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.operator import (
-    ForeseenFailures,
-    PlatformOperator,
-    airflow_errors,
-)
+from airflow_provider_platform.operators._base.deployment import DeploymentOperator
+from airflow_provider_platform.operators._base.failures import ForeseenFailures, airflow_errors
 
 if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.operators._base.operator import Checks
 
 
-class PlatformConnectReportOperator(PlatformOperator):
+class PlatformConnectReportOperator(DeploymentOperator):
     """Connect a report to a workbook outside the platform, by recording its placement there.
 
     Use it after your own code has written a report's rows into a spreadsheet: the platform then
@@ -30,7 +27,6 @@ class PlatformConnectReportOperator(PlatformOperator):
     :param external_workbook_id: the spreadsheet's id at its host
     :param result_location: the first cell of the result, as in `Revenue!A1`
     :param end_result_cell: the last cell of the result
-    :param deployment_id: the deployment's id; default: the connection's
     """
 
     operator_extra_links = Links(ReportLink)
@@ -40,7 +36,6 @@ class PlatformConnectReportOperator(PlatformOperator):
         "external_workbook_id": arguments.text,
         "result_location": arguments.text,
         "end_result_cell": arguments.unchecked,
-        "deployment_id": arguments.optional_id,
     }
 
     def __init__(
@@ -50,7 +45,6 @@ class PlatformConnectReportOperator(PlatformOperator):
         external_workbook_id: str,
         result_location: str,
         end_result_cell: str | None = None,
-        deployment_id: int | str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -58,7 +52,6 @@ class PlatformConnectReportOperator(PlatformOperator):
         self.external_workbook_id = external_workbook_id
         self.result_location = result_location
         self.end_result_cell = end_result_cell
-        self.deployment_id = deployment_id
         self.validate_known_arguments()
 
     def execute(self, context: Context) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.links import DashboardLink, Links, WorkbookLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.operator import ForeseenFailures, PlatformOperator
+from airflow_provider_platform.operators._base.deployment import DeploymentOperator
+from airflow_provider_platform.operators._base.failures import ForeseenFailures
 from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
 
 if TYPE_CHECKING:
@@ -17,26 +18,21 @@ if TYPE_CHECKING:
     from airflow_provider_platform.operators._base.operator import Checks
 
 
-class WorkbookOperator(PlatformOperator):
+class WorkbookOperator(DeploymentOperator):
     """Base of the operators on one workbook.
 
     :param workbook_id: the workbook's id
-    :param deployment_id: the deployment's id; default: the connection's
     """
 
     operator_extra_links = Links(WorkbookLink)
 
     checks: ClassVar[Checks] = {
         "workbook_id": arguments.identifier,
-        "deployment_id": arguments.optional_id,
     }
 
-    def __init__(
-        self, *, workbook_id: int | str, deployment_id: int | str | None = None, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, workbook_id: int | str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.workbook_id = workbook_id
-        self.deployment_id = deployment_id
 
     def fingerprint(self, config: PlatformConfig, *inputs: Any) -> str:
         """The key of a call on this workbook."""

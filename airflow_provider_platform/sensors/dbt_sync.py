@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.deployment import DeploymentOperator
 from airflow_provider_platform.sensors._base import PlatformSensor
 
 if TYPE_CHECKING:
     from airflow_provider_platform.operators._base.operator import Checks
 
 
-class PlatformDbtSyncSensor(PlatformSensor):
+class PlatformDbtSyncSensor(DeploymentOperator, PlatformSensor):
     """Wait until a dbt sync is complete; one that failed or was cancelled fails the task.
 
     Use it for a sync that another DAG, a person or a trigger of the platform has started.
@@ -20,21 +21,16 @@ class PlatformDbtSyncSensor(PlatformSensor):
     service did not name it. On a tenant that cannot tell how a sync goes the task fails.
 
     :param sync_job_id: the sync, as `PlatformDbtSyncOperator` returns it
-    :param deployment_id: the deployment's id; default: the connection's
     """
 
     look_kind = "dbt_sync"
     checks: ClassVar[Checks] = {
         "sync_job_id": arguments.text,
-        "deployment_id": arguments.optional_id,
     }
 
-    def __init__(
-        self, *, sync_job_id: str, deployment_id: int | str | None = None, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, sync_job_id: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.sync_job_id = sync_job_id
-        self.deployment_id = deployment_id
         self.validate_known_arguments()
 
     def subject(self) -> dict[str, Any]:

@@ -46,7 +46,6 @@ class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
     :param recipient_embed_tenant_name: an embed user who gets it, with
     :param recipient_external_id: that user's id
     :param is_enabled: wait until it is on (True) or off (False)
-    :param deployment_id: the deployment's id; default: the connection's
     """
 
     operator_extra_links = Links(NotificationLink)

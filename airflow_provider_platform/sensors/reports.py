@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.links import Links, ReportLink
 from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.deployment import DeploymentOperator
 from airflow_provider_platform.sensors._base import PlatformSensor
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.operators._base.operator import Checks, Rule
 
 
-class PlatformReportSensor(PlatformSensor):
+class PlatformReportSensor(DeploymentOperator, PlatformSensor):
     """Wait until a report exists and, with `updated_after`, was updated later than that.
 
     Use it to begin when somebody has saved or refreshed a report that your DAG reads.
@@ -28,7 +29,6 @@ class PlatformReportSensor(PlatformSensor):
     :param folder_id: the folder to look in, with `name`
     :param updated_after: a datetime, or text in ISO 8601 (UTC where it names no zone), as
         `{{ data_interval_end }}`
-    :param deployment_id: the deployment's id; default: the connection's
     """
 
     operator_extra_links = Links(ReportLink)
@@ -40,7 +40,6 @@ class PlatformReportSensor(PlatformSensor):
         "name": arguments.optional_text,
         "folder_id": arguments.optional_id,
         "updated_after": arguments.moment,
-        "deployment_id": arguments.optional_id,
     }
     rules: ClassVar[Sequence[Rule]] = (
         (("report_id", "name"), arguments.exactly_one),
@@ -54,7 +53,6 @@ class PlatformReportSensor(PlatformSensor):
         name: str | None = None,
         folder_id: int | str | None = None,
         updated_after: datetime | str | None = None,
-        deployment_id: int | str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -62,7 +60,6 @@ class PlatformReportSensor(PlatformSensor):
         self.name = name
         self.folder_id = folder_id
         self.updated_after = updated_after
-        self.deployment_id = deployment_id
         self.validate_known_arguments()
 
     def subject(self) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.management.reports.operations import refresh_report
 from airflow_provider_platform.client.management.reports.placements import RefreshReportInput
 from airflow_provider_platform.operators._base import arguments as _arguments
-from airflow_provider_platform.operators._base.operator import ForeseenFailures, PlatformOperator
+from airflow_provider_platform.operators._base.failures import ForeseenFailures
+from airflow_provider_platform.operators._base.operator import PlatformOperator
 from airflow_provider_platform.sandbox.chat.agent import Step
 
 TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -1,22 +1,22 @@
-"""What all operators share: the connection, checks at parse time, and errors as Airflow's."""
+"""What all operators share: the connection, arguments checked at parse time, links."""
 
 from __future__ import annotations
 
-import logging
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from airflow_provider_platform._airflow import BaseOperator
-from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
+from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.links import KNOWN, Links
 from airflow_provider_platform.operators._base.arguments import is_template, optional
+from airflow_provider_platform.operators._base.deferral import default_deferrable
+from airflow_provider_platform.operators._base.failures import airflow_errors
 from airflow_provider_platform.operators._base.outputs import storing_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import TracebackType
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
@@ -27,8 +27,6 @@ Check: TypeAlias = "Callable[[str, Any], Any]"
 Checks: TypeAlias = "Mapping[str, Check | None]"
 Rule: TypeAlias = "tuple[tuple[str, ...], Callable[..., Any]]"
 """Names of arguments, and what checks their values by name."""
-
-log = logging.getLogger(__name__)
 
 DEFAULT_CONN_ID = "platform_default"
 LINKED_ARGUMENTS = (
@@ -42,8 +40,6 @@ LINKED_ARGUMENTS = (
     "workbook_id",
 )
 """Arguments whose values links are made of."""
-BACKSTOP_SECONDS = 120.0
-"""How much longer than the deadline Airflow waits for a trigger that does not run."""
 
 
 class PlatformOperator(BaseOperator):
@@ -181,51 +177,3 @@ def _default_of(operator: type, name: str) -> Any:
         if parameter is not None:
             return parameter.default
     return Parameter.empty
-
-
-def default_deferrable(given: bool | None) -> bool:
-    """The given choice, else Airflow's `[operators] default_deferrable`."""
-    if given is not None:
-        return given
-    from airflow_provider_platform._airflow import conf
-
-    return bool(conf.getboolean("operators", "default_deferrable", fallback=False))
-
-
-@contextmanager
-def airflow_errors() -> Iterator[None]:
-    """Turns errors that a retry cannot mend into AirflowFailException; the others stay typed, so
-    that a retry policy can tell them apart."""
-    try:
-        yield
-    except PlatformError as error:
-        if error.retryable:
-            raise
-        from airflow_provider_platform._airflow import AirflowFailException
-
-        raise AirflowFailException(error.message) from error
-
-
-class ForeseenFailures(AbstractContextManager[None]):
-    """The outermost block of what Airflow calls: a failure that was foreseen is told in its one
-    sentence. The way that led to it (frames of this package and of libraries, causes) is logged at
-    debug level, where Airflow would print it after the sentence.
-
-    The error stays what it is: its type, and in `__context__` the one that it came from.
-    """
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        origin = error if isinstance(error, PlatformError) else error and error.__cause__
-        if error is None or not isinstance(origin, PlatformError):
-            return
-        log.debug("Where it failed:", exc_info=(type(error), error, traceback))
-        cause = error.__cause__ or error.__context__
-        error.__cause__ = None  # which also has the context not shown
-        error.__context__ = cause
-        # What is raised on has no frames but those of the callers of this block.
-        error.__traceback__ = None

@@ -11,6 +11,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.links import DashboardLink, Links, NotificationLink
 from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.deployment import DeploymentOperator
 from airflow_provider_platform.operators._notifications.schedule import (
     NotificationScheduleOperator,
     describe,
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 IfExists = Literal["skip", "update", "fail"]
 
 
-class PlatformCreateNotificationOperator(NotificationScheduleOperator, SingleCallOperator):
+class PlatformCreateNotificationOperator(
+    DeploymentOperator, NotificationScheduleOperator, SingleCallOperator
+):
     """Create a schedule that sends a dashboard; it has no recipients at first.
 
     Use it to keep schedules in code: the DAG may run as often as it likes, one schedule is made.
@@ -44,7 +47,6 @@ class PlatformCreateNotificationOperator(NotificationScheduleOperator, SingleCal
     :param dashboard_public_id: the same by its public id
     :param if_exists: what to do with a schedule that is there: `skip` (return it), `update` (its
         settings; refused where several match) or `fail`
-    :param deployment_id: the deployment's id; default: the connection's
     """
 
     operator_extra_links = Links(NotificationLink, DashboardLink)
@@ -57,7 +59,6 @@ class PlatformCreateNotificationOperator(NotificationScheduleOperator, SingleCal
         "dashboard_id": arguments.optional_id,
         "dashboard_public_id": arguments.optional_text,
         "if_exists": partial(arguments.choice, choices=("skip", "update", "fail")),
-        "deployment_id": arguments.optional_id,
     }
     rules: ClassVar[Sequence[Rule]] = (
         (("schedule_type",), arguments.required),
@@ -71,14 +72,12 @@ class PlatformCreateNotificationOperator(NotificationScheduleOperator, SingleCal
         dashboard_id: int | str | None = None,
         dashboard_public_id: str | None = None,
         if_exists: IfExists = "skip",
-        deployment_id: int | str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(schedule_type=schedule_type, **kwargs)
         self.dashboard_id: Any = dashboard_id
         self.dashboard_public_id = dashboard_public_id
         self.if_exists = if_exists
-        self.deployment_id = deployment_id
         self._there: list[Notification] = []
         self.validate_known_arguments()
 

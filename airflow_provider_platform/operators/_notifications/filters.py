@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.operator import PlatformOperator
+from airflow_provider_platform.operators._base.deployment import DeploymentOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,13 +22,10 @@ FILTERS: dict[str, Check] = {
 }
 
 
-class NotificationFilterOperator(PlatformOperator):
-    """Base of what is about the schedules that filters find.
+class NotificationFilterOperator(DeploymentOperator):
+    """Base of what is about the schedules that filters find."""
 
-    :param deployment_id: the deployment's id; default: the connection's
-    """
-
-    checks: ClassVar[Checks] = {**FILTERS, "deployment_id": arguments.optional_id}
+    checks: ClassVar[Checks] = FILTERS
     rules: ClassVar[Sequence[Rule]] = (
         (("dashboard_id", "dashboard_public_id"), arguments.at_most_one),
         (
@@ -47,7 +44,6 @@ class NotificationFilterOperator(PlatformOperator):
         recipient_email: str | None = None,
         recipient_embed_tenant_name: str | None = None,
         recipient_external_id: str | None = None,
-        deployment_id: int | str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -57,7 +53,6 @@ class NotificationFilterOperator(PlatformOperator):
         self.recipient_email = recipient_email
         self.recipient_embed_tenant_name = recipient_embed_tenant_name
         self.recipient_external_id = recipient_external_id
-        self.deployment_id = deployment_id
 
     def filters(self) -> dict[str, Any]:
         """The filters, by name."""

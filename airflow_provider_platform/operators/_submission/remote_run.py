@@ -23,12 +23,12 @@ from airflow_provider_platform.client.errors import (
     from_payload,
 )
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.operator import (
+from airflow_provider_platform.operators._base.deferral import (
     BACKSTOP_SECONDS,
-    ForeseenFailures,
-    airflow_errors,
     default_deferrable,
+    earliest_deadline,
 )
+from airflow_provider_platform.operators._base.failures import ForeseenFailures, airflow_errors
 from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
 from airflow_provider_platform.operators._submission.failures import disposition_of, run_is_dead
 from airflow_provider_platform.operators._submission.record import Submission, read_record
@@ -142,23 +142,14 @@ class RemoteRunOperator(RunKind[OutcomeT]):
         """When the run must be over (Unix time): `timeout` after its submission, or this try's
         `execution_timeout`, whichever comes first."""
         deadline = float(ids["submitted_at"]) + float(self.timeout)
-        limit = self.execution_timeout
-        if limit is not None:
-            began = getattr(attempt.context.get("ti"), "start_date", None)
-            start = began.timestamp() if began is not None else attempt.now
-            deadline = min(deadline, start + limit.total_seconds())
-        return deadline
+        return earliest_deadline(deadline, self.execution_timeout, attempt.context, now=attempt.now)
 
     @contextmanager
     def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Attempt]:
         """The connection and the record; a run that is under way keeps the key it began with."""
         with airflow_errors():
             self.coerce_arguments()
-            with (
-                self.hook() as hook,
-                hook.client() as client,
-                client.redacted_errors(),
-            ):
+            with self.hook() as hook, hook.client() as client, client.redacted_errors():
                 key = (ids or {}).get("key") or self.key_of(hook.config)
                 with closing(Submission(context, key)) as submission:
                     attempt = Attempt(context, client, hook.config, submission, self.log)

@@ -11,7 +11,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import PlatformError, PlatformOutcomeUnknownError
-from airflow_provider_platform.operators._base.operator import ForeseenFailures, PlatformOperator
+from airflow_provider_platform.operators._base.failures import ForeseenFailures
+from airflow_provider_platform.operators._base.operator import PlatformOperator
 from airflow_provider_platform.operators._submission.record import Submission, read_record
 from airflow_provider_platform.operators._submission.retry import Step, SubmissionRecord
 

@@ -1,0 +1,54 @@
+"""How a failure reaches Airflow: whether a retry may mend it, and what of it the log shows."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
+
+from airflow_provider_platform.client.errors import PlatformError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def airflow_errors() -> Iterator[None]:
+    """Turns errors that a retry cannot mend into AirflowFailException; the others stay typed, so
+    that a retry policy can tell them apart."""
+    try:
+        yield
+    except PlatformError as error:
+        if error.retryable:
+            raise
+        from airflow_provider_platform._airflow import AirflowFailException
+
+        raise AirflowFailException(error.message) from error
+
+
+class ForeseenFailures(AbstractContextManager[None]):
+    """The outermost block of what Airflow calls: a failure that was foreseen is told in its one
+    sentence. The way that led to it (frames of this package and of libraries, causes) is logged at
+    debug level, where Airflow would print it after the sentence.
+
+    The error stays what it is: its type, and in `__context__` the one that it came from.
+    """
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        origin = error if isinstance(error, PlatformError) else error and error.__cause__
+        if error is None or not isinstance(origin, PlatformError):
+            return
+        log.debug("Where it failed:", exc_info=(type(error), error, traceback))
+        cause = error.__cause__ or error.__context__
+        error.__cause__ = None  # which also has the context not shown
+        error.__context__ = cause
+        # What is raised on has no frames but those of the callers of this block.
+        error.__traceback__ = None
