@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.operations.operation import Operation
+    from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.client.redaction import KnownSecrets
     from airflow_provider_platform.hooks.platform import PlatformHook
-    from airflow_provider_platform.operators._base.operator import Checks, Rule
+    from airflow_provider_platform.operators._base.operator import Checks
 
 
 def _method(name: str, value: Any) -> str:
@@ -50,12 +51,10 @@ def _body(name: str, value: Any) -> Any:
         ) from None
 
 
-def _only_lists_are_paged(method: str, body: Any, paginate: bool) -> None:
-    """A rule: what is paged is a GET without a body. Raises PlatformInputError."""
+def _only_lists_are_paged(paginate: bool, method: str, body: Any) -> None:
+    """A rule: what is paged is a GET without a body."""
     if paginate and (method != "GET" or body is not None):
-        raise PlatformInputError(
-            "Nothing was sent: paginate goes with GET and no body.", field="paginate"
-        )
+        raise ValueError("paginate goes with GET and no body")
 
 
 class PlatformApiOperator(SingleCallOperator):
@@ -88,7 +87,7 @@ class PlatformApiOperator(SingleCallOperator):
         "paginate": arguments.boolean,
         "max_items": partial(arguments.whole_number, minimum=1),
     }
-    rules: ClassVar[Sequence[Rule]] = ((("method", "body", "paginate"), _only_lists_are_paged),)
+    rules: ClassVar[Sequence[Rule]] = ((("paginate", "method", "body"), _only_lists_are_paged),)
 
     def __init__(
         self,

@@ -23,19 +23,17 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.management.dbt_sync.operations import StartDbtSyncInput
     from airflow_provider_platform.client.management.dbt_sync.run import DbtSyncOutcome
     from airflow_provider_platform.client.operations.program import Clock, Program
-    from airflow_provider_platform.operators._base.operator import Checks, Rule
+    from airflow_provider_platform.client.operations.rules import Rule
+    from airflow_provider_platform.operators._base.operator import Checks
     from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
 
 DBT_SYNC_TIMEOUT = 3600.0
 
 
-def _manifest_fits(source: str | None, manifest: dict[str, Any] | None) -> None:
-    """A rule: a manifest goes with its source. Raises PlatformInputError."""
+def _manifest_fits(manifest: dict[str, Any] | None, source: str | None) -> None:
+    """A rule: a manifest goes with its source."""
     if (source == "manifest") != (manifest is not None):
-        raise PlatformInputError(
-            "Nothing was sent: manifest must be given with source='manifest', and only then.",
-            field="manifest",
-        )
+        raise ValueError("manifest must be given with source='manifest', and only then")
 
 
 class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutcome"]):
@@ -77,7 +75,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
         "output_mode": partial(arguments.optional_choice, choices=("branch", "files")),
     }
 
-    rules: ClassVar[Sequence[Rule]] = ((("source", "manifest"), _manifest_fits),)
+    rules: ClassVar[Sequence[Rule]] = ((("manifest", "source"), _manifest_fits),)
 
     def __init__(
         self,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import (
     DashboardExportFailedError,
-    PlatformInputError,
 )
+from airflow_provider_platform.client.operations.rules import exactly_one
 from airflow_provider_platform.links import DashboardLink, ExportLink, FileLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.deployment import DeploymentOperator
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     )
     from airflow_provider_platform.client.management.exports.run import ExportOutcome
     from airflow_provider_platform.client.operations.program import Clock, Program
-    from airflow_provider_platform.operators._base.operator import Checks, Rule
+    from airflow_provider_platform.client.operations.rules import Rule
+    from airflow_provider_platform.operators._base.operator import Checks
     from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
 
 EXPORT_TIMEOUT = 300.0
@@ -41,9 +42,9 @@ CONTENT_TYPES = {"png": "image/png", "pdf": "application/pdf"}
 
 
 def _print_is_pdf(layout: str | None, format: str) -> None:
-    """A rule: the paginated layout is one of PDF. Raises PlatformInputError."""
+    """A rule: the paginated layout is one of PDF."""
     if layout == "print" and format != "pdf":
-        raise PlatformInputError("Nothing was sent: layout print needs format pdf.", field="layout")
+        raise ValueError("layout print needs format pdf")
 
 
 class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["ExportOutcome"]):
@@ -93,7 +94,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["Exp
         "layout": partial(arguments.optional_choice, choices=("screenshot", "print")),
     }
     rules: ClassVar[Sequence[Rule]] = (
-        (("dashboard_id", "dashboard_public_id"), arguments.exactly_one),
+        (("dashboard_id", "dashboard_public_id"), exactly_one),
         (("layout", "format"), _print_is_pdf),
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.links import Links, NotificationLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._notifications.filters import (
@@ -16,17 +15,17 @@ from airflow_provider_platform.sensors._base import PlatformSensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_platform.operators._base.operator import Checks, Rule
+    from airflow_provider_platform.client.operations.rules import Rule
+    from airflow_provider_platform.operators._base.operator import Checks
 
 
 def _refuse_filters_with_id(notification_id: int | None, **filters: Any) -> None:
-    """A rule: an id needs no filter. Raises PlatformInputError."""
+    """A rule: an id needs no filter."""
     given = [name for name, value in filters.items() if value is not None]
     if notification_id is not None and given:
-        raise PlatformInputError(
-            f"Nothing was sent: notification_id already names the schedule; {', '.join(given)} "
-            "cannot be given with it.",
-            field="notification_id",
+        raise ValueError(
+            f"notification_id already names the schedule; {', '.join(given)} cannot be given with "
+            "it"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_platform.client.operations.rules import at_most_one, exactly_one
 from airflow_provider_platform.links import Links, ReportLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.deployment import DeploymentOperator
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from airflow_provider_platform.operators._base.operator import Checks, Rule
+    from airflow_provider_platform.client.operations.rules import Rule
+    from airflow_provider_platform.operators._base.operator import Checks
 
 
 class PlatformReportSensor(DeploymentOperator, PlatformSensor):
@@ -42,8 +44,8 @@ class PlatformReportSensor(DeploymentOperator, PlatformSensor):
         "updated_after": arguments.moment,
     }
     rules: ClassVar[Sequence[Rule]] = (
-        (("report_id", "name"), arguments.exactly_one),
-        (("report_id", "folder_id"), arguments.at_most_one),
+        (("report_id", "name"), exactly_one),
+        (("report_id", "folder_id"), at_most_one),
     )
 
     def __init__(

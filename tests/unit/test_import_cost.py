@@ -47,6 +47,7 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
         "client.formats.service_text",
         "client.errors",
         "client.operations.log_events",
+        "client.operations.rules",
         "client.redaction",
         "client.formats.booleans",
     )

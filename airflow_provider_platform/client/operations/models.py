@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -28,6 +28,7 @@ from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import CoreSchema, core_schema
 
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.operations.rules import Rule
 
 Number = int | float
 """A number of the service: what came whole stays whole in JSON."""
@@ -152,6 +153,14 @@ class InputModel(_CheckedInput):
         coerce_numbers_to_str=True,
         hide_input_in_errors=True,
     )
+    rules: ClassVar[tuple[Rule, ...]] = ()
+    """What several fields must fulfil together."""
+
+    @model_validator(mode="after")
+    def _keeps_rules(self) -> Self:
+        for names, rule in self.rules:
+            rule(**{name: getattr(self, name) for name in names})
+        return self
 
     @property
     def cursor_allowed(self) -> bool:

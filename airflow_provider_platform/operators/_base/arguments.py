@@ -195,39 +195,6 @@ def session_settings(name: str, value: Any) -> dict[str, Any] | None:
     return found
 
 
-def required(**values: Any) -> None:
-    """A rule: all the arguments are given. Raises PlatformInputError."""
-    for name, value in values.items():
-        if value is None:
-            raise _refuse(name, "must be given")
-
-
-def exactly_one(**values: Any) -> None:
-    """A rule: exactly one of the arguments is given. Raises PlatformInputError."""
-    if sum(value is not None for value in values.values()) != 1:
-        raise PlatformInputError(
-            f"Nothing was sent: give exactly one of {' and '.join(values)}.",
-            field=next(iter(values)),
-        )
-
-
-def at_most_one(**values: Any) -> None:
-    """A rule: the arguments exclude each other. Raises PlatformInputError."""
-    if sum(value is not None for value in values.values()) > 1:
-        raise PlatformInputError(
-            f"Nothing was sent: {' and '.join(values)} exclude each other.",
-            field=next(iter(values)),
-        )
-
-
-def together(**values: Any) -> None:
-    """A rule: the arguments are given together or not at all. Raises PlatformInputError."""
-    if len({value is None for value in values.values()}) > 1:
-        raise PlatformInputError(
-            f"Nothing was sent: {' and '.join(values)} go together.", field=next(iter(values))
-        )
-
-
 def optional_text(name: str, value: Any) -> str | None:
     """A text, or None where it says nothing. Raises PlatformInputError."""
     found = optional(value)

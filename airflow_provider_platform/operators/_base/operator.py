@@ -20,13 +20,12 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.hooks.platform import PlatformHook
 
 Check: TypeAlias = "Callable[[str, Any], Any]"
 """Makes of an argument's name and the value that was given the value that is meant."""
 Checks: TypeAlias = "Mapping[str, Check | None]"
-Rule: TypeAlias = "tuple[tuple[str, ...], Callable[..., Any]]"
-"""Names of arguments, and what checks their values by name."""
 
 DEFAULT_CONN_ID = "platform_default"
 LINKED_ARGUMENTS = (
@@ -93,9 +92,7 @@ class PlatformOperator(BaseOperator):
                 for name, check in self.checks.items()
                 if check and not is_template(value := self.effective_value(name))
             }
-            for names, rule in self.rules:
-                if known.keys() >= set(names):
-                    rule(**{name: known[name] for name in names})
+            self._hold_rules(known)
 
     def coerce_arguments(self) -> None:
         """Turn the rendered arguments into the values that are meant. Raises
@@ -105,8 +102,18 @@ class PlatformOperator(BaseOperator):
                 if check:
                     setattr(self, name, check(name, self.effective_value(name)))
             self.platform_conn_id = self.effective_value("platform_conn_id")
-            for names, rule in self.rules:
-                rule(**{name: getattr(self, name) for name in names})
+            held = {name for names, _ in self.rules for name in names}
+            self._hold_rules({name: getattr(self, name) for name in held})
+
+    def _hold_rules(self, known: dict[str, Any]) -> None:
+        """Hold the rules against the values, where all that a rule is about are known."""
+        for names, rule in self.rules:
+            if known.keys() >= set(names):
+                try:
+                    rule(**{name: known[name] for name in names})
+                except ValueError as error:
+                    message = f"Nothing was sent: {error}."
+                    raise PlatformInputError(message, field=names[0]) from None
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:

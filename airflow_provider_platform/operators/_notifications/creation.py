@@ -9,6 +9,7 @@ from airflow_provider_platform.client.errors import (
     PlatformConflictError,
     PlatformOutcomeUnknownError,
 )
+from airflow_provider_platform.client.operations.rules import exactly_one, required
 from airflow_provider_platform.links import DashboardLink, Links, NotificationLink
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.deployment import DeploymentOperator
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
         CreateNotificationInput,
         Notification,
     )
+    from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.hooks.platform import PlatformHook
-    from airflow_provider_platform.operators._base.operator import Checks, Rule
+    from airflow_provider_platform.operators._base.operator import Checks
 
 IfExists = Literal["skip", "update", "fail"]
 
@@ -61,8 +63,8 @@ class PlatformCreateNotificationOperator(
         "if_exists": partial(arguments.choice, choices=("skip", "update", "fail")),
     }
     rules: ClassVar[Sequence[Rule]] = (
-        (("schedule_type",), arguments.required),
-        (("dashboard_id", "dashboard_public_id"), arguments.exactly_one),
+        (("schedule_type",), required),
+        (("dashboard_id", "dashboard_public_id"), exactly_one),
     )
 
     def __init__(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_platform.client.operations.rules import at_most_one, together
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.deployment import DeploymentOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_platform.operators._base.operator import Check, Checks, Rule
+    from airflow_provider_platform.client.operations.rules import Rule
+    from airflow_provider_platform.operators._base.operator import Check, Checks
 
 FILTERS: dict[str, Check] = {
     "dashboard_id": arguments.optional_id,
@@ -27,12 +29,12 @@ class NotificationFilterOperator(DeploymentOperator):
 
     checks: ClassVar[Checks] = FILTERS
     rules: ClassVar[Sequence[Rule]] = (
-        (("dashboard_id", "dashboard_public_id"), arguments.at_most_one),
+        (("dashboard_id", "dashboard_public_id"), at_most_one),
         (
             ("recipient_user_id", "recipient_email", "recipient_embed_tenant_name"),
-            arguments.at_most_one,
+            at_most_one,
         ),
-        (("recipient_embed_tenant_name", "recipient_external_id"), arguments.together),
+        (("recipient_embed_tenant_name", "recipient_external_id"), together),
     )
 
     def __init__(

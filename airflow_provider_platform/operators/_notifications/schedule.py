@@ -6,15 +6,15 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.operator import Check, Checks, PlatformOperator, Rule
+from airflow_provider_platform.operators._base.operator import Check, Checks, PlatformOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform.client.management.notifications.operations import Notification
+    from airflow_provider_platform.client.operations.rules import Rule
 
 log = logging.getLogger(__name__)
 
@@ -63,13 +63,10 @@ def dashboard_settings(name: str, value: Any) -> list[Any] | None:
 
 
 def _fit_together(schedule_type: str | None, **parts: Any) -> None:
-    """A rule: the parts of the schedule fit its type. Raises PlatformInputError."""
+    """A rule: the parts of the schedule fit its type."""
     from airflow_provider_platform.client.management.notifications.schedules import check_parts
 
-    try:
-        check_parts(schedule_type, parts)
-    except ValueError as error:
-        raise PlatformInputError(f"Nothing was sent: {error}.", field="schedule_type") from None
+    check_parts(schedule_type, parts)
 
 
 SCHEDULE: dict[str, Check] = {

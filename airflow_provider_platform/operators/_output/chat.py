@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.data_api.rows import SqlRows
     from airflow_provider_platform.client.http.client import PlatformClient
-    from airflow_provider_platform.operators._base.operator import Checks, Rule
+    from airflow_provider_platform.client.operations.rules import Rule
+    from airflow_provider_platform.operators._base.operator import Checks
 
 PICTURES = ("png", "svg", "html")
 ROWS_TIMEOUT = 600.0
@@ -36,13 +37,11 @@ def _pictures(name: str, value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(arguments.choice(name, str(one), PICTURES) for one in found))
 
 
-def _needs_folder(output_path: Any, all_rows: bool, charts: Sequence[str]) -> None:
-    """A rule: what is written needs a place. Raises PlatformInputError."""
-    for name, given in (("all_rows", all_rows), ("charts", charts)):
+def _needs_folder(*, output_path: Any, **written: Any) -> None:
+    """A rule: what is written needs a place."""
+    for name, given in written.items():
         if given and output_path is None:
-            raise PlatformInputError(
-                f"Nothing was sent: {name} needs output_path, a folder to write to.", field=name
-            )
+            raise ValueError(f"{name} needs output_path, a folder to write to")
 
 
 class WritesAnswer(PlatformOperator):
@@ -56,7 +55,10 @@ class WritesAnswer(PlatformOperator):
         "charts": _pictures,
         "on_chart_error": partial(arguments.choice, choices=("warn", "fail")),
     }
-    rules: ClassVar[Sequence[Rule]] = ((("output_path", "all_rows", "charts"), _needs_folder),)
+    rules: ClassVar[Sequence[Rule]] = (
+        (("all_rows", "output_path"), _needs_folder),
+        (("charts", "output_path"), _needs_folder),
+    )
 
     def __init__(
         self,

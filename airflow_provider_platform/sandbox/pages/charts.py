@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_provider_platform.results.text.chart_values import chart_values
+
 WIDTH, _LABELS, _ROW, _PLOT = 640, 150, 26, 220
 _MOST = 40
 """Values that one picture shows."""
@@ -43,16 +45,9 @@ class Chart:
 def draw(
     spec: Mapping[str, Any], columns: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> Chart | None:
-    """The chart; None where the specification asks for what cannot be drawn here."""
-    fields = _fields(spec, columns)
-    if fields is None:
-        return None
-    label, number = (list(columns).index(name) for name in fields)
-    pairs = [
-        (str(row[label]), float(row[number]))
-        for row in rows[:_MOST]
-        if isinstance(row[number], (int, float))
-    ]
+    """The chart; None where there is nothing to draw."""
+    named = [{"name": name} for name in columns]
+    pairs = [(str(label), number) for label, number in chart_values(spec, named, rows)][:_MOST]
     if not pairs:
         return None
     title = spec.get("title")
@@ -64,24 +59,6 @@ def draw(
 def _mark(spec: Mapping[str, Any]) -> str:
     mark = spec.get("mark", "bar")
     return str(mark.get("type", "bar") if isinstance(mark, dict) else mark)
-
-
-def _fields(spec: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, str] | None:
-    """The columns of the labels and of the numbers."""
-    layers = spec.get("layer")
-    if "encoding" not in spec and isinstance(layers, list) and layers:
-        return _fields(layers[0], columns)
-    encoding = spec.get("encoding")
-    if not isinstance(encoding, dict):
-        return None
-    names = [
-        (channel.get("field"), channel.get("type"))
-        for key in ("x", "y", "theta", "color")
-        if isinstance(channel := encoding.get(key), dict)
-    ]
-    numbers = [name for name, kind in names if kind == "quantitative" and name in columns]
-    labels = [name for name, kind in names if kind != "quantitative" and name in columns]
-    return (str(labels[0]), str(numbers[0])) if labels and numbers else None
 
 
 def _bars(title: str, pairs: list[tuple[str, float]]) -> Chart:

@@ -6,9 +6,9 @@ branch that a dbt sync wrote is taken into use by them.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import AliasChoices, Field
 from pydantic.alias_generators import to_snake
 
 from airflow_provider_platform.client.operations.models import (
@@ -18,6 +18,7 @@ from airflow_provider_platform.client.operations.models import (
 )
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
+from airflow_provider_platform.client.operations.rules import Rule, at_most_one, exactly_one
 
 
 class BranchResponse(ResponseModel):
@@ -96,11 +97,7 @@ class SetBranchStagingEnvironmentRequest(InputModel):
     branch_id: int | None = None
     branch_name: str | None = Field(default=None, min_length=1)
 
-    @model_validator(mode="after")
-    def _one_branch(self) -> Self:
-        if (self.branch_id is None) == (self.branch_name is None):
-            raise ValueError("give exactly one of branch_id and branch_name")
-        return self
+    rules: ClassVar[tuple[Rule, ...]] = ((("branch_id", "branch_name"), exactly_one),)
 
 
 class StartDevModeRequest(InputModel):
@@ -166,11 +163,7 @@ class ValidateQuery(InputModel):
     branch_name: str | None = Field(default=None, min_length=1)
     dev_mode: bool | None = None
 
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        if self.branch_name is not None and self.dev_mode is not None:
-            raise ValueError("branch_name and dev_mode exclude each other")
-        return self
+    rules: ClassVar[tuple[Rule, ...]] = ((("branch_name", "dev_mode"), at_most_one),)
 
 
 _DEPLOYMENT = "/build/api/v1/deployments/{deploymentId}"

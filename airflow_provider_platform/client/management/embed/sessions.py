@@ -6,7 +6,7 @@ A session id is a credential: who has it gets a token for it, once.
 from __future__ import annotations
 
 import re
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, SecretStr, model_validator
 
@@ -21,6 +21,7 @@ from airflow_provider_platform.client.operations.models import (
     ResponseModel,
 )
 from airflow_provider_platform.client.operations.operation import endpoint
+from airflow_provider_platform.client.operations.rules import Rule, at_most_one
 
 _SESSION_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -86,10 +87,10 @@ class GenerateSession(InputModel):
     user_attributes: list[UserAttributeInput] | None = None
     user_profile: EmbedUserProfile | None = None
 
+    rules: ClassVar[tuple[Rule, ...]] = ((("external_id", "internal_id"), at_most_one),)
+
     @model_validator(mode="after")
-    def _rules(self) -> Self:
-        if self.external_id is not None and self.internal_id is not None:
-            raise ValueError("external_id and internal_id exclude each other")
+    def _groups_have_a_tenant(self) -> Self:
         of_tenant = self.tenant_groups is not None or self.tenant_group_definitions is not None
         if of_tenant and not (self.creator_mode and self.embed_tenant_name):
             raise ValueError(

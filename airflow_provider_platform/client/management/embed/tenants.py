@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
@@ -18,6 +18,7 @@ from airflow_provider_platform.client.operations.models import InputModel, Respo
 from airflow_provider_platform.client.operations.operation import endpoint
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
 from airflow_provider_platform.client.operations.program import Program, call
+from airflow_provider_platform.client.operations.rules import Rule, exactly_one
 
 
 class EmbedTenant(ResponseModel):
@@ -70,11 +71,7 @@ class EmbedGroupMemberInput(InputModel):
     embed_user_id: int | None = Field(default=None, ge=1)
     external_id: str | None = Field(default=None, min_length=1)
 
-    @model_validator(mode="after")
-    def _one_id(self) -> Self:
-        if (self.embed_user_id is None) == (self.external_id is None):
-            raise ValueError("give exactly one of embed_user_id and external_id")
-        return self
+    rules: ClassVar[tuple[Rule, ...]] = ((("embed_user_id", "external_id"), exactly_one),)
 
 
 class EmbedGroupMembersInput(InputModel):

@@ -6,7 +6,7 @@ can see them.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -23,6 +23,7 @@ from airflow_provider_platform.client.operations.models import (
     Timestamp,
 )
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
+from airflow_provider_platform.client.operations.rules import Rule, exactly_one
 
 COMPLETED = "completed"
 FAILED = "failed"
@@ -54,10 +55,10 @@ class StartDashboardExportInput(InputModel):
     render_as: ExportSubjectInput | None = None
     layout: Literal["screenshot", "print"] | None = None
 
+    rules: ClassVar[tuple[Rule, ...]] = ((("dashboard_id", "dashboard_public_id"), exactly_one),)
+
     @model_validator(mode="after")
-    def _rules(self) -> Self:
-        if (self.dashboard_id is None) == (self.dashboard_public_id is None):
-            raise ValueError("give exactly one of dashboard_id and dashboard_public_id")
+    def _print_is_pdf(self) -> Self:
         if self.layout == "print" and self.format != "pdf":
             raise ValueError("layout print needs format pdf")
         return self

@@ -6,7 +6,7 @@ first (`notification_lookup`).
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -30,6 +30,12 @@ from airflow_provider_platform.client.management.shared.dashboard_filters import
 from airflow_provider_platform.client.operations.models import InputModel, ResponseModel
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
+from airflow_provider_platform.client.operations.rules import (
+    Rule,
+    at_most_one,
+    exactly_one,
+    together,
+)
 
 ScheduleType = Literal["HOURLY", "DAILY", "WEEKLY", "MONTHLY", "CUSTOM"]
 NotificationFormat = Literal["png", "pdf"]
@@ -93,11 +99,7 @@ class CreateNotificationInput(NotificationInput):
     dashboard_id: int | None = Field(default=None, ge=1)
     dashboard_public_id: str | None = Field(default=None, min_length=1)
 
-    @model_validator(mode="after")
-    def _one_dashboard(self) -> Self:
-        if (self.dashboard_id is None) == (self.dashboard_public_id is None):
-            raise ValueError("give exactly one of dashboard_id and dashboard_public_id")
-        return self
+    rules: ClassVar[tuple[Rule, ...]] = ((("dashboard_id", "dashboard_public_id"), exactly_one),)
 
     def describes(self, existing: Notification) -> bool:
         """Whether an existing schedule of the same dashboard has this schedule, time zone and
@@ -149,16 +151,16 @@ class NotificationsQuery(PageQuery):
     recipient_embed_tenant_name: str | None = None
     recipient_external_id: str | None = None
 
+    rules: ClassVar[tuple[Rule, ...]] = (
+        (("dashboard_id", "dashboard_public_id"), at_most_one),
+        (("recipient_user_id", "recipient_email"), at_most_one),
+        (("recipient_embed_tenant_name", "recipient_external_id"), together),
+    )
+
     @model_validator(mode="after")
     def _one_recipient(self) -> Self:
-        if self.dashboard_id is not None and self.dashboard_public_id is not None:
-            raise ValueError("dashboard_id and dashboard_public_id exclude each other")
-        if self.recipient_user_id is not None and self.recipient_email is not None:
-            raise ValueError("recipient_user_id and recipient_email exclude each other")
-        tenant, user = self.recipient_embed_tenant_name, self.recipient_external_id
-        if (tenant is None) != (user is None):
-            raise ValueError("recipient_embed_tenant_name and recipient_external_id go together")
-        if tenant is not None and (self.recipient_user_id, self.recipient_email) != (None, None):
+        of_console = (self.recipient_user_id, self.recipient_email) != (None, None)
+        if of_console and self.recipient_embed_tenant_name is not None:
             raise ValueError("a console user and an embed user as recipient exclude each other")
         return self
 
