@@ -19,7 +19,7 @@ Made from the declarations by `make operations`; not edited by hand. An operatio
 answer is typed, as in
 
 ```python
-from airflow_provider_platform.client.management.reports.operations import get_report
+from airflow_provider_platform.client.management.reports.reports import get_report
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 report = PlatformHook().run(get_report(report_id=101))

@@ -48,7 +48,7 @@ with DAG(
     @task
     def merge(branch: str) -> None:
         """Take the branch into production."""
-        from airflow_provider_platform.client.management.data_model.operations import (
+        from airflow_provider_platform.client.management.data_model.branches import (
             MergeToDefaultBranchRequest,
             merge_to_default,
         )

@@ -20,13 +20,13 @@ from airflow_provider_platform.client.management.account.oauth import (
     list_user_oauth_tokens,
 )
 from airflow_provider_platform.client.management.dbt_sync import run as dbt_run
-from airflow_provider_platform.client.management.notifications.operations import (
+from airflow_provider_platform.client.management.notifications.notifications import (
     Notification,
     NotificationsQuery,
     get_notification,
     list_notifications,
 )
-from airflow_provider_platform.client.management.reports.operations import (
+from airflow_provider_platform.client.management.reports.reports import (
     Report,
     ReportsQuery,
     get_report,

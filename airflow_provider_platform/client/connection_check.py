@@ -38,7 +38,7 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.formats.service_token import token_warnings
 from airflow_provider_platform.client.http.api_errors import PREMIUM_HINT, rpc_message
 from airflow_provider_platform.client.management.account.app_config import get_app_config
-from airflow_provider_platform.client.management.deployments.operations import (
+from airflow_provider_platform.client.management.deployments.deployments import (
     Deployment,
     DeploymentsQuery,
     get_deployment,

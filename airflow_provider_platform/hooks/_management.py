@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from airflow_provider_platform.client.management.account import app_config, oauth
-    from airflow_provider_platform.client.management.dbt_sync import operations as dbt_sync
+    from airflow_provider_platform.client.management.dbt_sync import syncs as dbt_sync
     from airflow_provider_platform.client.management.embed import sessions as embed_sessions
     from airflow_provider_platform.client.management.embed import tenants as embed_tenants
-    from airflow_provider_platform.client.management.reports import operations as reports
-    from airflow_provider_platform.client.management.workbooks import dashboards
-    from airflow_provider_platform.client.management.workbooks import operations as workbooks
+    from airflow_provider_platform.client.management.reports import reports
+    from airflow_provider_platform.client.management.workbooks import dashboards, workbooks
     from airflow_provider_platform.client.management.workspace import folders
     from airflow_provider_platform.client.operations.operation import DeploymentId
 
@@ -30,13 +29,13 @@ if TYPE_CHECKING:
 else:
     _ROOM = "airflow_provider_platform.client.management"
     app_config = lazy_module(f"{_ROOM}.account.app_config")
-    dbt_sync = lazy_module(f"{_ROOM}.dbt_sync.operations")
+    dbt_sync = lazy_module(f"{_ROOM}.dbt_sync.syncs")
     embed_sessions = lazy_module(f"{_ROOM}.embed.sessions")
     embed_tenants = lazy_module(f"{_ROOM}.embed.tenants")
     folders = lazy_module(f"{_ROOM}.workspace.folders")
     oauth = lazy_module(f"{_ROOM}.account.oauth")
-    reports = lazy_module(f"{_ROOM}.reports.operations")
-    workbooks = lazy_module(f"{_ROOM}.workbooks.operations")
+    reports = lazy_module(f"{_ROOM}.reports.reports")
+    workbooks = lazy_module(f"{_ROOM}.workbooks.workbooks")
 
 
 class ManagementMethods(NotificationMethods):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from airflow_provider_platform.client.management.notifications import (
-        operations as notifications,
+        notifications,
     )
     from airflow_provider_platform.client.management.notifications import (
         recipients as notification_recipients,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Id = int | str
 else:
     _ROOM = "airflow_provider_platform.client.management.notifications"
-    notifications = lazy_module(f"{_ROOM}.operations")
+    notifications = lazy_module(f"{_ROOM}.notifications")
     notification_recipients = lazy_module(f"{_ROOM}.recipients")
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import BaseTrigger
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.management.dbt_sync.operations import StartDbtSyncInput
     from airflow_provider_platform.client.management.dbt_sync.run import DbtSyncOutcome
+    from airflow_provider_platform.client.management.dbt_sync.syncs import StartDbtSyncInput
     from airflow_provider_platform.client.operations.program import Clock, Program
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
@@ -197,7 +197,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None
     ) -> Program[bool]:
-        from airflow_provider_platform.client.management.dbt_sync.operations import cancel_dbt_sync
+        from airflow_provider_platform.client.management.dbt_sync.syncs import cancel_dbt_sync
         from airflow_provider_platform.client.operations.program import call
 
         if "sync_job_id" not in ids:
@@ -265,7 +265,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
         )
 
     def _body(self) -> StartDbtSyncInput:
-        from airflow_provider_platform.client.management.dbt_sync.operations import (
+        from airflow_provider_platform.client.management.dbt_sync.syncs import (
             StartDbtSyncInput,
         )
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import BaseTrigger, ObjectStoragePath
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.management.exports.operations import (
+    from airflow_provider_platform.client.management.exports.exports import (
         StartDashboardExportInput,
     )
     from airflow_provider_platform.client.management.exports.run import ExportOutcome
@@ -133,7 +133,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["Exp
         return fingerprint("export", config.management_url, deployment_id, *inputs)
 
     def submit(self, attempt: Attempt, *, ids: Ids | None, until_end: bool) -> ExportOutcome | None:
-        from airflow_provider_platform.client.management.exports.operations import (
+        from airflow_provider_platform.client.management.exports.exports import (
             start_dashboard_export,
         )
 
@@ -221,7 +221,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["Exp
         return dict(ids["written"])
 
     def _body(self) -> StartDashboardExportInput:
-        from airflow_provider_platform.client.management.exports.operations import (
+        from airflow_provider_platform.client.management.exports.exports import (
             StartDashboardExportInput,
         )
 

@@ -6,12 +6,12 @@ from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.management.dbt_sync.operations import cancel_dbt_sync
 from airflow_provider_platform.client.management.dbt_sync.run import (
     DbtSyncOutcome,
     SyncLimits,
     wait,
 )
+from airflow_provider_platform.client.management.dbt_sync.syncs import cancel_dbt_sync
 from airflow_provider_platform.client.operations.log_events import EventLog
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 

@@ -143,11 +143,11 @@ USER_OAUTH_TOKEN_OPTIONAL = frozenset(
 
 RESOURCES: dict[str, tuple[str, frozenset[str]]] = {
     "DbtSyncResponse": (
-        "management.dbt_sync.operations",
+        "management.dbt_sync.syncs",
         frozenset({"branchName", "syncJobId", "workflowId"}),
     ),
     "Report": (
-        "management.reports.operations",
+        "management.reports.reports",
         frozenset({"canEdit", "canManage", "externalWorkbookPlacements"}),
     ),
     "ReportPlacement": (
@@ -168,7 +168,7 @@ RESOURCES: dict[str, tuple[str, frozenset[str]]] = {
         "management.workbooks.dashboards",
         frozenset({"restrictDataDownload", "useBoardDashboards", "fromSharedWorkspace"}),
     ),
-    "Workbook": ("management.workbooks.operations", frozenset({"slug", "user"})),
+    "Workbook": ("management.workbooks.workbooks", frozenset({"slug", "user"})),
     "AppConfigResponse": (
         "management.account.app_config",
         frozenset({"appTheme", "applyThemeGlobally", "creatorMode", "embedding"}),
@@ -181,7 +181,10 @@ RESOURCES: dict[str, tuple[str, frozenset[str]]] = {
         "management.account.users",
         frozenset({"actions", "effect", "resourceType", "resources"}),
     ),
-    "Notification": ("management.notifications.operations", frozenset({"filters", "timeGrains"})),
+    "Notification": (
+        "management.notifications.notifications",
+        frozenset({"filters", "timeGrains"}),
+    ),
     "NotificationRecipient": ("management.notifications.recipients", frozenset({"username"})),
     "InheritedUserPolicyDto": (
         "management.account.users",

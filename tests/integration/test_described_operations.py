@@ -13,8 +13,8 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
 )
 from airflow_provider_platform.client.management.account import oauth
-from airflow_provider_platform.client.management.dbt_sync import operations as dbt_sync
-from airflow_provider_platform.client.management.deployments import operations as deployments
+from airflow_provider_platform.client.management.dbt_sync import syncs as dbt_sync
+from airflow_provider_platform.client.management.deployments import deployments
 from airflow_provider_platform.client.management.deployments.environments import (
     CreateDeploymentEnvironmentTokenInput,
     create_environment_token,
@@ -25,16 +25,16 @@ from airflow_provider_platform.client.management.embed.sessions import (
     create_embed_token,
 )
 from airflow_provider_platform.client.management.embed.tenants import list_embed_tenants
-from airflow_provider_platform.client.management.reports import operations as reports
+from airflow_provider_platform.client.management.reports import reports
 from airflow_provider_platform.client.management.reports.placements import (
     DisconnectReportFromWorkbookInput,
 )
-from airflow_provider_platform.client.management.workbooks.operations import list_workbooks
+from airflow_provider_platform.client.management.workbooks.workbooks import list_workbooks
 from airflow_provider_platform.client.management.workspace.folders import (
     CreateFolderInput,
     create_folder,
 )
-from airflow_provider_platform.client.management.workspace.operations import (
+from airflow_provider_platform.client.management.workspace.objects import (
     MoveWorkspaceObjectInput,
     WorkspaceQuery,
     list_workspace,

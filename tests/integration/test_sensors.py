@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG
 
-from airflow_provider_platform.client.management.dbt_sync.operations import cancel_dbt_sync
+from airflow_provider_platform.client.management.dbt_sync.syncs import cancel_dbt_sync
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.sensors.account import PlatformUserOAuthTokenSensor
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_type
 
-from airflow_provider_platform.client.management.reports.operations import (
+from airflow_provider_platform.client.management.reports.reports import (
     Report,
     ReportsQuery,
     UpdateReportInput,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.management.reports.operations import refresh_report
 from airflow_provider_platform.client.management.reports.placements import RefreshReportInput
+from airflow_provider_platform.client.management.reports.reports import refresh_report
 from airflow_provider_platform.operators._base import arguments as _arguments
 from airflow_provider_platform.operators._base.failures import ForeseenFailures
 from airflow_provider_platform.operators._base.operator import PlatformOperator

@@ -24,7 +24,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.formats.addresses import data_address
 from airflow_provider_platform.client.http.retry import may_repeat, pause_after
-from airflow_provider_platform.client.management.deployments.operations import (
+from airflow_provider_platform.client.management.deployments.deployments import (
     CreateDeploymentTokenInput,
     create_deployment_token,
     get_deployment,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.management.notifications.operations import (
+    from airflow_provider_platform.client.management.notifications.notifications import (
         CreateNotificationInput,
         Notification,
     )
@@ -154,7 +154,7 @@ class PlatformCreateNotificationOperator(
         )
 
     def _body(self) -> CreateNotificationInput:
-        from airflow_provider_platform.client.management.notifications.operations import (
+        from airflow_provider_platform.client.management.notifications.notifications import (
             CreateNotificationInput,
         )
 

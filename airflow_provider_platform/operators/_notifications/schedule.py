@@ -13,7 +13,7 @@ from airflow_provider_platform.operators._base.operator import Check, Checks, Pl
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_platform.client.management.notifications.operations import Notification
+    from airflow_provider_platform.client.management.notifications.notifications import Notification
     from airflow_provider_platform.client.operations.rules import Rule
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ def _part(name: str, value: Any) -> int | None:
 
 
 def _custom_cron(name: str, value: Any) -> str | None:
-    from airflow_provider_platform.client.management.notifications.schedules import check_cron
+    from airflow_provider_platform.client.management.notifications.cron import check_cron
 
     return arguments.by_rule(check_cron, name, value)
 
@@ -54,7 +54,7 @@ def dashboard_settings(name: str, value: Any) -> list[Any] | None:
     """What the dashboard runs with, item by item; checked by its model as soon as it is known."""
     found = arguments.sequence(name, value)
     if found and not arguments.is_template(found):
-        from airflow_provider_platform.client.management.notifications.operations import (
+        from airflow_provider_platform.client.management.notifications.notifications import (
             NotificationInput,
         )
 
@@ -148,7 +148,7 @@ class NotificationScheduleOperator(PlatformOperator):
 
     def coerce_arguments(self) -> None:
         """Also warn of a cron expression that the service may refuse."""
-        from airflow_provider_platform.client.management.notifications.schedules import cron_doubt
+        from airflow_provider_platform.client.management.notifications.cron import cron_doubt
 
         super().coerce_arguments()
         doubt = None if self.custom_cron is None else cron_doubt(self.custom_cron)

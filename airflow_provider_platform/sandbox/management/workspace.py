@@ -11,14 +11,14 @@ from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management import folders
 from airflow_provider_platform.sandbox.management.folders import DEPTH, Folders
-from airflow_provider_platform.sandbox.management.reports import operations as reports
-from airflow_provider_platform.sandbox.management.reports.operations import Reports
+from airflow_provider_platform.sandbox.management.reports import reports
+from airflow_provider_platform.sandbox.management.reports.reports import Reports
 from airflow_provider_platform.sandbox.management.shared import paging
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedAccess
 from airflow_provider_platform.sandbox.management.shared.items import Item, Items
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
-from airflow_provider_platform.sandbox.management.workbooks import operations as workbooks
-from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
+from airflow_provider_platform.sandbox.management.workbooks import workbooks
+from airflow_provider_platform.sandbox.management.workbooks.workbooks import Workbooks
 
 resource = Resource("/api/v1/deployments/{deploymentId}", needs="FolderRead")
 

@@ -19,8 +19,8 @@ from starlette.routing import Route
 
 from airflow_provider_platform.sandbox import management
 from airflow_provider_platform.sandbox.chat.threads import Threads
-from airflow_provider_platform.sandbox.management.exports import operations as exports
-from airflow_provider_platform.sandbox.management.notifications.operations import Notifications
+from airflow_provider_platform.sandbox.management.exports import exports
+from airflow_provider_platform.sandbox.management.notifications.notifications import Notifications
 from airflow_provider_platform.sandbox.pages.threads import turns
 from airflow_provider_platform.sandbox.state.branches import Branches
 from airflow_provider_platform.sandbox.state.world import World

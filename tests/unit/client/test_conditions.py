@@ -11,8 +11,8 @@ from airflow_provider_platform.client.chat.thread import state_told
 from airflow_provider_platform.client.conditions import has_status, is_fresh, is_switched
 from airflow_provider_platform.client.errors import ChatRpcError, ChatStreamError
 from airflow_provider_platform.client.management.account.oauth import UserOAuthToken
-from airflow_provider_platform.client.management.notifications.operations import Notification
-from airflow_provider_platform.client.management.reports.operations import Report
+from airflow_provider_platform.client.management.notifications.notifications import Notification
+from airflow_provider_platform.client.management.reports.reports import Report
 
 NOON = datetime(2026, 7, 20, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -30,7 +30,7 @@ from airflow_provider_platform.client.management.account.oauth import (
     create_oauth_integration,
     list_user_oauth_tokens,
 )
-from airflow_provider_platform.client.management.deployments.operations import (
+from airflow_provider_platform.client.management.deployments.deployments import (
     CreateDeploymentTokenInput,
     create_deployment_token,
     get_deployment,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformClosedError
-from airflow_provider_platform.client.management.deployments.operations import get_deployment
-from airflow_provider_platform.client.management.reports.operations import (
+from airflow_provider_platform.client.management.deployments.deployments import get_deployment
+from airflow_provider_platform.client.management.reports.reports import (
     ReportsQuery,
     list_reports,
 )

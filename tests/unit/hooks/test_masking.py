@@ -21,7 +21,7 @@ from airflow_provider_platform.client.management.account.oauth import (
     CreateOAuthIntegrationInput,
     create_oauth_integration,
 )
-from airflow_provider_platform.client.management.deployments.operations import (
+from airflow_provider_platform.client.management.deployments.deployments import (
     CreateDeploymentTokenInput,
     create_deployment_token,
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformTransportError
-from airflow_provider_platform.client.management.deployments.operations import get_deployment
+from airflow_provider_platform.client.management.deployments.deployments import get_deployment
 from airflow_provider_platform.hooks import _rereading, platform
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator

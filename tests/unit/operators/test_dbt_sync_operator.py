@@ -13,12 +13,12 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.management.dbt_sync.operations import (
+from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits, wait
+from airflow_provider_platform.client.management.dbt_sync.start import start
+from airflow_provider_platform.client.management.dbt_sync.syncs import (
     StartDbtSyncInput,
     start_dbt_sync,
 )
-from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits, wait
-from airflow_provider_platform.client.management.dbt_sync.start import start
 from airflow_provider_platform.client.operations.program import Call, Sleep
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator

@@ -20,7 +20,8 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.retry import is_transient
-from airflow_provider_platform.client.management.dbt_sync.operations import (
+from airflow_provider_platform.client.management.dbt_sync.start import read_history
+from airflow_provider_platform.client.management.dbt_sync.syncs import (
     CANCELLED,
     FAILED,
     TERMINAL_STATUSES,
@@ -28,7 +29,6 @@ from airflow_provider_platform.client.management.dbt_sync.operations import (
     get_dbt_sync_result,
     get_dbt_sync_status,
 )
-from airflow_provider_platform.client.management.dbt_sync.start import read_history
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep, call
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
 from airflow_provider_platform.client.polling.until import PollInterval, poll_until

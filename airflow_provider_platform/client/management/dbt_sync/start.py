@@ -17,7 +17,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.http.retry import may_have_been_processed
-from airflow_provider_platform.client.management.dbt_sync.operations import (
+from airflow_provider_platform.client.management.dbt_sync.syncs import (
     DbtSyncQuery,
     DbtSyncResponse,
     DbtSyncRun,

@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
 from airflow_provider_platform.client.management.workbooks.dashboards import Dashboard
-from airflow_provider_platform.client.management.workbooks.operations import Workbook
+from airflow_provider_platform.client.management.workbooks.workbooks import Workbook
 from airflow_provider_platform.client.operations.models import InputModel, JsonObject, ResponseModel
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.operations.paging import Page, PageQuery

@@ -13,7 +13,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
 from airflow_provider_platform.client.management.embed.sessions import EmbedUserProfile
-from airflow_provider_platform.client.management.workspace.operations import BulkActionError
+from airflow_provider_platform.client.management.workspace.objects import BulkActionError
 from airflow_provider_platform.client.operations.models import InputModel, ResponseModel, Timestamp
 from airflow_provider_platform.client.operations.operation import endpoint
 from airflow_provider_platform.client.operations.paging import Page, PageQuery

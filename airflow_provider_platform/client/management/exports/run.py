@@ -11,7 +11,7 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.client.management.exports.operations import (
+from airflow_provider_platform.client.management.exports.exports import (
     COMPLETED,
     FAILED,
     download_dashboard_export,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from airflow_provider_platform.client.management.notifications.operations import (
+from airflow_provider_platform.client.management.notifications.notifications import (
     CreateNotificationInput,
     Notification,
     NotificationsQuery,

@@ -1,124 +1,207 @@
-"""What becomes of a dbt sync: its stages, one after the other, and its end."""
+"""dbt syncs: start, history, status, result, logs, generated files and cancel."""
 
 from __future__ import annotations
 
-import asyncio
+import re
 import time
-from dataclasses import dataclass, field
+import uuid
 from typing import Any
 
-from airflow_provider_platform.sandbox.http.responses import ApiError
-from airflow_provider_platform.sandbox.management.shared.resource import Call
-from airflow_provider_platform.sandbox.state.branches import Branches
+from airflow_provider_platform.sandbox.http import checks
+from airflow_provider_platform.sandbox.http.responses import ApiError, web_page
+from airflow_provider_platform.sandbox.management.dbt_sync.stages import STAGES, Sync, Syncs, walk
+from airflow_provider_platform.sandbox.management.shared import paging
+from airflow_provider_platform.sandbox.management.shared.resource import (
+    Call,
+    Diverted,
+    Resource,
+    always,
+)
 from airflow_provider_platform.sandbox.state.clock import iso
 from airflow_provider_platform.sandbox.state.journal import SyncEntry
 from airflow_provider_platform.sandbox.state.world import World
 
-STAGES = (
-    "INITIALIZING",
-    "CREATING_SANDBOX",
-    "UPLOADING_PROJECT",
-    "INSTALLING_DEPENDENCIES",
-    "RUNNING_DBT_DEPS",
-    "COMPILING_DBT",
-    "PROCESSING_MANIFEST",
-    "WRITING_CUBE_FILES",
-    "FINALIZING",
+_RUN_STATES = ("RUNNING", "COMPLETED", "FAILED", "CANCELLED", "UNKNOWN")
+_TRIGGERS = ("manual", "api", "webhook", "agent", "unknown")
+_FILES_LIFETIME = 3600
+"""Seconds for which generated files are kept."""
+_MODELS = ("orders", "customers", "products")
+_BRANCH = r"(?![/.-])(?!.*(?:\.\.|//|@\{))[^\s~^:?*\[\\\x00-\x1f]{1,200}(?<![/.])"
+
+
+def _after_start(world: World) -> None:
+    """Everything but the start is missing on an older tenant."""
+    if world.settings.dbt == "full":
+        return
+    answer = world.settings.start_only_answer
+    if answer == "html":
+        raise Diverted(lambda _path: web_page())
+    raise ApiError(int(answer), "This tenant has no such operation")
+
+
+resource = Resource(
+    "/api/v1/deployments/{deploymentId}/dbt-sync", needs="SchemaRead", available=_after_start
 )
 
 
-@dataclass
-class Sync:
-    """One sync. ``status`` is what the status operation says, ``outcome`` what the history says."""
+@resource.post(
+    needs="SchemaUpdate",
+    available=always,
+    body={
+        "branchName": checks.string(pattern=_BRANCH),
+        "ref": checks.string(),
+        "source": checks.string(one_of=("git", "manifest")),
+        "manifest": checks.mapping,
+        "output": checks.string(one_of=("branch", "files")),
+    },
+)
+def start_dbt_sync(call: Call) -> Any:
+    """Start a sync, every time it is asked for.
 
-    sync_job_id: str
-    workflow_id: str
-    deployment: int
-    branch: str
-    ref: str | None
-    source: str
-    output: str
-    entry: SyncEntry
-    started_at: float
-    status: str = STAGES[0]
-    outcome: str = "RUNNING"
-    error: str | None = None
-    updated_at: float = 0.0
-    ended_at: float | None = None
-    logs: list[dict[str, Any]] = field(default_factory=list)
-    task: asyncio.Task[None] | None = None
-
-    def move(self, status: str) -> None:
-        self.status = self.entry.status = status
-        self.updated_at = time.time()
-        self.entry.stages.append(status)
-        self.log(f"Stage {status}")
-
-    def finish(self, outcome: str, error: str | None = None) -> None:
-        self.outcome, self.error = outcome, error
-        self.ended_at = self.entry.ended_at = time.time()
-        if outcome in ("COMPLETED", "FAILED"):
-            self.move(outcome)
-        self.entry.status = outcome
-        self.log(error or f"Sync {outcome.lower()}", "error" if error else "info")
-
-    def log(self, message: str, level: str = "info") -> None:
-        line = {"timestamp": iso(time.time()), "level": level, "stream": "system"}
-        self.logs.append({**line, "message": message, "phase": self.status, "durationMs": None})
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "task": None}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        """A sync that was under way ended with the sandbox that performed it."""
-        vars(self).update(kept)
-        if self.outcome == "RUNNING":
-            self.finish("FAILED", "the sandbox was stopped")
-
-    @property
-    def percent(self) -> int:
-        """A rough guess, as the service's."""
-        if self.status == "COMPLETED":
-            return 100
-        return STAGES.index(self.status) * 11 if self.status in STAGES else 5
-
-    @property
-    def duration_ms(self) -> int | None:
-        return None if self.ended_at is None else int((self.ended_at - self.started_at) * 1000)
-
-
-class Syncs:
-    """All syncs by id, oldest first."""
-
-    def __init__(self) -> None:
-        self.by_id: dict[str, Sync] = {}
-
-    def get(self, call: Call) -> Sync:
-        sync = self.by_id.get(call.path["syncJobId"])
-        if sync is None or sync.deployment != call.deployment:
-            raise ApiError(
-                404, f"dbt sync {call.path['syncJobId']} not found in deployment {call.deployment}"
-            )
-        return sync
-
-
-async def walk(world: World, sync: Sync) -> None:
-    """Go through the stages; a branch or ref with ``broken`` in its name does not compile."""
-    settings = world.settings
-    outcome = settings.dbt_outcome
-    broken = "broken" in sync.branch or "broken" in (sync.ref or "")
-    stages = list(STAGES)
-    if settings.dbt_extra_stage is not None:
-        stages.insert(1, settings.dbt_extra_stage)
-    for stage in stages:
-        sync.move(stage)
-        world.journal.changed()
-        await asyncio.sleep(world.settings.dbt_pace)
-        if stage == "COMPILING_DBT" and (broken or outcome == "FAILED"):
-            sync.finish("FAILED", "dbt-compile: model orders depends on a source that is missing")
-            break
-    else:
-        if outcome == "COMPLETED" and sync.output == "branch":
-            world.store(Branches).add(sync.branch)
-        sync.finish(outcome)
+    An older tenant (``start-only``) knows ``branchName`` and drops all else without a word.
+    """
+    world, body = call.world, call.body
+    if world.settings.dbt == "start-only":
+        body = {name: value for name, value in body.items() if name == "branchName"}
+    source = body.get("source", "git")
+    if source == "manifest" and "manifest" not in body:
+        raise ApiError(400, ["manifest is required when source is manifest"])
+    sync_job_id = uuid.uuid4().hex
+    branch = body.get("branchName") or _generated_branch(body.get("ref"), sync_job_id)
+    now = time.time()
+    entry = SyncEntry(sync_job_id, call.deployment, branch, now, STAGES[0])
+    sync = Sync(
+        sync_job_id=sync_job_id,
+        workflow_id=f"dbt-sync-workflow-{uuid.uuid4()}",
+        deployment=call.deployment,
+        branch=branch,
+        ref=body.get("ref"),
+        source=source,
+        output=body.get("output", "branch"),
+        entry=entry,
+        started_at=now,
+    )
+    call.store(Syncs).by_id[sync_job_id] = sync
+    world.journal.state.syncs.append(entry)
     world.journal.changed()
+    sync.task = world.spawn(walk(world, sync))
+    return {
+        "syncJobId": sync_job_id,
+        "workflowId": sync.workflow_id,
+        "branchName": branch,
+    }
+
+
+@resource.get(
+    query={
+        **paging.PARAMETERS,
+        "status": checks.string(one_of=_RUN_STATES),
+        "trigger": checks.string(one_of=_TRIGGERS),
+    },
+)
+def list_dbt_syncs(call: Call) -> Any:
+    """The history, newest first."""
+    syncs = [s for s in call.store(Syncs).by_id.values() if s.deployment == call.deployment]
+    wanted = call.query.get("status")
+    if call.query.get("trigger", "api") != "api":
+        syncs = []
+    runs = [_history_entry(s) for s in reversed(syncs) if wanted in (None, s.outcome)]
+    return paging.page(call, runs)
+
+
+@resource.get("/{syncJobId:text}")
+def get_dbt_sync(call: Call) -> Any:
+    """The status. A cancelled sync stays at the stage it had: only the history tells."""
+    sync = call.store(Syncs).get(call)
+    answer: dict[str, Any] = {
+        "syncJobId": sync.sync_job_id,
+        "status": sync.status,
+        "progress": {
+            "stage": sync.status,
+            "percentComplete": sync.percent,
+            "message": sync.logs[-1]["message"] if sync.logs else None,
+        },
+        "updatedAt": iso(sync.updated_at or sync.started_at),
+    }
+    if sync.status == "FAILED":
+        answer["error"] = sync.error or "the sync failed"
+    return answer
+
+
+@resource.delete("/{syncJobId:text}", needs="SchemaUpdate")
+def cancel_dbt_sync(call: Call) -> Any:
+    sync = call.store(Syncs).get(call)
+    if sync.outcome != "RUNNING":
+        return {"message": f"dbt sync {sync.sync_job_id} is already {sync.outcome.lower()}"}
+    if sync.task is not None:
+        sync.task.cancel()
+    sync.entry.cancelled_at = time.time()
+    sync.finish("CANCELLED")
+    call.world.journal.changed()
+    return {"message": f"dbt sync {sync.sync_job_id} is cancelled"}
+
+
+@resource.get("/{syncJobId:text}/result")
+def get_dbt_sync_result(call: Call) -> Any:
+    sync = call.store(Syncs).get(call)
+    if sync.outcome != "COMPLETED":
+        raise ApiError(404, f"dbt sync {sync.sync_job_id} has no result")
+    return {
+        "syncJobId": sync.sync_job_id,
+        "generatedFiles": [{"path": _file(model)} for model in _MODELS],
+        "manifestStats": {"models": len(_MODELS), "sources": 2, "macros": 5},
+        "cubeCount": len(_MODELS),
+        "completedAt": iso(sync.ended_at or sync.started_at),
+        "durationMs": sync.duration_ms or 0,
+    }
+
+
+@resource.get("/{syncJobId:text}/logs")
+def get_dbt_sync_logs(call: Call) -> Any:
+    return paging.page(call, call.store(Syncs).get(call).logs)
+
+
+@resource.get(
+    "/{syncJobId:text}/generated-files",
+    query=paging.PARAMETERS,
+    needs="DeploymentRead",
+)
+def get_dbt_sync_generated_files(call: Call) -> Any:
+    sync = call.store(Syncs).get(call)
+    expires_at = (sync.ended_at or 0) + _FILES_LIFETIME
+    kept = sync.output == "files" and sync.outcome == "COMPLETED"
+    if not kept or call.world.clock.now() >= expires_at:
+        raise ApiError(404, f"dbt sync {sync.sync_job_id} keeps no generated files")
+    return paging.page(
+        call,
+        [{"path": _file(m), "content": f"cubes:\n  - name: {m}\n"} for m in _MODELS],
+    )
+
+
+def _history_entry(sync: Sync) -> dict[str, Any]:
+    stage = next((s for s in reversed(sync.entry.stages) if s in STAGES), sync.status)
+    failed = sync.outcome == "FAILED"
+    return {
+        "syncJobId": sync.sync_job_id,
+        "deploymentId": sync.deployment,
+        "status": sync.outcome,
+        "trigger": "api",
+        "source": sync.source,
+        "branchName": sync.branch,
+        "startedAt": iso(sync.started_at),
+        "completedAt": None if sync.ended_at is None else iso(sync.ended_at),
+        "durationMs": sync.duration_ms,
+        "errorMessage": (sync.error or "the sync failed") if failed else None,
+        "failedPhase": "dbt-compile" if failed else None,
+        "gitRef": sync.ref,
+        "lastStage": stage,
+    }
+
+
+def _generated_branch(ref: str | None, sync_job_id: str) -> str:
+    name = re.sub(r"[/\s~]", "-", ref or "main")[:40]
+    return f"dbt-sync/{name}-{int(time.time())}-{sync_job_id[:7]}"
+
+
+def _file(model: str) -> str:
+    return f"model/cubes/{model}.yml"

@@ -12,9 +12,9 @@ from airflow_provider_platform.sandbox.management.shared.embed_tenants import (
 )
 from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
-from airflow_provider_platform.sandbox.management.workbooks import operations as workbooks
+from airflow_provider_platform.sandbox.management.workbooks import workbooks
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
-from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
+from airflow_provider_platform.sandbox.management.workbooks.workbooks import Workbooks
 
 resource = Resource(
     f"{workbooks.resource.path}/{{workbookId}}/embed-access", needs="WorkbookManage"

@@ -17,8 +17,8 @@ from airflow_provider_platform.sandbox.management.shared.embed_tenants import (
     EmbedTenants,
 )
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Diverted, Resource
-from airflow_provider_platform.sandbox.management.workbooks import operations as workbooks
-from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
+from airflow_provider_platform.sandbox.management.workbooks import workbooks
+from airflow_provider_platform.sandbox.management.workbooks.workbooks import Workbooks
 from airflow_provider_platform.sandbox.state.world import World
 
 resource = Resource("/api/v1/embed-tenants", needs="Admin")

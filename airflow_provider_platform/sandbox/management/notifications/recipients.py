@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
-from airflow_provider_platform.sandbox.management.notifications import operations as parent
-from airflow_provider_platform.sandbox.management.notifications.operations import Notifications
+from airflow_provider_platform.sandbox.management.notifications import notifications as parent
+from airflow_provider_platform.sandbox.management.notifications.notifications import Notifications
 from airflow_provider_platform.sandbox.management.shared import embed_shapes, paging, users
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedTenants
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_platform.sandbox.management.reports import operations as reports
 from airflow_provider_platform.sandbox.management.reports import placement_store as placements
+from airflow_provider_platform.sandbox.management.reports import reports
 from airflow_provider_platform.sandbox.management.reports import shapes as report_shapes
-from airflow_provider_platform.sandbox.management.reports.operations import Reports
 from airflow_provider_platform.sandbox.management.reports.placement_store import Placements
+from airflow_provider_platform.sandbox.management.reports.reports import Reports
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 
 resource = Resource(f"{reports.resource.path}/{{reportId}}", needs="ReportRead")

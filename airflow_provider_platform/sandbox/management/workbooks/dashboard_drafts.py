@@ -10,10 +10,9 @@ from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared.files import canonical_file
 from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
-from airflow_provider_platform.sandbox.management.workbooks import dashboard_shapes
-from airflow_provider_platform.sandbox.management.workbooks import operations as workbooks
+from airflow_provider_platform.sandbox.management.workbooks import dashboard_shapes, workbooks
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
-from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
+from airflow_provider_platform.sandbox.management.workbooks.workbooks import Workbooks
 
 resource = Resource(f"{workbooks.resource.path}/{{workbookId}}", needs="WorkbookRead")
 

@@ -10,7 +10,7 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.management.dbt_sync.operations import TERMINAL_STATUSES
+from airflow_provider_platform.client.management.dbt_sync.syncs import TERMINAL_STATUSES
 from airflow_provider_platform.client.operations.program import Call, Notify, Program, Sleep
 
 if TYPE_CHECKING:

@@ -21,16 +21,16 @@ from airflow_provider_platform.client.errors import (
     from_payload,
 )
 from airflow_provider_platform.client.http import transport
-from airflow_provider_platform.client.management.reports.operations import (
+from airflow_provider_platform.client.management.reports.placements import (
+    DisconnectReportFromWorkbookInput,
+)
+from airflow_provider_platform.client.management.reports.reports import (
     CreateReportInput,
     Report,
     disconnect_report,
     upsert_report,
 )
-from airflow_provider_platform.client.management.reports.placements import (
-    DisconnectReportFromWorkbookInput,
-)
-from airflow_provider_platform.client.management.workbooks.operations import (
+from airflow_provider_platform.client.management.workbooks.workbooks import (
     CreateWorkbookInput,
     upsert_workbook,
 )

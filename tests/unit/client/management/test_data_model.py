@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.management.data_model.operations import (
+from airflow_provider_platform.client.management.data_model.branches import (
     CreateBranchRequest,
     MergeIntoParentBranchRequest,
     MergeToDefaultBranchRequest,
@@ -21,7 +21,7 @@ from airflow_provider_platform.client.management.data_model.operations import (
     stop_dev_mode,
     validate_data_model,
 )
-from airflow_provider_platform.client.management.reports.operations import get_report
+from airflow_provider_platform.client.management.reports.reports import get_report
 
 
 @pytest.mark.parametrize("root", ["https://acme.example.com", "https://example.com/acme"])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
-from airflow_provider_platform.client.management.dbt_sync import operations as dbt_sync
-from airflow_provider_platform.client.management.dbt_sync.operations import (
+from airflow_provider_platform.client.management.dbt_sync import syncs as dbt_sync
+from airflow_provider_platform.client.management.dbt_sync.syncs import (
     DbtSyncQuery,
     DbtSyncRun,
     StartDbtSyncInput,

@@ -26,15 +26,15 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.management.dbt_sync.operations import (
-    TERMINAL_STATUSES,
-    StartDbtSyncInput,
-)
 from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits, wait
 from airflow_provider_platform.client.management.dbt_sync.start import (
     find_started,
     read_history,
     start,
+)
+from airflow_provider_platform.client.management.dbt_sync.syncs import (
+    TERMINAL_STATUSES,
+    StartDbtSyncInput,
 )
 from airflow_provider_platform.client.polling.failure_budget import (
     NOT_FOUND_GRACE,

@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
-from airflow_provider_platform.client.management.deployments.environments import (
-    CreateDeploymentEnvironmentTokenInput,
-    EnvironmentsQuery,
-    create_environment_token,
-    create_meta_sync_token,
-    list_environments,
-)
-from airflow_provider_platform.client.management.deployments.operations import (
+from airflow_provider_platform.client.management.deployments.deployments import (
     BuildStatusQuery,
     CreateDeploymentTokenInput,
     DeploymentsQuery,
@@ -21,6 +14,13 @@ from airflow_provider_platform.client.management.deployments.operations import (
     get_deployment,
     get_deployment_settings,
     list_deployments,
+)
+from airflow_provider_platform.client.management.deployments.environments import (
+    CreateDeploymentEnvironmentTokenInput,
+    EnvironmentsQuery,
+    create_environment_token,
+    create_meta_sync_token,
+    list_environments,
 )
 
 CANARY = "canary-token"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.management.exports.operations import (
+from airflow_provider_platform.client.management.exports.exports import (
     DownloadQuery,
     StartDashboardExportInput,
     download_dashboard_export,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformApiError, PlatformInputError
-from airflow_provider_platform.client.management.notifications.operations import (
+from airflow_provider_platform.client.management.notifications.notifications import (
     CreateNotificationInput,
     Notification,
     NotificationsQuery,

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
-from airflow_provider_platform.client.management.reports.operations import (
+from airflow_provider_platform.client.management.reports.placements import (
+    ConnectReportToWorkbookInput,
+    DisconnectReportFromWorkbookInput,
+    ExternalDocumentPlacement,
+    RefreshReportInput,
+)
+from airflow_provider_platform.client.management.reports.reports import (
     CreateReportInput,
     Report,
     ReportsQuery,
@@ -19,12 +25,6 @@ from airflow_provider_platform.client.management.reports.operations import (
     get_report,
     list_reports,
     upsert_report,
-)
-from airflow_provider_platform.client.management.reports.placements import (
-    ConnectReportToWorkbookInput,
-    DisconnectReportFromWorkbookInput,
-    ExternalDocumentPlacement,
-    RefreshReportInput,
 )
 from airflow_provider_platform.client.management.reports.snapshots import ReportSnapshot
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.management.notifications.schedules import (
+from airflow_provider_platform.client.management.notifications.cron import (
     check_cron,
-    check_timezone,
     cron_doubt,
     cron_times,
 )
+from airflow_provider_platform.client.management.notifications.schedules import check_timezone
 
 DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")

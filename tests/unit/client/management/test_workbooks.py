@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.management.workbooks.dashboards import Dashboard
-from airflow_provider_platform.client.management.workbooks.operations import (
+from airflow_provider_platform.client.management.workbooks.workbooks import (
     CreateWorkbookInput,
     DuplicateWorkbookInput,
     PublishDashboardInput,
@@ -30,7 +30,7 @@ from airflow_provider_platform.client.management.workspace.folders import (
     create_folder,
     list_folders,
 )
-from airflow_provider_platform.client.management.workspace.operations import (
+from airflow_provider_platform.client.management.workspace.objects import (
     BulkDeleteWorkspaceObjectsInput,
     BulkMoveWorkspaceObjectsInput,
     MoveWorkspaceObjectInput,

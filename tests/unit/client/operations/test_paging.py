@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.management.account.oauth import list_user_oauth_tokens
-from airflow_provider_platform.client.management.dbt_sync.operations import list_dbt_sync_logs
-from airflow_provider_platform.client.management.deployments.operations import (
+from airflow_provider_platform.client.management.dbt_sync.syncs import list_dbt_sync_logs
+from airflow_provider_platform.client.management.deployments.deployments import (
     DeploymentsQuery,
     list_deployments,
 )
-from airflow_provider_platform.client.management.reports.operations import (
+from airflow_provider_platform.client.management.reports.reports import (
     ReportsQuery,
     list_reports,
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from airflow_provider_platform.client.management.reports.operations import CanonicalFile
+from airflow_provider_platform.client.management.reports.reports import CanonicalFile
 from airflow_provider_platform.client.management.shared.ownership import (
     ResourceOwner,
     WorkspaceFolderPathEntry,

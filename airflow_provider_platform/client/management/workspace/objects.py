@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from airflow_provider_platform.client.management.workbooks.operations import Workbook
+from airflow_provider_platform.client.management.workbooks.workbooks import Workbook
 from airflow_provider_platform.client.operations.models import InputModel, ResponseModel
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.operations.paging import Page, PageQuery

@@ -15,7 +15,7 @@ from airflow_provider_platform.sandbox.management.shared import paging, users
 from airflow_provider_platform.sandbox.management.shared.files import canonical_file
 from airflow_provider_platform.sandbox.management.shared.items import Item, Items
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
-from airflow_provider_platform.sandbox.management.workbooks.operations import Workbooks
+from airflow_provider_platform.sandbox.management.workbooks.workbooks import Workbooks
 
 resource = Resource("/api/v1/deployments/{deploymentId}/reports", needs="ReportRead")
 

@@ -11,13 +11,12 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
+from airflow_provider_platform.client.management.notifications.cron import check_cron, cron_times
 from airflow_provider_platform.client.management.notifications.schedules import (
     PARTS_OF,
     RANGES,
-    check_cron,
     check_parts,
     check_timezone,
-    cron_times,
 )
 from airflow_provider_platform.client.management.shared.dashboard_filters import (
     DashboardFilter,
