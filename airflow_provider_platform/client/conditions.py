@@ -36,7 +36,7 @@ from airflow_provider_platform.client.operations.models import ResponseModel, Ti
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.paging import Page, PageWalk
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
-from airflow_provider_platform.client.polling.until import NotYet
+from airflow_provider_platform.client.polling.poll_until import NotYet
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, TypeAdapter
 
 from airflow_provider_platform.client.operations.paging import Page
-from airflow_provider_platform.contract.shapes import ANY_TYPE, Shape
+from airflow_provider_platform.contract.schemas import ANY_TYPE, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import task_decorator_factory
-from airflow_provider_platform.decorators._returned import FunctionOperator, ReturnedText
+from airflow_provider_platform.decorators._base import FunctionOperator, ReturnedText
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 
 if TYPE_CHECKING:

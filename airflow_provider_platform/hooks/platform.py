@@ -23,10 +23,10 @@ from airflow_provider_platform.client.http.client import AsyncPlatformClient, Pl
 from airflow_provider_platform.client.http.turns import turn
 from airflow_provider_platform.client.redaction import maskable
 from airflow_provider_platform.hooks._clients import HookClients
-from airflow_provider_platform.hooks._data import DataMethods
+from airflow_provider_platform.hooks._connection_retry import rereading
 from airflow_provider_platform.hooks._form_methods import PlatformConnectionForm
 from airflow_provider_platform.hooks._management import ManagementMethods
-from airflow_provider_platform.hooks._rereading import rereading
+from airflow_provider_platform.hooks._sql import DataMethods
 from airflow_provider_platform.hooks.connection import (
     CONNECTION_TYPE,
     config_from_connection,

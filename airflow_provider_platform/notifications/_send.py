@@ -16,7 +16,7 @@ from airflow_provider_platform.results.text import mail
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from airflow_provider_platform.notifications._answer import Answer
+    from airflow_provider_platform.notifications._message import Answer
 
 KEY = "platform_answer"
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from airflow_provider_platform._airflow import Context
-    from airflow_provider_platform.notifications._answer import Answer
+    from airflow_provider_platform.notifications._message import Answer
 
     Target = BaseNotifier | Mapping[str, Any] | Callable[[dict[str, Any]], Awaitable[None] | None]
 
@@ -118,7 +118,7 @@ class PlatformAnswerNotifier(BaseNotifier):
         sending.finish()
 
     def _answer(self, context: Any) -> Answer:
-        from airflow_provider_platform.notifications._answer import Answer
+        from airflow_provider_platform.notifications._message import Answer
         from airflow_provider_platform.operators._base import arguments
 
         return Answer(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, Links, ThreadLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._output.chat import WritesAnswer
+from airflow_provider_platform.operators._files.answer import WritesAnswer
 from airflow_provider_platform.operators._submission.chat_run import ChatRunOperator
 
 if TYPE_CHECKING:

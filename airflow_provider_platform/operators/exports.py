@@ -12,13 +12,13 @@ from airflow_provider_platform.client.operations.rules import exactly_one
 from airflow_provider_platform.links import DashboardLink, ExportLink, FileLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.deployment import DeploymentOperator
-from airflow_provider_platform.operators._notifications.schedule import dashboard_settings
-from airflow_provider_platform.operators._output.paths import output_path as check_output_path
-from airflow_provider_platform.operators._output.paths import (
+from airflow_provider_platform.operators._files.paths import output_path as check_output_path
+from airflow_provider_platform.operators._files.paths import (
     output_target,
     storage_path,
     write_file,
 )
+from airflow_provider_platform.operators._notifications.schedule import dashboard_settings
 from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
 
 if TYPE_CHECKING:

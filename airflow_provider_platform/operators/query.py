@@ -21,8 +21,8 @@ from airflow_provider_platform.operators._base.deferral import (
 )
 from airflow_provider_platform.operators._base.deployment import DeploymentOperator
 from airflow_provider_platform.operators._base.failures import ForeseenFailures
-from airflow_provider_platform.operators._output.outlets import tell_outlets
-from airflow_provider_platform.operators._output.paths import optional_output_path, output_target
+from airflow_provider_platform.operators._files.outlets import tell_outlets
+from airflow_provider_platform.operators._files.paths import optional_output_path, output_target
 
 if TYPE_CHECKING:
     import os

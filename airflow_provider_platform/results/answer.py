@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_platform.client.errors import ResultValueError
 from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.results.atomic_files import OutputFile, write_whole, writing
 from airflow_provider_platform.results.charts import ChartError, ChartLimits, ChartRenderer
-from airflow_provider_platform.results.files import OutputFile, write_whole, writing
-from airflow_provider_platform.results.names import query_name
+from airflow_provider_platform.results.file_names import query_name
 from airflow_provider_platform.results.save import Format, SavedRows, save_rows
 from airflow_provider_platform.results.text.markdown import to_markdown
 from airflow_provider_platform.results.text.message import message_of

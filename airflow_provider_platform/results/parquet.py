@@ -19,7 +19,7 @@ from airflow_provider_platform.results.columns import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_platform.results.files import OutputFile
+    from airflow_provider_platform.results.atomic_files import OutputFile
 
 ROW_GROUP = 100_000
 """Rows of a group; one for each piece that comes would make the metadata larger than the data."""

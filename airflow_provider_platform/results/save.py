@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.results.atomic_files import whole_file
 from airflow_provider_platform.results.columns import (
     Column,
     Types,
@@ -16,12 +17,11 @@ from airflow_provider_platform.results.columns import (
     read_columns,
     read_rows,
 )
-from airflow_provider_platform.results.files import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from airflow_provider_platform.results.files import OutputFile
+    from airflow_provider_platform.results.atomic_files import OutputFile
 
 Format = Literal["parquet", "csv", "jsonl"]
 FORMATS: tuple[Format, ...] = ("parquet", "csv", "jsonl")

@@ -10,7 +10,7 @@ from airflow_provider_platform.results.columns import Column, plain, read_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_platform.results.files import OutputFile
+    from airflow_provider_platform.results.atomic_files import OutputFile
 
 _QUOTED = frozenset(',"\r\n')
 

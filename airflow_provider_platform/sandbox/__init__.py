@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl, SandboxControlError
-    from airflow_provider_platform.sandbox.faults.book import Fault
+    from airflow_provider_platform.sandbox.faults.faults import Fault
     from airflow_provider_platform.sandbox.faults.holds import Hold
     from airflow_provider_platform.sandbox.server import Sandbox
 
 _HOMES = {
-    "Fault": "faults.book",
+    "Fault": "faults.faults",
     "Hold": "faults.holds",
     "Sandbox": "server",
     "SandboxControl": "control.client",

@@ -16,7 +16,7 @@ from airflow_provider_platform.sandbox.app import SandboxApp
 from airflow_provider_platform.sandbox.connection import CHAT_PATH
 from airflow_provider_platform.sandbox.control.client import SandboxControl
 from airflow_provider_platform.sandbox.state.credentials import Credentials, service_token
-from airflow_provider_platform.sandbox.state.kept import KeptFolder
+from airflow_provider_platform.sandbox.state.persistence import KeptFolder
 from airflow_provider_platform.sandbox.state.settings import Settings
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
     checks: ClassVar[Checks] = {
         "deferrable": arguments.boolean,
     }
-    look_kind: ClassVar[str]
+    condition_kind: ClassVar[str]
     """A name of `client.conditions.KINDS`."""
 
     def __init__(self, *, deferrable: bool | None = None, **kwargs: Any) -> None:
@@ -73,7 +73,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
             with self.hook() as hook, hook.client() as client:
                 self._store_link_once(context, client)
                 try:
-                    found = self._look(context, client)
+                    found = self._poll(context, client)
                 except PlatformError as error:
                     if not (self.deferrable and self.silent_fail and error.retryable):
                         raise
@@ -122,17 +122,17 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
                 self._defer(deadline, client.clock())
             found = event["value"]
             if found is None:
-                found = self._look(context, client)
+                found = self._poll(context, client)
                 if found is None:
                     self._defer(deadline, client.clock())
         self.log.info("Success criteria met. Exiting.")
         return found
 
-    def _look(self, context: Context, client: PlatformClient) -> dict[str, Any] | None:
+    def _poll(self, context: Context, client: PlatformClient) -> dict[str, Any] | None:
         """One look with what is left of the wait's failure budget."""
-        from airflow_provider_platform.client.polling.until import poll_once
+        from airflow_provider_platform.client.polling.poll_until import poll_once
 
-        condition = self._what()
+        condition = self._condition()
         budget = self._remembered_failures(context)
         try:
             found, _ = client.run(
@@ -154,19 +154,19 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         """Logs what the looks tell, one poke after the other."""
         return log_changes(self.log)
 
-    def _what(self) -> Condition:
+    def _condition(self) -> Condition:
         from airflow_provider_platform.client.conditions import Condition
 
-        return Condition(self.look_kind, self.subject())
+        return Condition(self.condition_kind, self.subject())
 
     def _defer(self, deadline: float, now: float) -> None:
         from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-        from airflow_provider_platform.client.polling.until import PollInterval
+        from airflow_provider_platform.client.polling.poll_until import PollInterval
         from airflow_provider_platform.triggers.sensors import PlatformSensorTrigger
 
         trigger = PlatformSensorTrigger.of(
             self.platform_conn_id,
-            self._what(),
+            self._condition(),
             PollInterval(
                 interval=self.poke_interval,
                 exponential_backoff=self.exponential_backoff,

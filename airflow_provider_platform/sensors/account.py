@@ -34,7 +34,7 @@ class PlatformUserOAuthTokenSensor(PlatformSensor):
     :param user_id: whose token (default: anybody's)
     """
 
-    look_kind = "user_oauth_token"
+    condition_kind = "user_oauth_token"
     checks: ClassVar[Checks] = {
         "integration_id": arguments.identifier,
         "target_statuses": _statuses,

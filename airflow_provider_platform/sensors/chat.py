@@ -27,7 +27,7 @@ class PlatformChatThreadSensor(PlatformSensor):
     operator_extra_links = Links(ThreadLink)
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"session_settings": "json"}
-    look_kind = "chat_thread"
+    condition_kind = "chat_thread"
     checks: ClassVar[Checks] = {
         "chat_id": arguments.text,
         "session_settings": arguments.session_settings,

@@ -23,7 +23,7 @@ class PlatformDbtSyncSensor(DeploymentOperator, PlatformSensor):
     :param sync_job_id: the sync, as `PlatformDbtSyncOperator` returns it
     """
 
-    look_kind = "dbt_sync"
+    condition_kind = "dbt_sync"
     checks: ClassVar[Checks] = {
         "sync_job_id": arguments.text,
     }

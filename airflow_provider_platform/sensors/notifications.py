@@ -50,7 +50,7 @@ class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
     operator_extra_links = Links(NotificationLink)
     linked_result: ClassVar[dict[str, str]] = {"notification_id": "id"}
 
-    look_kind = "notification"
+    condition_kind = "notification"
     checks: ClassVar[Checks] = {
         "notification_id": arguments.optional_id,
         "is_enabled": arguments.optional_boolean,

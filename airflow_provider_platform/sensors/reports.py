@@ -36,7 +36,7 @@ class PlatformReportSensor(DeploymentOperator, PlatformSensor):
     operator_extra_links = Links(ReportLink)
     linked_result: ClassVar[dict[str, str]] = {"report_id": "id"}
 
-    look_kind = "report"
+    condition_kind = "report"
     checks: ClassVar[Checks] = {
         "report_id": arguments.optional_id,
         "name": arguments.optional_text,

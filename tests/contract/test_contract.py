@@ -19,7 +19,7 @@ from airflow_provider_platform.client.management.registry import declared_endpoi
 from airflow_provider_platform.contract.compare import compare
 from airflow_provider_platform.contract.document import read_document
 from airflow_provider_platform.contract.explanations import known_explanations, sort_out
-from airflow_provider_platform.contract.shapes import Shape
+from airflow_provider_platform.contract.schemas import Shape
 from airflow_provider_platform.hooks._management import ManagementMethods
 from tests.contract.service_table import (
     ENDPOINTS,

@@ -286,7 +286,7 @@ def stored_result(monkeypatch: pytest.MonkeyPatch) -> None:
         }  # fmt: skip
         return RESULT
 
-    monkeypatch.setattr("airflow_provider_platform.notifications._answer.get_run_xcom", stored)
+    monkeypatch.setattr("airflow_provider_platform.notifications._message.get_run_xcom", stored)
 
 
 async def awaited(make: Callable[[], Any]) -> None:

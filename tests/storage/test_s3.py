@@ -11,10 +11,10 @@ import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import PlatformError, ResultWriteError
-from airflow_provider_platform.operators._output.paths import storage_path
+from airflow_provider_platform.operators._files.paths import storage_path
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
-from airflow_provider_platform.results.files import PART_BYTES, whole_file
+from airflow_provider_platform.results.atomic_files import PART_BYTES, whole_file
 from tests.storage.conftest import BUCKET
 from tests.unit.operators.task_context import TaskTries
 

@@ -13,7 +13,7 @@ from airflow_provider_platform.links import KNOWN, Links
 from airflow_provider_platform.operators._base.arguments import is_template, optional
 from airflow_provider_platform.operators._base.deferral import default_deferrable
 from airflow_provider_platform.operators._base.failures import airflow_errors
-from airflow_provider_platform.operators._base.outputs import storing_outputs
+from airflow_provider_platform.operators._base.multiple_outputs import storing_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

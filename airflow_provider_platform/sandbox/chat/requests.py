@@ -25,7 +25,7 @@ _ATTRIBUTE = checks.structure(
         "value": checks.needed(checks.string()),
     }
 )
-_SESSION: checks.Shape = {
+_SESSION: checks.Fields = {
     "externalId": checks.string(),
     "internalId": checks.string(),
     "email": checks.string(pattern=r"[^@\s]+@[^@\s]+"),
@@ -36,7 +36,7 @@ _SESSION: checks.Shape = {
     "isEphemeral": checks.boolean,
     "ephemeralTtlSeconds": checks.integer(minimum=1),
 }
-_STREAM: checks.Shape = {
+_STREAM: checks.Fields = {
     "input": checks.string(),
     "chatId": checks.string(),
     "messageId": checks.string(pattern=r"\d{13,}-message"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from airflow_provider_platform.sandbox.chat.agent import Agent, Assignment, Record, Step
-from airflow_provider_platform.sandbox.faults.book import Fault
+from airflow_provider_platform.sandbox.faults.faults import Fault
 
 _STRANGERS: tuple[Record, ...] = (
     {"id": "__heartbeat__", "at": 1},

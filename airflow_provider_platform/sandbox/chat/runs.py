@@ -8,7 +8,7 @@ import time
 from airflow_provider_platform.sandbox.chat.agent import Agent, Assignment, Step, aborted_record
 from airflow_provider_platform.sandbox.chat.run_faults import inject
 from airflow_provider_platform.sandbox.chat.threads import Run, Thread
-from airflow_provider_platform.sandbox.faults.book import RUN_KINDS, Fault
+from airflow_provider_platform.sandbox.faults.faults import RUN_KINDS, Fault
 from airflow_provider_platform.sandbox.faults.matching import Subject
 from airflow_provider_platform.sandbox.http.responses import JsonRpcError
 from airflow_provider_platform.sandbox.state.branches import Branches

@@ -13,7 +13,7 @@ from airflow_provider_platform.sandbox import management
 from airflow_provider_platform.sandbox.chat import runs as chat_runs
 from airflow_provider_platform.sandbox.chat.threads import Threads
 from airflow_provider_platform.sandbox.connection import describe
-from airflow_provider_platform.sandbox.faults.book import Fault
+from airflow_provider_platform.sandbox.faults.faults import Fault
 from airflow_provider_platform.sandbox.faults.holds import Hold
 from airflow_provider_platform.sandbox.faults.matching import from_json
 from airflow_provider_platform.sandbox.state.branches import Branches

@@ -47,7 +47,7 @@ class _Place:
         self.reached: list[Subject] = []
 
 
-class HoldBook:
+class Holds:
     """The holds in force. ``changed`` is called whenever something arrives at one."""
 
     def __init__(self, changed: Callable[[], None]) -> None:

@@ -32,7 +32,7 @@ class Check:
         return replace(self, rule=lambda value, name: self(value, name) or rule(value, name))
 
 
-Shape = Mapping[str, Check]
+Fields = Mapping[str, Check]
 
 
 def string(
@@ -135,23 +135,25 @@ def either(*checks: Check) -> Check:
     return Check(check, {"oneOf": [dict(one.schema) for one in checks]})
 
 
-def structure(shape: Shape) -> Check:
-    required = [name for name, item in shape.items() if item.required]
+def structure(fields: Fields) -> Check:
+    required = [name for name, item in fields.items() if item.required]
 
     def check(value: Any, name: str) -> list[str]:
         if not isinstance(value, dict):
             return [f"{name or 'the body'} must be an object"]
         prefix = f"{name}." if name else ""
-        messages = [f"property {prefix}{key} should not exist" for key in value if key not in shape]
+        messages = [
+            f"property {prefix}{key} should not exist" for key in value if key not in fields
+        ]
         messages += [f"{prefix}{key} is required" for key in required if key not in value]
         for key, item in value.items():
-            if key in shape:
-                messages += shape[key](item, prefix + key)
+            if key in fields:
+                messages += fields[key](item, prefix + key)
         return messages
 
     schema: dict[str, Any] = {
         "type": "object",
-        "properties": {key: dict(item.schema) for key, item in shape.items()},
+        "properties": {key: dict(item.schema) for key, item in fields.items()},
     }
     if required:
         schema["required"] = required
@@ -166,10 +168,10 @@ def nullable(check: Check) -> Check:
     )
 
 
-def nullable_fields(shape: Shape) -> Check:
+def nullable_fields(fields: Fields) -> Check:
     """An object whose optional fields may be null, as the management API declares them."""
     return structure(
-        {key: check if check.required else nullable(check) for key, check in shape.items()}
+        {key: check if check.required else nullable(check) for key, check in fields.items()}
     )
 
 
@@ -178,25 +180,25 @@ def needed(check: Check) -> Check:
     return replace(check, required=True)
 
 
-def needing(shape: Shape, *names: str) -> Shape:
+def needing(fields: Fields, *names: str) -> Fields:
     """The same fields, of which these must be there."""
-    return {**shape, **{name: needed(shape[name]) for name in names}}
+    return {**fields, **{name: needed(fields[name]) for name in names}}
 
 
 def query_values(
-    shape: Shape, parameters: Collection[tuple[str, str]]
+    fields: Fields, parameters: Collection[tuple[str, str]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Read query parameters by shape: text becomes a number or a boolean where a check wants it."""
+    """Read query parameters: text becomes a number or a boolean where a check wants it."""
     values: dict[str, Any] = {}
     given: dict[str, list[str]] = {}
     for key, text in parameters:
         given.setdefault(key, []).append(text)
-    messages = [f"property {key} should not exist" for key in given if key not in shape]
+    messages = [f"property {key} should not exist" for key in given if key not in fields]
     messages += [
-        f"{key} is required" for key, one in shape.items() if one.required and key not in given
+        f"{key} is required" for key, one in fields.items() if one.required and key not in given
     ]
     for key, texts in given.items():
-        check = shape.get(key)
+        check = fields.get(key)
         if check is None:
             continue
         if check.item is None and len(texts) > 1:

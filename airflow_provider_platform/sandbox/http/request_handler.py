@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from airflow_provider_platform.sandbox.faults.book import ANSWER_KINDS, WIRE_KINDS, Armed
+from airflow_provider_platform.sandbox.faults.faults import ANSWER_KINDS, WIRE_KINDS, Armed
 from airflow_provider_platform.sandbox.faults.matching import Api, Subject
 from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError, web_page
 from airflow_provider_platform.sandbox.http.wire import Ended, Wire, close

@@ -15,7 +15,7 @@ from airflow_provider_platform.sandbox.state.branches import DEFAULT_BRANCH, Bra
 resource = Resource("/build/api/v1/deployments/{deploymentId}", needs="SchemaUpdate")
 
 _NAME = checks.string(max_length=200)
-_ONE: checks.Shape = {"branchId": checks.integer(), "branchName": _NAME}
+_ONE: checks.Fields = {"branchId": checks.integer(), "branchName": _NAME}
 _BROKEN = "orders.yml: the cube orders joins customers, which does not exist"
 
 

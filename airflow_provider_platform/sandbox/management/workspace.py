@@ -33,7 +33,7 @@ _ORDERS = {
     "name": "name",
     "viewer_last_viewed_at": "lastViewedAt",
 }
-_QUERY: checks.Shape = {
+_QUERY: checks.Fields = {
     **paging.PARAMETERS,
     "folderId": checks.integer(),
     "types": checks.array(checks.string(one_of=tuple(_KINDS))),

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from airflow_provider_platform.sandbox.faults.book import FaultBook
-from airflow_provider_platform.sandbox.faults.holds import HoldBook
+from airflow_provider_platform.sandbox.faults.faults import ArmedFaults
+from airflow_provider_platform.sandbox.faults.holds import Holds
 from airflow_provider_platform.sandbox.state.clock import Clock
 from airflow_provider_platform.sandbox.state.credentials import Credentials
 from airflow_provider_platform.sandbox.state.journal import Journal
@@ -29,8 +29,8 @@ class World:
         self.warehouse = warehouse
         self.clock = Clock()
         self.journal = Journal()
-        self.faults = FaultBook()
-        self.holds = HoldBook(self.journal.changed)
+        self.faults = ArmedFaults()
+        self.holds = Holds(self.journal.changed)
         self._stores: dict[type[Any], Any] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 

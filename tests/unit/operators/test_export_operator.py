@@ -12,7 +12,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformTransportError,
 )
-from airflow_provider_platform.operators._output.paths import storage_path, write_file
+from airflow_provider_platform.operators._files.paths import storage_path, write_file
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from tests.unit.operators.task_context import TaskTries

@@ -31,7 +31,7 @@ from airflow_provider_platform.client.management.dbt_sync.syncs import (
 )
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep, call
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-from airflow_provider_platform.client.polling.until import PollInterval, poll_until
+from airflow_provider_platform.client.polling.poll_until import PollInterval, poll_until
 
 HISTORY_INTERVAL = 30.0
 RESULT_BUDGET = 30.0
@@ -85,7 +85,7 @@ def wait(
     due = clock() + (0.0 if poll_once else HISTORY_INTERVAL)
     failure: PlatformError | None = None
 
-    def look() -> Program[tuple[DbtSyncOutcome | None] | None]:
+    def read_once() -> Program[tuple[DbtSyncOutcome | None] | None]:
         """The outcome of a sync that has ended; with `poll_once` also that it has none yet."""
         nonlocal due, failure
         moved, failure = False, None
@@ -107,7 +107,7 @@ def wait(
         return (None,) if poll_once else None
 
     found: tuple[DbtSyncOutcome | None] | None = yield from poll_until(
-        look,
+        read_once,
         PollInterval(limits.poll_interval),
         FailureBudget(),
         deadline=limits.deadline,

@@ -19,7 +19,7 @@ from airflow_provider_platform.client.management.exports.exports import (
 )
 from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-from airflow_provider_platform.client.polling.until import PollInterval, poll_until
+from airflow_provider_platform.client.polling.poll_until import PollInterval, poll_until
 
 LIFETIME = 300.0
 """Seconds from its start until the service drops an export and its file."""
@@ -60,7 +60,7 @@ def wait(
     """
     last_status: str | None = None
 
-    def look() -> Program[ExportOutcome | None]:
+    def read_once() -> Program[ExportOutcome | None]:
         nonlocal last_status
         status, outcome = yield from poll(deployment_id, job_id)
         if status != last_status:
@@ -69,7 +69,7 @@ def wait(
         return outcome
 
     outcome: ExportOutcome | None = yield from poll_until(
-        look,
+        read_once,
         PollInterval(poll_interval),
         FailureBudget(),
         deadline=deadline,

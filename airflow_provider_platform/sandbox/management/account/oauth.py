@@ -8,20 +8,20 @@ from starlette.responses import Response
 
 from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
-from airflow_provider_platform.sandbox.management.shared import embed_shapes
+from airflow_provider_platform.sandbox.management.shared import embed_bodies
 from airflow_provider_platform.sandbox.management.shared.items import Item, Items
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 
 integrations = Resource("/api/v1/oauth-integrations", needs="OAuthIntegrationsManage")
 tokens = Resource("/api/v1/user-oauth-tokens", needs=None)
 
-_INTEGRATION: checks.Shape = {
+_INTEGRATION: checks.Fields = {
     "name": checks.needed(checks.string()),
     "type": checks.needed(checks.string()),
-    "authUrl": checks.needed(embed_shapes.URL),
-    "tokenUrl": checks.needed(embed_shapes.URL),
+    "authUrl": checks.needed(embed_bodies.URL),
+    "tokenUrl": checks.needed(embed_bodies.URL),
     "clientId": checks.needed(checks.string()),
-    "redirectUri": checks.needed(embed_shapes.URL),
+    "redirectUri": checks.needed(embed_bodies.URL),
     "config": checks.mapping,
     "scopes": checks.array(checks.string()),
     "clientSecret": checks.string(),

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
-from airflow_provider_platform.sandbox.management.shared import embed_shapes
+from airflow_provider_platform.sandbox.management.shared import embed_bodies
 from airflow_provider_platform.sandbox.management.shared import embed_tenants as tenants
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedTenants
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, Call, Resource
@@ -52,24 +52,24 @@ class Sessions:
         "deploymentId": checks.needed(checks.integer()),
         "branchName": checks.string(),
         "creatorMode": checks.boolean,
-        "email": embed_shapes.EMAIL,
+        "email": embed_bodies.EMAIL,
         "embedTenantName": checks.string(pattern=tenants.NAME),
-        "embedTenantProfile": embed_shapes.TENANT_PROFILE,
-        "embedTheme": embed_shapes.THEME,
+        "embedTenantProfile": embed_bodies.TENANT_PROFILE,
+        "embedTheme": embed_bodies.THEME,
         "externalId": checks.string(),
         "internalId": checks.string(),
-        "groupDefinitions": checks.array(embed_shapes.GROUP_DEFINITION),
+        "groupDefinitions": checks.array(embed_bodies.GROUP_DEFINITION),
         "groups": _TEXTS,
         "isEphemeral": checks.boolean,
         "publicDashboardId": checks.string(),
         "roles": _TEXTS,
         "securityContext": checks.mapping,
-        "settings": embed_shapes.SESSION_SETTINGS,
-        "tenantGroupDefinitions": checks.array(embed_shapes.GROUP_DEFINITION),
+        "settings": embed_bodies.SESSION_SETTINGS,
+        "tenantGroupDefinitions": checks.array(embed_bodies.GROUP_DEFINITION),
         "tenantGroups": _TEXTS,
-        "userAttributeDefinitions": checks.array(embed_shapes.USER_ATTRIBUTE_DEFINITION),
-        "userAttributes": checks.array(embed_shapes.USER_ATTRIBUTE),
-        "userProfile": embed_shapes.USER_PROFILE,
+        "userAttributeDefinitions": checks.array(embed_bodies.USER_ATTRIBUTE_DEFINITION),
+        "userAttributes": checks.array(embed_bodies.USER_ATTRIBUTE),
+        "userProfile": embed_bodies.USER_PROFILE,
     },
 )
 def generate_session(call: Call) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.embed import tenants as embed_tenants
-from airflow_provider_platform.sandbox.management.shared import embed_shapes, paging
+from airflow_provider_platform.sandbox.management.shared import embed_bodies, paging
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedTenants, shown
 from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
@@ -16,13 +16,13 @@ resource = Resource(f"{embed_tenants.resource.path}/{{embedTenantName:text}}", n
 
 _TEXTS = checks.array(checks.string())
 _MOST = 100
-_FIELDS: checks.Shape = {
+_FIELDS: checks.Fields = {
     "externalId": checks.needed(checks.string()),
     "groups": _TEXTS,
     "tenantGroups": _TEXTS,
-    "userProfile": embed_shapes.USER_PROFILE,
+    "userProfile": embed_bodies.USER_PROFILE,
 }
-_USER = checks.nullable_fields({**_FIELDS, "email": embed_shapes.EMAIL})
+_USER = checks.nullable_fields({**_FIELDS, "email": embed_bodies.EMAIL})
 _ENTRY = checks.nullable_fields({**_FIELDS, "email": checks.string()})
 
 

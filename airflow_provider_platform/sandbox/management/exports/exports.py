@@ -12,14 +12,14 @@ from starlette.responses import Response
 from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError, File
 from airflow_provider_platform.sandbox.management.exports import pictures
-from airflow_provider_platform.sandbox.management.shared import embed_shapes, users
+from airflow_provider_platform.sandbox.management.shared import embed_bodies, users
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import (
     EmbedAccess,
     EmbedTenants,
 )
 from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
-from airflow_provider_platform.sandbox.management.workbooks import dashboard_shapes
+from airflow_provider_platform.sandbox.management.workbooks import dashboard_bodies
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
 from airflow_provider_platform.sandbox.state.world import World
 
@@ -90,10 +90,10 @@ class Exports:
         "renderAs": checks.nullable_fields(
             {
                 "type": checks.needed(checks.string(one_of=("USER", "EMBED_USER"))),
-                **embed_shapes.PERSON,
+                **embed_bodies.PERSON,
             }
         ),
-        **dashboard_shapes.VARIABLES,
+        **dashboard_bodies.VARIABLES,
     }
 )
 def start_export(call: Call) -> Any:

@@ -14,7 +14,7 @@ from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared import paging, schedules
 from airflow_provider_platform.sandbox.management.shared.items import Item, Items
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
-from airflow_provider_platform.sandbox.management.workbooks import dashboard_shapes
+from airflow_provider_platform.sandbox.management.workbooks import dashboard_bodies
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
 
 resource = Resource("/api/v1/deployments/{deploymentId}/notifications", needs="Admin")
@@ -29,9 +29,9 @@ _DEFAULTS: dict[str, Any] = {
     "memberSwitchers": [],
     "timezone": "UTC",
 }
-_FIELDS: checks.Shape = {
+_FIELDS: checks.Fields = {
     **schedules.PARTS,
-    **dashboard_shapes.VARIABLES,
+    **dashboard_bodies.VARIABLES,
     "notificationFormat": checks.string(one_of=("png", "pdf")),
     "notificationAiSummary": checks.boolean,
     "notificationEnabled": checks.boolean,

@@ -10,7 +10,7 @@ from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.notifications import notifications as parent
 from airflow_provider_platform.sandbox.management.notifications.notifications import Notifications
-from airflow_provider_platform.sandbox.management.shared import embed_shapes, paging, users
+from airflow_provider_platform.sandbox.management.shared import embed_bodies, paging, users
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedTenants
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 
@@ -23,7 +23,7 @@ _CONTEXT = ("groups", "securityContext", "userAttributes")
 Recipient = dict[str, Any]
 
 
-def _several(fields: checks.Shape) -> checks.Shape:
+def _several(fields: checks.Fields) -> checks.Fields:
     """A body of recipients with these fields."""
     each = checks.nullable_fields({"type": checks.needed(checks.string(one_of=_TYPES)), **fields})
     return {"recipients": checks.needed(checks.array(each, minimum=1, maximum=_MOST))}
@@ -41,7 +41,7 @@ def list_recipients(call: Call) -> Any:
 
 @resource.post(
     body=_several(
-        {**embed_shapes.PERSON, "channelId": checks.string(), "channelName": checks.string()}
+        {**embed_bodies.PERSON, "channelId": checks.string(), "channelName": checks.string()}
     )
 )
 def add_recipients(call: Call) -> Any:

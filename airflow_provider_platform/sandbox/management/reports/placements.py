@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_provider_platform.sandbox.management.reports import bodies, reports
 from airflow_provider_platform.sandbox.management.reports import placement_store as placements
-from airflow_provider_platform.sandbox.management.reports import reports
-from airflow_provider_platform.sandbox.management.reports import shapes as report_shapes
 from airflow_provider_platform.sandbox.management.reports.placement_store import Placements
 from airflow_provider_platform.sandbox.management.reports.reports import Reports
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
@@ -14,7 +13,7 @@ from airflow_provider_platform.sandbox.management.shared.resource import Call, R
 resource = Resource(f"{reports.resource.path}/{{reportId}}", needs="ReportRead")
 
 
-@resource.put("/connect-workbook", body=report_shapes.CONNECT)
+@resource.put("/connect-workbook", body=bodies.CONNECT)
 def connect_workbook(call: Call) -> Any:
     """Record one placement; the same spot again updates it."""
     report = call.store(Reports).get(call)
@@ -24,7 +23,7 @@ def connect_workbook(call: Call) -> Any:
     return reports.shown(call, report)
 
 
-@resource.delete("/connect-workbook", body=report_shapes.DISCONNECT)
+@resource.delete("/connect-workbook", body=bodies.DISCONNECT)
 def disconnect_workbook(call: Call) -> Any:
     """Forget one placement; a spot that is not there is no error."""
     report = call.store(Reports).get(call)
@@ -35,7 +34,7 @@ def disconnect_workbook(call: Call) -> Any:
     return reports.shown(call, report)
 
 
-@resource.put("/refresh", body=report_shapes.REFRESH)
+@resource.put("/refresh", body=bodies.REFRESH)
 def refresh_report(call: Call) -> Any:
     """Note that the report, or one placement of it, has been read anew."""
     report = call.store(Reports).get(call)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.folders import Folders
-from airflow_provider_platform.sandbox.management.reports import shapes as report_shapes
+from airflow_provider_platform.sandbox.management.reports import bodies
 from airflow_provider_platform.sandbox.management.reports.placement_store import Placements
 from airflow_provider_platform.sandbox.management.shared import paging, users
 from airflow_provider_platform.sandbox.management.shared.files import canonical_file
@@ -180,7 +180,7 @@ def get_report_file(call: Call) -> Any:
     return canonical_file({name: report[name] for name in names})
 
 
-@resource.post(needs="ReportEdit", body=report_shapes.CREATE)
+@resource.post(needs="ReportEdit", body=bodies.CREATE)
 def create_report(call: Call) -> Any:
     """One more report, every time it is asked for; a public id can be used once."""
     public_id = call.body.get("publicId")
@@ -189,11 +189,11 @@ def create_report(call: Call) -> Any:
     return shown(call, _create(call, call.body))
 
 
-@resource.put("/by-public-id/{publicId:text}", needs="ReportEdit", body=report_shapes.CREATE)
+@resource.put("/by-public-id/{publicId:text}", needs="ReportEdit", body=bodies.CREATE)
 def upsert_report_by_public_id(call: Call) -> Any:
     """Create or update; ``source`` counts on creation only."""
     public_id = call.path["publicId"]
-    messages = report_shapes.PUBLIC_ID(public_id, "publicId")
+    messages = bodies.PUBLIC_ID(public_id, "publicId")
     if call.body.get("publicId", public_id) != public_id:
         messages.append("publicId must be the one of the path")
     if messages:
@@ -208,7 +208,7 @@ def upsert_report_by_public_id(call: Call) -> Any:
     return shown(call, report)
 
 
-@resource.put("/{reportId}", needs="ReportEdit", body=report_shapes.UPDATE)
+@resource.put("/{reportId}", needs="ReportEdit", body=bodies.UPDATE)
 def update_report(call: Call) -> Any:
     """Change what is given; with ``expectedVersion`` only a report that has this version."""
     report = call.store(Reports).get(call)

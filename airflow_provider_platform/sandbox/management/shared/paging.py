@@ -9,9 +9,9 @@ from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared.resource import Call
 
-PARAMETERS: checks.Shape = {"first": checks.integer(minimum=1), "after": checks.string()}
+PARAMETERS: checks.Fields = {"first": checks.integer(minimum=1), "after": checks.string()}
 
-OFFSETS: checks.Shape = {
+OFFSETS: checks.Fields = {
     **PARAMETERS,
     "offset": checks.integer(minimum=0),
     "limit": checks.integer(minimum=0),

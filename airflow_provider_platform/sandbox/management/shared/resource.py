@@ -83,7 +83,7 @@ class Operation:
     path: str
     handler: Handler
     needs: Permission | None
-    query: checks.Shape
+    query: checks.Fields
     body: checks.Check | None
     available: Callable[[World], None]
     anonymous: bool
@@ -100,14 +100,14 @@ def always(_world: World) -> None:
 class Options(TypedDict, total=False):
     """What an operation asks for, where it differs from its resource.
 
-    ``body`` as a shape are fields of which those that need not be there may be null. ``available``
-    may raise or divert where a tenant lacks the operation. An ``anonymous`` one asks for no
-    credential.
+    ``body`` as a mapping is an object with these fields, null where they need not be there.
+    ``available`` may raise or divert where a tenant lacks the operation. An ``anonymous`` one asks
+    for no credential.
     """
 
     needs: Permission | None
-    query: checks.Shape
-    body: checks.Check | checks.Shape
+    query: checks.Fields
+    body: checks.Check | checks.Fields
     available: Callable[[World], None]
     anonymous: bool
 

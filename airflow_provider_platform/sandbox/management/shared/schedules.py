@@ -36,7 +36,7 @@ def _cron(value: str, name: str) -> list[str]:
 
 
 TIME_ZONE = checks.string().also(_time_zone)
-PARTS: checks.Shape = {
+PARTS: checks.Fields = {
     "scheduleType": checks.string(one_of=TYPES),
     "customCron": checks.string().also(_cron),
     "dayOfMonth": checks.integer(minimum=1, maximum=31),

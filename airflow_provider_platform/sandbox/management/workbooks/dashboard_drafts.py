@@ -10,14 +10,14 @@ from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared.files import canonical_file
 from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
-from airflow_provider_platform.sandbox.management.workbooks import dashboard_shapes, workbooks
+from airflow_provider_platform.sandbox.management.workbooks import dashboard_bodies, workbooks
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
 from airflow_provider_platform.sandbox.management.workbooks.workbooks import Workbooks
 
 resource = Resource(f"{workbooks.resource.path}/{{workbookId}}", needs="WorkbookRead")
 
 
-@resource.put("/dashboard", needs="WorkbookEdit", body={"dashboardDraft": dashboard_shapes.DRAFT})
+@resource.put("/dashboard", needs="WorkbookEdit", body={"dashboardDraft": dashboard_bodies.DRAFT})
 def update_workbook_dashboard(call: Call) -> Any:
     """Save the draft; widgets without an id are given one."""
     workbook = call.store(Workbooks).get(call, "workbookId")
@@ -48,7 +48,7 @@ def get_workbook_dashboard_file(call: Call) -> Any:
         "workbookId": checks.needed(checks.integer()),
         "dashboardId": checks.integer(),
         "allowEmbed": checks.boolean,
-        "config": dashboard_shapes.CONFIG,
+        "config": dashboard_bodies.CONFIG,
         "title": checks.string(min_length=0),
         "description": checks.string(min_length=0),
     },

@@ -72,7 +72,7 @@ def _blank(deployment: int, user_id: int, now: str) -> Item:
 resource.collections["workbooks"] = lambda world: world.store(Workbooks).all()
 resource.collections["dashboards"] = lambda world: world.store(Dashboards).all()
 
-_FIELDS: checks.Shape = {
+_FIELDS: checks.Fields = {
     "name": checks.string(max_length=255),
     "folderId": checks.integer(),
     "meta": checks.mapping,

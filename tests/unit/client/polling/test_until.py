@@ -17,7 +17,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.operations.program import Notify, Program, Sleep
 from airflow_provider_platform.client.polling.failure_budget import NOT_FOUND_GRACE, FailureBudget
-from airflow_provider_platform.client.polling.until import PollFailed, PollInterval, poll_until
+from airflow_provider_platform.client.polling.poll_until import PollFailed, PollInterval, poll_until
 
 NOON = 1_800_000_000.0
 LATE = PlatformNotFoundError("unknown", status=404)

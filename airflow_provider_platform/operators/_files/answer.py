@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import PlatformOperator
-from airflow_provider_platform.operators._output.outlets import tell_outlets
-from airflow_provider_platform.operators._output.paths import optional_folder, storage_path
+from airflow_provider_platform.operators._files.outlets import tell_outlets
+from airflow_provider_platform.operators._files.paths import optional_folder, storage_path
 
 if TYPE_CHECKING:
     import os
@@ -84,7 +84,7 @@ class WritesAnswer(PlatformOperator):
         PlatformInputError."""
         if self.output_path is None:
             return
-        from airflow_provider_platform.results.files import check_place
+        from airflow_provider_platform.results.atomic_files import check_place
         from airflow_provider_platform.results.save import check_engine
 
         check_engine(self.output_format)
@@ -110,7 +110,7 @@ class WritesAnswer(PlatformOperator):
     ) -> dict[str, Any]:
         """The result with what was written of it."""
         from airflow_provider_platform.results.answer import AnswerFiles, write_answer
-        from airflow_provider_platform.results.names import task_folder
+        from airflow_provider_platform.results.file_names import task_folder
 
         ti: Any = context["ti"]
         place = (ti.dag_id, ti.run_id, ti.task_id, ti.map_index)

@@ -41,7 +41,7 @@ _PIVOT = checks.nullable_fields(
         "showRowTotals": checks.boolean,
     }
 )
-_REPORT: checks.Shape = {
+_REPORT: checks.Fields = {
     "name": checks.string(max_length=255),
     "title": checks.string(min_length=0, max_length=255),
     "publicId": PUBLIC_ID,
@@ -66,7 +66,7 @@ UPDATE = checks.nullable_fields(
     {**_REPORT, "placementId": checks.string(), "expectedVersion": checks.integer()}
 )
 
-_ADDRESS: checks.Shape = {
+_ADDRESS: checks.Fields = {
     "placementId": checks.string(),
     "externalWorkbookId": checks.string(),
     "resultLocation": checks.string(),

@@ -43,7 +43,7 @@ _TIME_GRAIN = checks.structure(
 _MEMBER_SWITCHER = checks.structure(
     {"member": checks.needed(_MEMBER), "selected": checks.needed(checks.string())}
 )
-VARIABLES: checks.Shape = {
+VARIABLES: checks.Fields = {
     "filters": checks.array(_FILTER),
     "timeGrains": checks.array(_TIME_GRAIN),
     "memberSwitchers": checks.array(_MEMBER_SWITCHER),
@@ -52,7 +52,7 @@ VARIABLES: checks.Shape = {
 
 _POSITION = checks.structure({axis: checks.needed(checks.integer()) for axis in "xywh"})
 _SIZES = ("lg", "md", "sm", "xs", "xxs")
-_WIDGET: checks.Shape = {
+_WIDGET: checks.Fields = {
     "id": checks.string(max_length=128),
     "type": checks.needed(
         checks.string(
@@ -87,7 +87,7 @@ _APP = checks.nullable_fields(
         ),
     }
 )
-_THEME_PARTS: checks.Shape = {
+_THEME_PARTS: checks.Fields = {
     "backgroundColor": _OPEN_TEXT,
     "controls": checks.mapping,
     "dashboard": checks.mapping,

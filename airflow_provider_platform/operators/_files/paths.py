@@ -82,7 +82,7 @@ def _what_to_install(target: str) -> str:
 def write_file(path: ObjectStoragePath, data: bytes) -> None:
     """Write a file, folders included; it is there as a whole or not at all. Raises
     ResultWriteError."""
-    from airflow_provider_platform.results.files import write_whole
+    from airflow_provider_platform.results.atomic_files import write_whole
 
     write_whole(path, data)
 
@@ -91,7 +91,7 @@ def output_target(name: str, value: Any) -> ObjectStoragePath | None:
     """The path of an optional file in its storage, looked at before anything is sent. Raises
     PlatformInputError for a storage that Airflow does not know, and for a place where no file can
     be written."""
-    from airflow_provider_platform.results.files import check_place
+    from airflow_provider_platform.results.atomic_files import check_place
 
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""Faults on demand: what can be asked for, and the book of those that are armed."""
+"""Faults on demand: what can be asked for, and those that are armed."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Armed:
         self.released = asyncio.Event()
 
 
-class FaultBook:
+class ArmedFaults:
     """The faults that are armed, in the order in which they were asked for."""
 
     def __init__(self) -> None:
