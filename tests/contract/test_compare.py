@@ -2,126 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from pydantic import Field, SecretStr
 
-from airflow_provider_platform.client.operations.models import InputModel, ResponseModel, Timestamp
-from airflow_provider_platform.client.operations.operation import Endpoint, endpoint
-from airflow_provider_platform.client.operations.paging import Page, PageQuery
-from airflow_provider_platform.contract import __main__ as command
-from airflow_provider_platform.contract.__main__ import main
 from airflow_provider_platform.contract.compare import Difference, Severity, compare
-from airflow_provider_platform.contract.document import NotADocumentError, read_document
 from airflow_provider_platform.contract.explanations import (
     ANY_INCOMPLETE,
     ANY_PAGED,
     Explanation,
     sort_out,
 )
+from tests.contract.things import (
+    create_bare_thing,
+    create_thing,
+    document,
+    get_node,
+    list_things,
+)
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-
-class Child(ResponseModel):
-    name: str | None = None
-
-
-class Thing(ResponseModel):
-    id: int
-    made: Timestamp | None = None
-    secret: SecretStr | None = None
-    children: list[Child] | None = None
-    anything: Any = None
-
-
-class ThingInput(InputModel):
-    kind: Literal["a", "b"]
-    size: int | None = Field(default=None, ge=1)
-
-
-@endpoint("POST", "/v1/things/{thingId}", operation_id="createThing")
-def create_thing(*, thing_id: int, body: ThingInput, query: PageQuery | None = None) -> Thing:
-    """Create a thing."""
-
-
-@endpoint("POST", "/v1/things/{thingId}", operation_id="createThing")
-def create_bare_thing(*, thing_id: int, query: PageQuery | None = None) -> Thing:
-    """Create a thing without a body."""
-
-
-@endpoint("GET", "/v1/things", operation_id="listThings")
-def list_things() -> Page[Child]:
-    """All things."""
-
-
-class Node(ResponseModel):
-    nodes: list[Node] | None = None
-
-
-@endpoint("GET", "/v1/node", operation_id="getNode")
-def get_node() -> Node:
-    """One node."""
-
-
-def schemas() -> dict[str, Any]:
-    nullable = {"oneOf": [{"type": "string"}, {"type": "null"}]}
-    return {
-        "Child": {"type": "object", "properties": {"name": nullable}},
-        "Thing": {
-            "type": "object",
-            "required": ["id"],
-            "properties": {
-                "id": {"type": "integer"},
-                "made": {
-                    "oneOf": [
-                        {"type": "string", "format": "date"},
-                        {"type": "string", "format": "date-time"},
-                    ]
-                },
-                "secret": nullable,
-                "children": {"type": "array", "items": {"$ref": "#/components/schemas/Child"}},
-                "anything": {},
-            },
-        },
-        "Kind": {"type": "string", "enum": ["a", "b"]},
-        "ThingInput": {
-            "type": "object",
-            "required": ["kind"],
-            "properties": {
-                "kind": {"$ref": "#/components/schemas/Kind"},
-                "size": {"oneOf": [{"type": "number"}, {"type": "null"}]},
-            },
-        },
-    }
-
-
-def document(**changed: Any) -> dict[str, Any]:
-    def content(name: str) -> dict[str, Any]:
-        reference = {"$ref": f"#/components/schemas/{name}"}
-        return {"content": {"application/json": {"schema": reference}}}
-
-    operation = {
-        "operationId": "createThing",
-        "parameters": [
-            {"in": "path", "name": "thingId", "required": True, "schema": {"type": "string"}},
-            {"in": "query", "name": "first", "schema": {"type": "integer"}},
-            {"in": "query", "name": "after", "schema": {"type": "string"}},
-        ],
-        "requestBody": content("ThingInput"),
-        "responses": {"200": content("Thing")},
-    }
-    found = {
-        "paths": {"/api/v1/things/{thingId}": {"post": {**operation, **changed}}},
-        "components": {"schemas": schemas()},
-    }
-    copied: dict[str, Any] = json.loads(json.dumps(found))
-    return copied
+    from airflow_provider_platform.client.operations.operation import Endpoint
 
 
 def problems(against: dict[str, Any], *endpoints: Endpoint[..., Any]) -> list[tuple[str, str]]:
@@ -351,101 +252,3 @@ def test_a_page_of_an_older_release_is_readable() -> None:
     known = {"answer.totalCount", "answer.pagination"}
     assert breaks(data=items, count={"type": "integer"}) == known
     assert breaks(rows=items) >= {"answer.items", "answer.data"}
-
-
-@pytest.mark.parametrize(
-    ("change", "options", "status", "said"),
-    [
-        (None, [], 0, "0 breaks, 0 additions"),
-        ("addition", [], 0, "0 breaks, 1 additions"),
-        ("addition", ["--strict"], 1, "0 breaks, 1 additions"),
-        ("break", [], 1, "1 breaks, 1 additions"),
-    ],
-)
-def test_the_command_fails_where_something_breaks(
-    change: str | None,
-    options: list[str],
-    status: int,
-    said: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(command, "declared_endpoints", lambda: [create_thing])
-    against = document()
-    if change is not None:
-        against["paths"]["/api/v1/added"] = {"get": {}}
-    if change == "break":
-        del against["components"]["schemas"]["ThingInput"]["properties"]["size"]
-    path = tmp_path / "openapi.json"
-    path.write_text(json.dumps(against), encoding="utf-8")
-
-    assert main([str(path), *options]) == status
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[-1].endswith(said)
-    kinds = [line.split(" | ")[0] for line in lines[:-1]]
-    assert kinds == {None: [], "addition": ["addition"], "break": ["break", "addition"]}[change]
-
-
-def test_the_command_fails_where_there_are_findings(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "openapi.json"
-    path.write_text(json.dumps(document()), encoding="utf-8")
-
-    assert main([str(path), "--all"]) == 1
-    assert "POST /v1/things/{thingId} | operation | not declared" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("text", ["", "[]", "a: [", "openapi: 3.1.0", "<!doctype html>"])
-def test_what_is_no_document_is_told(
-    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "openapi.yaml"
-    path.write_text(text, encoding="utf-8")
-
-    with pytest.raises(NotADocumentError, match=r"openapi\.yaml"):
-        read_document(str(path))
-    assert main([str(path)]) == 2
-    assert main([str(tmp_path / "missing.yaml")]) == 2
-    assert "cannot be read" in capsys.readouterr().err
-
-
-def test_an_address_needs_its_token(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delenv("PLATFORM_TOKEN", raising=False)
-
-    assert main(["https://acme.example.com/api"]) == 2
-    assert "token" in capsys.readouterr().err
-
-
-def test_the_document_that_a_tenant_serves_is_read_with_the_token(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = []
-
-    class Tenant(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append((self.path, self.headers["Authorization"]))
-            body = json.dumps(document()).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *args: Any) -> None:
-            """Keep the test's output clean."""
-
-    monkeypatch.setenv("PLATFORM_TOKEN", "canary-token")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Tenant) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            assert main([f"http://127.0.0.1:{server.server_port}"]) == 1
-        finally:
-            server.shutdown()
-
-    assert asked == [("/api/v1/spec", "Bearer canary-token")]
-    shown = capsys.readouterr()
-    assert "canary-token" not in shown.out + shown.err

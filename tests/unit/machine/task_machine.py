@@ -24,9 +24,10 @@ from hypothesis.stateful import (
 )
 
 from airflow_provider_platform._airflow import AirflowFailException
+from tests.unit.machine.borders import borders
 from tests.unit.machine.ledger import Ledger
 from tests.unit.machine.played_airflow import ENDED, PlayedTask
-from tests.unit.machine.world import Actor, Platform, World, borders
+from tests.unit.machine.world import Actor, Platform, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.run import ChatRun, Verdict
-from airflow_provider_platform.client.errors import (
-    ChatNoAnswerError,
-    PlatformAddressError,
-    PlatformError,
-    PlatformProtocolError,
-)
+from airflow_provider_platform.client.chat.run import Verdict
 from tests.unit.client.fakes.streams import (
     ANSWER,
     CHAT_ID,
     EARLIER_ID,
-    MESSAGE_ID,
-    PROMPT,
+    EARLIER_TURN,
     Record,
-    Turn,
     aborted,
     cutoff,
     echo,
     encode,
     final,
+    given_thread,
     hear,
     new_run,
-    serialized,
     state,
     suspended,
     tool,
@@ -40,11 +29,6 @@ from tests.unit.client.fakes.streams import (
 
 BUSY = {"error": "Streaming for thread is in progress"}
 RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unauthorized"}}
-EARLIER = Turn(prompt="Old?", message_id=EARLIER_ID, answer="Old.", name="old-").records()
-
-
-def given_thread(**options: Any) -> ChatRun:
-    return new_run(**{"thread_given": True, "chat_id": CHAT_ID, **options})
 
 
 SERVERS_ECHO = echo("made-by-the-service")
@@ -69,7 +53,7 @@ def test_the_first_message_that_answers_our_prompt_is_ours_in_a_thread_of_our_ow
     run = new_run()
     assert hear(run, cutoff(), told_as) is Verdict.BROKEN
     assert run.accepted
-    replayed = [told_as, final(ANSWER), *EARLIER[1:], cutoff(), state()]
+    replayed = [told_as, final(ANSWER), *EARLIER_TURN[1:], cutoff(), state()]
     assert hear(run, told_as, final(ANSWER), cutoff(), state(), submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
     told_of_another = [*replayed[:2], echo("1732519999999-message", "Else?"), final("No.", sort=99)]
@@ -175,7 +159,7 @@ def test_what_is_no_error_is_passed_over(record: Record) -> None:
 
 def test_busy_accepts_nothing_although_it_names_the_thread() -> None:
     run = given_thread()
-    assert hear(run, *EARLIER, cutoff(streaming=True), BUSY) is Verdict.BUSY
+    assert hear(run, *EARLIER_TURN, cutoff(streaming=True), BUSY) is Verdict.BUSY
     assert not run.accepted
     assert run.chat_id == CHAT_ID
 
@@ -216,7 +200,7 @@ def test_unknown_kinds_are_passed_over(unknown: Any) -> None:
     [
         ([cutoff()], False),
         ([cutoff(streaming=True)], False),
-        ([*EARLIER, cutoff()], False),
+        ([*EARLIER_TURN, cutoff()], False),
         ([cutoff(), echo()], True),
         ([echo()], True),
         ([cutoff(), final("Hm.", graphPath=["agent"])], True),
@@ -249,11 +233,11 @@ def test_acceptance_without_echo_is_only_taken_from_our_own_prompt_or_thread() -
         ([cutoff(), aborted()], Verdict.ABORTED),
         ([echo(), aborted(), cutoff(), state()], Verdict.ABORTED),
         ([aborted()], Verdict.ABORTED),
-        ([*EARLIER, aborted(), cutoff(), echo(), final(ANSWER), state()], Verdict.OVER),
+        ([*EARLIER_TURN, aborted(), cutoff(), echo(), final(ANSWER), state()], Verdict.OVER),
         ([aborted(), cutoff(), echo(), final(ANSWER), state()], Verdict.OVER),
-        ([*EARLIER, aborted(), echo(), final(ANSWER), cutoff(), state()], Verdict.OVER),
+        ([*EARLIER_TURN, aborted(), echo(), final(ANSWER), cutoff(), state()], Verdict.OVER),
         ([echo(), final(ANSWER), echo("1732512999999-message"), aborted(), state()], Verdict.OVER),
-        ([*EARLIER, aborted()], Verdict.BROKEN),
+        ([*EARLIER_TURN, aborted()], Verdict.BROKEN),
     ],
 )
 def test_only_our_own_abort_is_one(records: list[Record], verdict: Verdict) -> None:
@@ -274,102 +258,14 @@ def test_an_abort_before_the_mark_of_a_broken_connection_may_be_anyones() -> Non
         ([suspended()], Verdict.SUSPENDED),
         ([cutoff(), echo(), suspended(), final(ANSWER), state()], Verdict.OVER),
         ([echo(), suspended(), cutoff(), final(ANSWER), state()], Verdict.OVER),
-        ([*EARLIER, suspended(), cutoff(), echo(), final(ANSWER), state()], Verdict.OVER),
-        ([*EARLIER, suspended()], Verdict.BROKEN),
-        ([*EARLIER, suspended(), cutoff(), echo()], Verdict.BROKEN),
+        ([*EARLIER_TURN, suspended(), cutoff(), echo(), final(ANSWER), state()], Verdict.OVER),
+        ([*EARLIER_TURN, suspended()], Verdict.BROKEN),
+        ([*EARLIER_TURN, suspended(), cutoff(), echo()], Verdict.BROKEN),
         ([cutoff(), echo(), suspended(), BUSY], Verdict.BUSY),
     ],
 )
 def test_a_suspension_is_a_pause(records: list[Record], verdict: Verdict) -> None:
     assert hear(given_thread(), *records) is verdict
-
-
-HUMAN = serialized("HumanMessage", PROMPT)
-OTHER = serialized("HumanMessage", "Other?")
-LOOKS = [
-    ("streams", [cutoff(streaming=True), state()], Verdict.GOING_ON),
-    ("state streams", [cutoff(), state([], streaming=True)], Verdict.GOING_ON),
-    ("state is free", [cutoff(streaming=True), state([], streaming=False)], Verdict.ABSENT),
-    ("other turns", [*EARLIER, cutoff(), state()], Verdict.ABSENT),
-    ("other turns, our words", [*EARLIER, cutoff(), state([HUMAN])], Verdict.ABSENT),
-    ("other words", [cutoff(), state([OTHER])], Verdict.ABSENT),
-    ("nothing", [cutoff(), state([])], Verdict.ABSENT),
-    ("our words", [cutoff(), state([HUMAN])], Verdict.UNCLEAR),
-    ("our words, then others", [cutoff(), state([HUMAN, OTHER])], Verdict.UNCLEAR),
-    ("a silent service", [cutoff(), state()], Verdict.UNCLEAR),
-    (
-        "our words of an earlier id",
-        [cutoff(), state([serialized("HumanMessage", PROMPT, EARLIER_ID)])],
-        Verdict.ABSENT,
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("records", "verdict"), [look[1:] for look in LOOKS], ids=[look[0] for look in LOOKS]
-)
-def test_looking_for_a_message_in_a_given_thread(records: list[Record], verdict: Verdict) -> None:
-    run = given_thread()
-    assert hear(run, *records, submits=False) is verdict
-    assert not run.accepted
-
-
-@pytest.mark.parametrize(
-    "records",
-    [
-        [*EARLIER, echo(), cutoff(), state()],
-        [cutoff(), state([OTHER, serialized("HumanMessage", "(edited)", MESSAGE_ID)])],
-        [cutoff(), state([serialized("HumanMessage", PROMPT, MESSAGE_ID), OTHER])],
-    ],
-)
-def test_a_message_that_the_thread_holds_is_accepted(records: list[Record]) -> None:
-    run = given_thread()
-    assert hear(run, *records, submits=False) is Verdict.OVER
-    assert run.accepted
-
-
-def test_the_words_are_enough_in_a_thread_of_our_own() -> None:
-    run = new_run(chat_id=CHAT_ID)
-    assert hear(run, cutoff(), state([HUMAN]), submits=False) is Verdict.OVER
-    assert run.accepted
-
-
-def test_a_thread_that_streams_is_asked_again_unless_the_answer_is_whole() -> None:
-    run = given_thread(accepted=True)
-    streams = cutoff(streaming=True)
-    assert hear(run, echo(), streams, state(), submits=False) is Verdict.GOING_ON
-    half = final("Half", isInProcess=True)
-    assert hear(run, echo(), half, streams, state(), submits=False) is Verdict.GOING_ON
-    more = tool("SqlApi", record_id="more")
-    told = [echo(), final(ANSWER), more, streams, state()]
-    assert hear(run, *told, submits=False) is Verdict.GOING_ON
-    assert hear(run, echo(), final(ANSWER), streams, state(), submits=False) is Verdict.OVER
-
-
-def test_a_run_that_a_later_turn_follows_is_not_the_one_that_streams() -> None:
-    run = given_thread(accepted=True)
-    told = [echo(), tool("SqlApi"), echo("1732512999999-message"), cutoff(streaming=True), state()]
-    assert hear(run, *told, submits=False) is Verdict.OVER
-    with pytest.raises(ChatNoAnswerError):
-        run.result()
-
-
-LATER = echo("1732512999999-message")
-
-
-@pytest.mark.parametrize("rest", [[], [aborted()], [{"id": "__suspended__"}]])
-def test_a_run_that_is_answered_and_followed_by_a_later_turn_is_over(rest: list[Record]) -> None:
-    """Whatever becomes of the later turn: what ends it says nothing of ours."""
-    run = given_thread(accepted=True)
-    told = [echo(), final(ANSWER), LATER, *rest, cutoff()]
-    assert hear(run, *told, submits=False) is Verdict.OVER
-    assert run.result().answer == ANSWER
-
-
-@pytest.mark.parametrize("told", [tool("SqlApi"), final("Half", isInProcess=True)])
-def test_a_run_without_an_answer_is_not_over_by_a_later_turn_alone(told: Record) -> None:
-    run = given_thread(accepted=True)
-    assert hear(run, echo(), told, LATER, cutoff(), submits=False) is Verdict.BROKEN
 
 
 def test_progress_is_what_was_not_known() -> None:
@@ -396,117 +292,3 @@ def test_whether_the_thread_streams_is_heard() -> None:
     assert run.goes_on
     hear(run, cutoff(), submits=False)
     assert not run.goes_on
-
-
-@pytest.mark.parametrize("start", [b"", b"\n \n"])
-@pytest.mark.parametrize("page", [b"<!doctype html>\n<p>", b"<html>", b"<p>\n</p>\n"])
-def test_a_web_page_is_a_wrong_address(start: bytes, page: bytes) -> None:
-    with pytest.raises(PlatformAddressError, match=r"web page.*chat_url"):
-        hear(new_run(), start + page)
-
-
-@pytest.mark.parametrize("junk", [b"{]\n", b"<b>\n", b'{"a": "\xff"}\n', b"[" * 5000 + b"\n"])
-def test_broken_json_names_its_line(junk: bytes) -> None:
-    run = new_run()
-    with pytest.raises(PlatformProtocolError, match="Line 3 of the stream") as caught:
-        hear(run, cutoff(), echo(), junk)
-    assert caught.value.retryable
-
-
-JSON = st.sampled_from(
-    [
-        None,
-        True,
-        False,
-        0,
-        -1,
-        1.5,
-        10**400,
-        float("nan"),
-        float("inf"),
-        "",
-        "text",
-        "�",
-        [],
-        [[]],
-        [None, 1, "a", {}],
-        {},
-        {"a": 1},
-        {"text": [{"text": 1}]},
-        {"message": []},
-    ]
-)
-IDS = st.sampled_from(
-    [
-        MESSAGE_ID,
-        EARLIER_ID,
-        "a",
-        "b",
-        "__cutoff__",
-        "__state__",
-        "__aborted__",
-        "__suspended__",
-        "__usage__",
-        "__other__",
-    ]
-)
-MESSAGES = st.lists(
-    JSON
-    | st.builds(
-        lambda kind, content, more: serialized(kind, content, **more),
-        st.sampled_from(["HumanMessage", "AIMessage", "ToolMessage"]),
-        JSON | st.just(PROMPT),
-        st.dictionaries(st.sampled_from(["tool_calls", "additional_kwargs"]), JSON),
-    ),
-    max_size=4,
-)
-STATES = st.fixed_dictionaries(
-    {}, optional={"chatId": JSON, "isStreaming": JSON, "messages": JSON | MESSAGES}
-)
-RECORDS = st.fixed_dictionaries(
-    {},
-    optional={
-        "id": IDS | JSON,
-        "role": st.sampled_from(["user", "assistant"]) | JSON,
-        "content": JSON,
-        "thinking": JSON,
-        "graphPath": st.lists(st.just("final"), max_size=3) | JSON,
-        "isDelta": st.booleans() | JSON,
-        "isInProcess": st.booleans() | JSON,
-        "sort": st.integers(0, 9) | JSON,
-        "state": STATES | JSON,
-        "toolCall": st.fixed_dictionaries({}, optional={"name": JSON, "result": JSON}) | JSON,
-        "usage": JSON,
-        "error": JSON,
-        "jsonrpc": JSON,
-    },
-)
-
-
-@settings(max_examples=80)
-@given(
-    connections=st.lists(
-        st.tuples(st.lists(RECORDS | JSON, max_size=8), st.booleans(), st.booleans()), max_size=3
-    ),
-    thread_given=st.booleans(),
-    accepted=st.booleans(),
-)
-def test_wrong_types_everywhere(
-    connections: list[tuple[list[Any], bool, bool]], thread_given: bool, accepted: bool
-) -> None:
-    """Whatever JSON the records hold: a verdict or a PlatformError, and plain JSON as result."""
-    run = given_thread(thread_given=thread_given, accepted=accepted)
-    for records, submits, clean in connections:
-        run.connect(submits=submits)
-        try:
-            run.feed(encode_any(records), 0.0)
-        finally:
-            assert run.disconnect(clean=clean) in Verdict
-    with suppress(PlatformError):
-        plain = run.result().to_json()
-        assert isinstance(plain["answer"], str)
-        assert json.loads(json.dumps(plain, allow_nan=False)) == plain
-
-
-def encode_any(records: list[Any]) -> bytes:
-    return "".join(f"{json.dumps(record)}\n" for record in records).encode()

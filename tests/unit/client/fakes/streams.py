@@ -234,6 +234,9 @@ class Turn:
         return [{**r, "sort": records[0]["sort"]} for r in records] if self.one_sort else records
 
 
+EARLIER_TURN = Turn(prompt="Old?", message_id=EARLIER_ID, answer="Old.", name="old-").records()
+
+
 def folded(records: list[Record]) -> list[Record]:
     """Records as a history shows them: one full record for each id."""
     known: dict[str, Record] = {}
@@ -261,6 +264,11 @@ def _line(record: Any) -> bytes:
 def new_run(**options: Any) -> ChatRun:
     """A run that has not been sent."""
     return ChatRun(**{"message_id": MESSAGE_ID, "digest": input_digest(PROMPT), **options})
+
+
+def given_thread(**options: Any) -> ChatRun:
+    """A run in a thread that its caller has given."""
+    return new_run(**{"thread_given": True, "chat_id": CHAT_ID, **options})
 
 
 def hear(

@@ -1,0 +1,116 @@
+"""What a look at a thread says of a message in it: held, absent, unclear, going on, over."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_platform.client.chat.run import Verdict
+from airflow_provider_platform.client.errors import (
+    ChatNoAnswerError,
+)
+from tests.unit.client.fakes.streams import (
+    ANSWER,
+    CHAT_ID,
+    EARLIER_ID,
+    EARLIER_TURN,
+    MESSAGE_ID,
+    PROMPT,
+    Record,
+    aborted,
+    cutoff,
+    echo,
+    final,
+    given_thread,
+    hear,
+    new_run,
+    serialized,
+    state,
+    tool,
+)
+
+HUMAN = serialized("HumanMessage", PROMPT)
+OTHER = serialized("HumanMessage", "Other?")
+LOOKS = [
+    ("streams", [cutoff(streaming=True), state()], Verdict.GOING_ON),
+    ("state streams", [cutoff(), state([], streaming=True)], Verdict.GOING_ON),
+    ("state is free", [cutoff(streaming=True), state([], streaming=False)], Verdict.ABSENT),
+    ("other turns", [*EARLIER_TURN, cutoff(), state()], Verdict.ABSENT),
+    ("other turns, our words", [*EARLIER_TURN, cutoff(), state([HUMAN])], Verdict.ABSENT),
+    ("other words", [cutoff(), state([OTHER])], Verdict.ABSENT),
+    ("nothing", [cutoff(), state([])], Verdict.ABSENT),
+    ("our words", [cutoff(), state([HUMAN])], Verdict.UNCLEAR),
+    ("our words, then others", [cutoff(), state([HUMAN, OTHER])], Verdict.UNCLEAR),
+    ("a silent service", [cutoff(), state()], Verdict.UNCLEAR),
+    (
+        "our words of an earlier id",
+        [cutoff(), state([serialized("HumanMessage", PROMPT, EARLIER_ID)])],
+        Verdict.ABSENT,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("records", "verdict"), [look[1:] for look in LOOKS], ids=[look[0] for look in LOOKS]
+)
+def test_looking_for_a_message_in_a_given_thread(records: list[Record], verdict: Verdict) -> None:
+    run = given_thread()
+    assert hear(run, *records, submits=False) is verdict
+    assert not run.accepted
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [*EARLIER_TURN, echo(), cutoff(), state()],
+        [cutoff(), state([OTHER, serialized("HumanMessage", "(edited)", MESSAGE_ID)])],
+        [cutoff(), state([serialized("HumanMessage", PROMPT, MESSAGE_ID), OTHER])],
+    ],
+)
+def test_a_message_that_the_thread_holds_is_accepted(records: list[Record]) -> None:
+    run = given_thread()
+    assert hear(run, *records, submits=False) is Verdict.OVER
+    assert run.accepted
+
+
+def test_the_words_are_enough_in_a_thread_of_our_own() -> None:
+    run = new_run(chat_id=CHAT_ID)
+    assert hear(run, cutoff(), state([HUMAN]), submits=False) is Verdict.OVER
+    assert run.accepted
+
+
+def test_a_thread_that_streams_is_asked_again_unless_the_answer_is_whole() -> None:
+    run = given_thread(accepted=True)
+    streams = cutoff(streaming=True)
+    assert hear(run, echo(), streams, state(), submits=False) is Verdict.GOING_ON
+    half = final("Half", isInProcess=True)
+    assert hear(run, echo(), half, streams, state(), submits=False) is Verdict.GOING_ON
+    more = tool("SqlApi", record_id="more")
+    told = [echo(), final(ANSWER), more, streams, state()]
+    assert hear(run, *told, submits=False) is Verdict.GOING_ON
+    assert hear(run, echo(), final(ANSWER), streams, state(), submits=False) is Verdict.OVER
+
+
+def test_a_run_that_a_later_turn_follows_is_not_the_one_that_streams() -> None:
+    run = given_thread(accepted=True)
+    told = [echo(), tool("SqlApi"), echo("1732512999999-message"), cutoff(streaming=True), state()]
+    assert hear(run, *told, submits=False) is Verdict.OVER
+    with pytest.raises(ChatNoAnswerError):
+        run.result()
+
+
+LATER = echo("1732512999999-message")
+
+
+@pytest.mark.parametrize("rest", [[], [aborted()], [{"id": "__suspended__"}]])
+def test_a_run_that_is_answered_and_followed_by_a_later_turn_is_over(rest: list[Record]) -> None:
+    """Whatever becomes of the later turn: what ends it says nothing of ours."""
+    run = given_thread(accepted=True)
+    told = [echo(), final(ANSWER), LATER, *rest, cutoff()]
+    assert hear(run, *told, submits=False) is Verdict.OVER
+    assert run.result().answer == ANSWER
+
+
+@pytest.mark.parametrize("told", [tool("SqlApi"), final("Half", isInProcess=True)])
+def test_a_run_without_an_answer_is_not_over_by_a_later_turn_alone(told: Record) -> None:
+    run = given_thread(accepted=True)
+    assert hear(run, echo(), told, LATER, cutoff(), submits=False) is Verdict.BROKEN
