@@ -155,4 +155,7 @@ def serve(size: int) -> None:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]))
+    if len(sys.argv) > 1:
+        serve(int(sys.argv[1]))
+    else:
+        main()

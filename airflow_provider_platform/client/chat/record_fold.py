@@ -17,6 +17,8 @@ from airflow_provider_platform.client.chat.tool_calls import ToolCall, read_tool
 from airflow_provider_platform.client.formats.json_text import whole_characters
 
 FINAL = "final"
+_EXACT = 2**53
+"""Whole numbers up to here are numbers as a float holds them."""
 
 
 @dataclass
@@ -130,29 +132,32 @@ class RecordFold:
     def append(self, record: dict[str, Any]) -> bool:
         """Fold in what nearly every record of a stream is: one more delta of a record that is
         known, at the same place. Does what `add` does, or nothing: False where this is not such a
-        record (its `id` is a text)."""
-        get = record.get
-        known = self._records.get(record["id"])
-        content = get("content", "")
-        if (
-            known is None
-            or get("isDelta") is not True
-            or get("toolCall") is not None
-            or type(content) is not str
-            or get("graphPath", known.graph_path) != known.graph_path
-        ):
+        record."""
+        try:
+            known = self._records[record["id"]]
+            content = record["content"]
+            if (
+                record["isDelta"] is not True
+                or record["role"] != "assistant"
+                or record["graphPath"] != known.graph_path
+                or type(content) is not str
+                or "toolCall" in record
+                or "error" in record
+            ):
+                return False
+        except (KeyError, TypeError):
             return False
-        sort = _number(get("sort"))
+        sort = record.get("sort")
+        if type(sort) is not int or not -_EXACT <= sort <= _EXACT:
+            sort = _number(sort)
         if sort is None:
             known.rising = False
         else:
             known.rising = known.sort is not None and sort > known.sort
             known.sort = sort
-        if content:
-            known.text.write(content)
-        known.in_process = get("isInProcess") is True
-        self._received += 1
-        known.received = self._received
+        known.text.write(content)
+        known.in_process = record.get("isInProcess") is True
+        known.received = self._received = self._received + 1
         return True
 
     def _tell(self, record: AssistantRecord) -> None:

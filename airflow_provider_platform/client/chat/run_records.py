@@ -121,26 +121,26 @@ class ChatConnection:
         it is another: that goes to `take`, read in full."""
         if type(record) is not dict:
             return False
-        get = record.get
-        record_id = get("id")
-        if type(record_id) is not str or get("error") is not None:
-            return False
-        if get("role") != "assistant":
-            if get("role") != "user" or record_id.startswith("__"):
-                return False
-            self.records += 1
-            self._take_user(record)
-            return True
         ours = self.ours and self.end is None
         if (
             ours
             and self.run.accepted
-            and (self.known_up_to is None or record_id in self.replaced)
+            and (self.known_up_to is None or str(record.get("id")) in self.replaced)
             and self.run.take_delta(record)
         ):
-            self.suspended = False
-            self.in_part = not (self.first or self.echo)
-        elif record_id.startswith("__") or (ours and not has_plain_fields(record)):
+            self.records += 1
+            self._note_ours()
+            return True
+        record_id, role = record.get("id"), record.get("role")
+        if (
+            type(record_id) is not str
+            or record_id.startswith("__")
+            or record.get("error") is not None
+        ):
+            return False
+        if role == "user":
+            self._take_user(record)
+        elif role != "assistant" or (ours and not has_plain_fields(record)):
             return False
         elif ours:
             self._take_assistant(record_id, record)
@@ -263,13 +263,16 @@ class ChatConnection:
         self._accept_after_cutoff()
         if not self.run.accepted:
             return
-        self.suspended = False
-        self.received_ours = True
-        self.in_part = not (self.first or self.echo)
+        self._note_ours()
         known_up_to = None if record_id in self.replaced else self.known_up_to
         if not is_delta(record):
             self.replaced.add(record_id)
         self.run.take_assistant(record, known_up_to=known_up_to)
+
+    def _note_ours(self) -> None:
+        self.suspended = False
+        self.received_ours = True
+        self.in_part = not (self.first or self.echo)
 
     def _accept_after_cutoff(self) -> None:
         """What follows the mark shows that our message is processed: in answer to our prompt, or

@@ -22,6 +22,7 @@ from pydantic_core import from_json
 
 MAX_DEPTH = 100
 _CONTAINERS = (dict, list)
+_LIST, _OBJECT = b"[{"
 _LONG = 2048
 """Bytes above which counting brackets costs more than looking at the first values."""
 
@@ -62,8 +63,9 @@ def read_plain_json(data: bytes) -> Any:
     """The value of a JSON text, for readers that look at its numbers themselves: those may be
     larger than what `read_json` gives, or infinite. Raises ValueError without a reason for what is
     not plain; `read_json` tells whether that is wrong, and why."""
-    value = read_unchecked_json(data)
-    if len(data) < _LONG or not _is_flat(value):
+    value = from_json(data, allow_inf_nan=False, cache_strings="keys")
+    nests = _LIST in data.partition(b"[")[2] or _OBJECT in data[1:]
+    if nests and (len(data) < _LONG or not _is_flat(value)):
         brackets = data.count(b"[") + data.count(b"{")
         if brackets > MAX_DEPTH and _is_deep(value, brackets):
             raise ValueError

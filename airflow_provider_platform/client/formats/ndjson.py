@@ -34,20 +34,19 @@ class LineReader:
         """The lines that this piece completes, each with its number (from 1, blank lines
         counted). Raises PlatformProtocolError for a line that exceeds the limit."""
         self.active = bool(data) and not data.isspace()
-        *pieces, last = data.split(b"\n")
-        lines = []
-        number = self.lines_seen
-        for piece in pieces:
-            number += 1
-            if self._parts or len(piece) > self._max:
-                self.lines_seen = number - 1
-                self._keep(piece)
-                line = self._take()
-            else:
-                line = piece.strip(b" \t\r")
-            if line:
-                lines.append((line, number))
-        self.lines_seen = number
+        pieces = data.split(b"\n")
+        last = pieces.pop()
+        if pieces and self._parts:
+            self._keep(pieces[0])
+            pieces[0] = self._take()
+        if len(data) > self._max:
+            self._check(pieces)
+        lines = [
+            (line, number)
+            for number, piece in enumerate(pieces, self.lines_seen + 1)
+            if (line := piece.strip(b" \t\r"))
+        ]
+        self.lines_seen += len(pieces)
         self._keep(last)
         return lines
 
@@ -55,12 +54,18 @@ class LineReader:
         """What came after the last line end, at the end of the stream."""
         return self._take()
 
+    def _check(self, pieces: list[bytes]) -> None:
+        for number, piece in enumerate(pieces, self.lines_seen + 1):
+            if len(piece) > self._max:
+                raise self._too_long(number)
+
+    def _too_long(self, number: int) -> PlatformProtocolError:
+        return PlatformProtocolError(f"Line {number} of the stream exceeds {self._max} bytes.")
+
     def _keep(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._max:
-            raise PlatformProtocolError(
-                f"Line {self.lines_seen + 1} of the stream exceeds {self._max} bytes."
-            )
+            raise self._too_long(self.lines_seen + 1)
         if piece:
             self._parts.append(piece)
 

@@ -18,6 +18,7 @@ from tests.unit.client.fakes.streams import (
     cut_up,
     cutoff,
     echo,
+    encode,
     new_run,
     query_result,
     state,
@@ -114,8 +115,9 @@ def told(run: ChatRun, *connections: tuple[bool, list[bytes]], long_way: bool) -
         try:
             for second, piece in enumerate(pieces):
                 said += map(repr, run.feed(piece, float(second)))
+                said.append((run.ended, run.complete, run.history_received, run.is_confirmed))
                 said.append(
-                    (run.ended, run.complete, run.history_received, run.was_refused_at_once)
+                    (run.was_refused_at_once, run.says_idle, run.goes_on, run.received_data)
                 )
             said.append(run.disconnect(clean=True))
         except PlatformError as error:
@@ -158,3 +160,15 @@ def test_the_short_way_folds_as_the_long_one_does(
         told(new_run(max_rows=1, **options), *connections, long_way=way) for way in (False, True)
     )
     assert short == long
+
+
+def test_one_more_delta_confirms_the_message() -> None:
+    begun = {"id": "a", "role": "assistant", "graphPath": ["agent"], "isDelta": True}
+    run = new_run()
+    run.connect(submits=True)
+    run.feed(encode(cutoff(), echo(), {**begun, "content": "Re"}), 0.0)
+    run.disconnect(clean=False)
+    run.connect(submits=False)
+    assert not run.is_confirmed
+    run.feed(encode(cutoff(streaming=True), {**begun, "content": "ve"}), 1.0)
+    assert run.is_confirmed

@@ -15,6 +15,7 @@ from airflow_provider_platform.client.formats.json_text import (
     CutJsonError,
     _read_again,
     read_json,
+    read_plain_json,
     whole_characters,
 )
 
@@ -105,6 +106,21 @@ def test_both_parsers_read_the_same(text: str, as_bytes: bool) -> None:
 @given(st.floats().map(repr) | st.decimals(allow_nan=False).map(str))
 def test_both_parsers_round_the_same(number: str) -> None:
     assert outcome(read_json, f"[{number}]") == outcome(_read_again, f"[{number}]")
+
+
+@given(
+    brackets=st.lists(
+        st.sampled_from(["[]", "{}"]), min_size=MAX_DEPTH - 2, max_size=MAX_DEPTH + 4
+    ),
+    beside=st.text("[{ 1a", max_size=4),
+)
+def test_no_order_of_brackets_hides_how_deep_they_go(brackets: list[str], beside: str) -> None:
+    opening = "".join("[" if kind == "[]" else '{"a":' for kind in brackets)
+    closing = "".join(kind[1] for kind in reversed(brackets))
+    text = f"{opening}{json.dumps(beside)}{closing}"
+    refused = outcome(read_plain_json, text.encode())[0] != "value"
+    assert refused == (len(brackets) > MAX_DEPTH + 1)
+    assert refused == (outcome(_read_again, text)[0] != "value")
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH, MAX_DEPTH + 1, MAX_DEPTH + 2, 200, 201, 5000])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -69,6 +70,25 @@ def test_a_line_is_given_out_when_it_is_whole() -> None:
     assert reader.feed(b"\n[1") == [('{"a": "é"}'.encode(), 1)]
     assert reader.rest() == b"[1"
     assert reader.rest() == b""
+
+
+@given(
+    data=st.lists(st.sampled_from([b"a", b"bc", b"{}", b" ", b"\t", b"\r", b"\n"])).map(b"".join),
+    places=st.lists(st.integers(min_value=0), max_size=8),
+)
+def test_every_line_is_there_once_and_none_is_too_long(data: bytes, places: list[int]) -> None:
+    longest = 6
+    *ended, rest = data.split(b"\n")
+    expected = [(line.strip(), number) for number, line in enumerate(ended, 1) if line.strip()]
+    too_long = [number for number, line in enumerate([*ended, rest], 1) if len(line) > longest]
+    reader, received = LineReader(longest), []
+    refused = pytest.raises(PlatformProtocolError, match=f"^Line {min(too_long, default=0)} of")
+    with refused if too_long else nullcontext():
+        for piece in cut_up(data, places):
+            received += reader.feed(piece)
+    assert received == expected[: len(received)]
+    if not too_long:
+        assert (received, reader.rest(), reader.lines_seen) == (expected, rest.strip(), len(ended))
 
 
 @pytest.mark.parametrize(
