@@ -209,7 +209,9 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["Exp
         from airflow_provider_platform.client.management.exports.run import download
 
         if "written" not in ids:
-            data = attempt.client.run(download(ids["deployment_id"], ids["job_id"]))
+            data = attempt.client.run(
+                download(ids["deployment_id"], ids["job_id"], str(self.format))
+            )
             write_file(storage_path("output_path", self.output_path), data)
             self.log.info("Wrote %s bytes to %s", len(data), self.output_path)
             ids["written"] = {

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.formats.json_text import storable
 from airflow_provider_platform.results.atomic_files import whole_file
 from airflow_provider_platform.results.columns import (
     Column,
@@ -77,7 +78,7 @@ def save_rows(
     to look at. Raises ResultValueError, ResultWriteError.
     """
     typed = read_columns(columns, types)
-    saved = SavedRows([{"name": one["name"], "type": one["type"]} for one in columns])
+    saved = SavedRows([storable({"name": one["name"], "type": one["type"]}) for one in columns])
     if path is None:
         with _no_full_collections():
             _read(typed, pieces, saved, max_rows, _Checker(typed))
@@ -101,7 +102,7 @@ def _read(
     for rows in pieces:
         wanted = rows[: max(0, max_rows - len(saved.first_rows))]
         for row in read_rows(columns, wanted, saved.row_count + 1):
-            saved.first_rows.append([plain(value) for value in row])
+            saved.first_rows.append(storable([plain(value) for value in row]))
         writer.write(rows)
         saved.row_count += len(rows)
 

@@ -80,9 +80,10 @@ def ask(
             verdict = yield from _after_refusal(run, error)
             if verdict is None:
                 refusals += 1
-                if refusals >= limits.max_attempts:
+                seconds = pause_after(error, refusals)
+                if refusals >= limits.max_attempts or clock() + seconds >= limits.deadline:
                     raise
-                yield from pause(pause_after(error, refusals), limits, clock)
+                yield from pause(seconds, limits, clock)
                 continue
         if verdict is None:
             return False

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Self
 
 from airflow_provider_platform.client.errors import ChatToolError
-from airflow_provider_platform.client.formats.json_text import whole_characters
+from airflow_provider_platform.client.formats.json_text import storable
 from airflow_provider_platform.client.formats.service_text import quote_service
 
 ToolErrorRule = Literal["all", "any", "never"]
@@ -62,8 +62,8 @@ class ChatResult:
         return asdict(self)
 
     def mended(self) -> Self:
-        """The same with no half characters, which no UTF-8 text holds."""
-        return self.from_event(whole_characters(self.to_event()))
+        """The same with no characters that Airflow cannot store."""
+        return self.from_event(storable(self.to_event()))
 
     @classmethod
     def from_event(cls, plain: dict[str, Any]) -> Self:

@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow_provider_platform.client.errors import (
     DataQueryError,
+    PlatformAddressError,
     PlatformError,
     PlatformProtocolError,
     PlatformTransportError,
@@ -55,8 +56,8 @@ class SqlResponse:
     def feed(self, data: bytes) -> Iterator[SqlColumns | SqlChunk]:
         """What a piece of the response brings, each read when it is asked for. Raises
         DataQueryError for an error line, PlatformProtocolError for a line that is none of these."""
-        events = (self._take(line, number) for line, number in self._reader.feed(data))
-        return _together(event for event in events if event is not None)
+        lines = self._reader.feed(data)
+        return _together(event for line, number in lines for event in self._take(line, number))
 
     def finish(self) -> Iterator[SqlColumns | SqlChunk]:
         """What the last line brings, at the end of the response. Raises PlatformTransportError
@@ -64,27 +65,42 @@ class SqlResponse:
         rest = self._reader.rest()
         if rest:
             try:
-                event = self._take(rest, self._reader.lines_seen + 1)
+                events = self._take(rest, self._reader.lines_seen + 1)
             except PlatformProtocolError as error:
                 raise PlatformTransportError(f"{self._query}: the answer was cut.") from error
-            if event is not None:
-                yield event
+            yield from events
         if self.columns is None and not self.still_runs:
             raise PlatformTransportError(f"{self._query}: the answer ended before its first row.")
 
-    def _take(self, line: bytes, number: int) -> SqlColumns | SqlChunk | None:
+    def _take(self, line: bytes, number: int) -> tuple[SqlColumns | SqlChunk, ...]:
         if self.columns is not None:
             texts = _rows_of_texts(line, len(self.columns))
             if texts is not None:
-                return SqlChunk(texts)
+                return (SqlChunk(texts),)
+        elif line.startswith(b"<"):
+            raise PlatformAddressError(
+                f"{self._query}: the data API's address answers with a web page. Check "
+                "data_api_url in the connection, or the deployment's address."
+            )
         value = parse_line(line, number)
-        if isinstance(value, dict) and value.get("error"):
-            self._take_error(value["error"])
-            return None
-        if isinstance(value, dict) and isinstance(value.get("schema"), list):
-            self.columns = [_column(column) for column in value["schema"]]
-            return SqlColumns(self.columns)
-        rows = value.get("data") if isinstance(value, dict) else None
+        told = value if isinstance(value, dict) else {}
+        if told.get("error"):
+            self._take_error(told["error"])
+            return ()
+        rows = told.get("data")
+        if not isinstance(told.get("schema"), list):
+            return (self._chunk(rows, number),)
+        columns = self._take_columns(told["schema"], number)
+        return (columns, self._chunk(rows, number)) if rows else (columns,)
+
+    def _take_columns(self, schema: list[Any], number: int) -> SqlColumns:
+        columns = [_column(column) for column in schema]
+        if self.columns is not None and columns != self.columns:
+            raise self._broken(number, "names other columns than the rows before had")
+        self.columns = columns
+        return SqlColumns(columns)
+
+    def _chunk(self, rows: Any, number: int) -> SqlChunk:
         if not isinstance(rows, list) or self.columns is None:
             raise self._broken(number, "is neither columns nor rows nor an error")
         if not _is_table(rows, len(self.columns)):
@@ -147,4 +163,5 @@ def _together(events: Iterable[SqlColumns | SqlChunk]) -> Iterator[SqlColumns | 
 
 def _column(column: Any) -> dict[str, str]:
     known = column if isinstance(column, dict) else {}
-    return {"name": str(known.get("name", "")), "type": str(known.get("column_type", ""))}
+    name, kind = known.get("name"), known.get("column_type")
+    return {"name": whole_characters(str(name or "")), "type": whole_characters(str(kind or ""))}

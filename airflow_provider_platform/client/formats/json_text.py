@@ -4,7 +4,8 @@ Python's reader lets more through than what takes the values over can carry. `Na
 beyond a float's range become None; whole numbers beyond 64 bits, which end the process that packs
 them into a message of Airflow, become floats. Nesting that later exhausts the stack is refused.
 Half a character (a lone surrogate) fits into no UTF-8 text; its other half may come in the next
-piece of a text, so that is for the reader of the whole to mend (`whole_characters`).
+piece of a text, so that is for the reader of the whole to mend (`whole_characters`). U+0000 fits
+into no JSON of PostgreSQL, where Airflow keeps XComs (`storable`).
 
 Nearly every text is read by pydantic's parser, which is several times as fast. What it refuses, and
 what may hold numbers of the kinds above, is read again by Python's: that one decides what is an
@@ -16,6 +17,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 from pydantic_core import from_json
@@ -111,15 +113,28 @@ def _read_again(text: str | bytes) -> Any:
 
 def whole_characters(value: Any) -> Any:
     """The value with the halves of characters put together, and lone ones replaced."""
+    return _each_text(value, _whole)
+
+
+def storable(value: Any) -> Any:
+    """`whole_characters` for what Airflow's database takes over: U+0000 is replaced too."""
+    return _each_text(value, lambda text: _whole(text).replace("\0", "\N{REPLACEMENT CHARACTER}"))
+
+
+def _each_text(value: Any, mended: Callable[[str], str]) -> Any:
     if isinstance(value, str):
-        if value.isascii() or _HALF.search(value) is None:
-            return value
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return mended(value)
     if isinstance(value, list):
-        return [whole_characters(item) for item in value]
+        return [_each_text(item, mended) for item in value]
     if isinstance(value, dict):
-        return {whole_characters(name): whole_characters(item) for name, item in value.items()}
+        return {_each_text(name, mended): _each_text(item, mended) for name, item in value.items()}
     return value
+
+
+def _whole(text: str) -> str:
+    if text.isascii() or _HALF.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _is_beginning(text: str, error: json.JSONDecodeError) -> bool:

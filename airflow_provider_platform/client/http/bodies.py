@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 from airflow_provider_platform.client.errors import (
+    PlatformAddressError,
     PlatformInputError,
     PlatformProtocolError,
     PlatformTransportError,
@@ -41,6 +42,11 @@ async def translated(what: str, seconds: float) -> AsyncIterator[None]:
             f"{what}: nothing was sent, the address cannot be used ({reason(error)})."
         ) from error
     except httpx.HTTPError as error:
+        if "URL in location header" in str(error):  # httpx reads it of redirects not followed too
+            raise PlatformAddressError(
+                f"{what}: the service answered with a redirect to what is no address "
+                f"({reason(error)}). Check the address in the connection."
+            ) from error
         raise PlatformTransportError(
             f"{what}: the connection broke before the answer was complete ({reason(error)})."
         ) from error

@@ -19,7 +19,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.formats.json_text import (
     CutJsonError,
     read_json,
-    whole_characters,
+    storable,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import (
@@ -133,7 +133,7 @@ def _json(what: str, headers: Mapping[str, str], body: bytes, *, described: bool
     if is_html(headers, body):
         raise _wrong_address(what, "HTML", described=described)
     try:
-        return whole_characters(read_json(body))
+        return storable(read_json(body))
     except CutJsonError as error:
         raise PlatformTransportError(f"{what}: the answer was cut: it {error}.") from None
     except ValueError:

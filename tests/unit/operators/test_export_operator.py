@@ -8,6 +8,7 @@ import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import (
+    DashboardExportFailedError,
     PlatformError,
     PlatformInputError,
     PlatformTransportError,
@@ -71,6 +72,20 @@ def test_a_lost_start_is_repeated(platform_sandbox: Sandbox, tmp_path: Path) -> 
     with pytest.raises(PlatformTransportError):
         export(tmp_path / "a.pdf").execute(tries.context())
     assert export(tmp_path / "a.pdf").execute(tries.context())["size"]
+
+
+@pytest.mark.parametrize("body", ["json", "empty"])
+def test_what_is_no_such_file_replaces_none(
+    platform_sandbox: Sandbox, tmp_path: Path, body: str
+) -> None:
+    (tmp_path / "a.pdf").write_bytes(b"yesterday's")
+    platform_sandbox.control.fault("status", path="download", status=200, body=body)
+    tries = TaskTries()
+    with pytest.raises(DashboardExportFailedError, match="is no PDF file"):
+        export(tmp_path / "a.pdf").execute(tries.context())
+    assert (tmp_path / "a.pdf").read_bytes() == b"yesterday's"
+    export(tmp_path / "a.pdf").execute(tries.context())
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF-")
 
 
 def test_a_download_that_breaks_leaves_no_file(platform_sandbox: Sandbox, tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ from airflow_provider_platform.client.polling.poll_until import PollInterval, po
 
 LIFETIME = 300.0
 """Seconds from its start until the service drops an export and its file."""
+_MARKS = {"pdf": b"%PDF-", "png": b"\x89PNG\r\n\x1a\n"}
+"""What a file of each format has among its first bytes."""
+_MARK_WITHIN = 1024
 
 
 @dataclass(frozen=True)
@@ -102,11 +105,12 @@ def poll(deployment_id: int, job_id: str) -> Program[tuple[str, ExportOutcome | 
     return answer.status, ExportOutcome(answer.content_type) if done else None
 
 
-def download(deployment_id: int, job_id: str) -> Program[bytes]:
-    """The file of a completed export. Raises DashboardExportFailedError where it is gone."""
+def download(deployment_id: int, job_id: str, format: str) -> Program[bytes]:
+    """The file of a completed export, pdf or png. Raises DashboardExportFailedError where it is
+    gone, or where what comes is no such file: an error under 200, or nothing."""
     try:
-        return (
-            yield from call(download_dashboard_export(deployment_id=deployment_id, job_id=job_id))
+        data = yield from call(
+            download_dashboard_export(deployment_id=deployment_id, job_id=job_id)
         )
     except PlatformApiError as error:
         if error.status == 404:
@@ -114,6 +118,13 @@ def download(deployment_id: int, job_id: str) -> Program[bytes]:
         if error.status in (409, 422):
             raise DashboardExportFailedError(error.message) from error
         raise
+    if _MARKS[format] not in data[:_MARK_WITHIN]:
+        begins = quote_service(data[:80].decode("utf-8", "replace"))
+        raise DashboardExportFailedError(
+            f"{_name(deployment_id, job_id)}: what came is no {format.upper()} file "
+            f"({len(data)} bytes, which begin with {begins!r}); nothing was written."
+        )
+    return data
 
 
 def _gone(deployment_id: int, job_id: str) -> DashboardExportFailedError:

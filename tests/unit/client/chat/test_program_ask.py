@@ -15,6 +15,7 @@ from airflow_provider_platform.client.errors import (
     ChatSuspendedError,
     PlatformDeadlineError,
     PlatformOutcomeUnknownError,
+    PlatformRateLimitError,
     PlatformTransportError,
 )
 from tests.unit.client.fakes.chat_calls import (
@@ -282,3 +283,11 @@ def test_messages_of_one_instant_have_ids_of_their_own() -> None:
     assert len(made) == 20_000
     assert all(one.startswith(f"{int(NOON * 1000)}") for one in made)
     assert all(ChatRequest.ask(PROMPT, message_id=one) for one in sorted(made)[:3])
+
+
+def test_a_service_that_asks_to_wait_beyond_the_deadline_is_not_waited_for() -> None:
+    service = PlayedService(faults=[Fault("refuse", status=429, retry_after="86400")])
+    with pytest.raises(PlatformRateLimitError, match="Try later"):
+        new_call(service).ask()
+    assert service.sleeps == []
+    assert len(service.bodies) == 1

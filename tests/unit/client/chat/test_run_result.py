@@ -289,6 +289,15 @@ def test_a_character_that_was_split_between_two_deltas_is_whole() -> None:
     assert run.result().answer == "\U0001f600"
 
 
+def test_what_the_database_cannot_store_is_replaced() -> None:
+    run = new_run()
+    asked = tool("SqlApi", {"sqlQuery": "a\0"}, {"data": [["b\0"]], "schema": [{"name": "c\0"}]})
+    hear(run, cutoff(), echo(), json.dumps(asked).encode() + b"\n", final("d\0"), state())
+    told = json.dumps(run.result().to_event())
+    assert "\\u0000" not in told
+    assert told.count("\\ufffd") == 4
+
+
 def test_half_characters_of_queries_and_usage_are_replaced() -> None:
     run = new_run()
     half = "x\ud83d"

@@ -19,6 +19,7 @@ from airflow_provider_platform.client.data_api.response import (
 )
 from airflow_provider_platform.client.errors import (
     DataQueryError,
+    PlatformAddressError,
     PlatformError,
     PlatformProtocolError,
     PlatformTransportError,
@@ -98,6 +99,32 @@ def test_continue_wait_after_rows_is_an_error() -> None:
 def test_a_line_of_another_shape_is_refused(line: Any) -> None:
     with pytest.raises(PlatformProtocolError, match="line 2"):
         read(lines(SCHEMA, line))
+
+
+def test_rows_beside_the_columns_are_rows() -> None:
+    columns, *chunks = read(lines({**SCHEMA, "data": ROWS}, {"data": ROWS}))
+    assert isinstance(columns, SqlColumns)
+    assert chunks == [SqlChunk([*ROWS, *ROWS])]
+    assert len(read(lines({**SCHEMA, "data": []}))) == 1
+
+
+def test_the_same_columns_may_be_told_again_and_no_others() -> None:
+    assert SqlChunk(ROWS) in read(lines(SCHEMA, SCHEMA, {"data": ROWS}))
+    for other in ([{"name": "city"}, {"name": "n"}], [{"name": "city", "column_type": "String"}]):
+        with pytest.raises(PlatformProtocolError, match="line 3 of the answer names other columns"):
+            read(lines(SCHEMA, {"data": ROWS}, {"schema": other}, {"data": []}))
+
+
+def test_names_of_columns_can_be_written() -> None:
+    (columns,) = read(lines({"schema": [{"name": "\ud83d"}, {"name": None}, "n"]}))
+    assert isinstance(columns, SqlColumns)
+    assert [column["name"] for column in columns.columns] == ["\ufffd", "", ""]
+
+
+@pytest.mark.parametrize("page", [b"<!DOCTYPE html>\n<html></html>\n", b"<html></html>"])
+def test_a_web_page_is_a_wrong_address(page: bytes) -> None:
+    with pytest.raises(PlatformAddressError, match="web page"):
+        read(page)
 
 
 def test_rows_before_columns_are_refused() -> None:

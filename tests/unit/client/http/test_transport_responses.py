@@ -147,6 +147,15 @@ def test_redirects_are_not_followed(run: Run, status: int) -> None:
     assert other.requests == []
 
 
+def test_a_redirect_to_what_is_no_address_is_a_wrong_address_too(run: Run) -> None:
+    with serving() as server:
+        server.answers += [answer(302, b"", {"Location": "http://[::1"})] * 3
+        for work in (GET, abort("c1", None), reading({})):
+            with pytest.raises(PlatformAddressError, match="redirect to what is no address"):
+                run(config_for(server), work)
+    assert len(server.requests) == 3
+
+
 def test_an_error_whose_body_breaks_is_still_that_error(run: Run) -> None:
     broken = answer(429, b'{"mess', {"Retry-After": "0"}, length=500)
     with serving(broken, answer(body=b"[1]")) as server:
