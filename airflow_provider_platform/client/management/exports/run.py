@@ -105,7 +105,7 @@ def poll(deployment_id: int, job_id: str) -> Program[tuple[str, ExportOutcome | 
     return answer.status, ExportOutcome(answer.content_type) if done else None
 
 
-def download(deployment_id: int, job_id: str, format: str) -> Program[bytes]:
+def download(deployment_id: int, job_id: str, file_format: str) -> Program[bytes]:
     """The file of a completed export, pdf or png. Raises DashboardExportFailedError where it is
     gone, or where what comes is no such file: an error under 200, or nothing."""
     try:
@@ -118,10 +118,10 @@ def download(deployment_id: int, job_id: str, format: str) -> Program[bytes]:
         if error.status in (409, 422):
             raise DashboardExportFailedError(error.message) from error
         raise
-    if _MARKS[format] not in data[:_MARK_WITHIN]:
+    if _MARKS[file_format] not in data[:_MARK_WITHIN]:
         begins = quote_service(data[:80].decode("utf-8", "replace"))
         raise DashboardExportFailedError(
-            f"{_name(deployment_id, job_id)}: what came is no {format.upper()} file "
+            f"{_name(deployment_id, job_id)}: what came is no {file_format.upper()} file "
             f"({len(data)} bytes, which begin with {begins!r}); nothing was written."
         )
     return data
