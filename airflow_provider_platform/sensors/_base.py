@@ -10,7 +10,6 @@ verdict.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -60,9 +59,9 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         self._stored: FailureBudget | None = None
         self._linked = False
 
-    @abstractmethod
     def subject(self) -> dict[str, Any]:
-        """What is looked at, as plain JSON: the arguments of the look."""
+        """What is polled, as plain JSON: the arguments of the condition."""
+        return {name: getattr(self, name) for name in self.checks if name != "deferrable"}
 
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Look once. Raises PlatformError, AirflowFailException."""

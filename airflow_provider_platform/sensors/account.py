@@ -54,10 +54,3 @@ class PlatformUserOAuthTokenSensor(PlatformSensor):
         self.target_statuses = target_statuses
         self.user_id = user_id
         self.validate_known_arguments()
-
-    def subject(self) -> dict[str, Any]:
-        return {
-            "integration_id": self.integration_id,
-            "target_statuses": self.target_statuses,
-            "user_id": self.user_id,
-        }

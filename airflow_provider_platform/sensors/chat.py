@@ -40,6 +40,3 @@ class PlatformChatThreadSensor(PlatformSensor):
         self.chat_id = chat_id
         self.session_settings = session_settings
         self.validate_known_arguments()
-
-    def subject(self) -> dict[str, Any]:
-        return {"chat_id": self.chat_id, "session_settings": self.session_settings}

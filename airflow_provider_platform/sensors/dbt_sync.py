@@ -32,6 +32,3 @@ class PlatformDbtSyncSensor(DeploymentOperator, PlatformSensor):
         super().__init__(**kwargs)
         self.sync_job_id = sync_job_id
         self.validate_known_arguments()
-
-    def subject(self) -> dict[str, Any]:
-        return {"sync_job_id": self.sync_job_id, "deployment_id": self.deployment_id}

@@ -68,7 +68,3 @@ class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
         self.notification_id = notification_id
         self.is_enabled = is_enabled
         self.validate_known_arguments()
-
-    def subject(self) -> dict[str, Any]:
-        names = ("notification_id", "is_enabled", "deployment_id")
-        return {**self.filters(), **{name: getattr(self, name) for name in names}}

@@ -63,7 +63,3 @@ class PlatformReportSensor(DeploymentOperator, PlatformSensor):
         self.folder_id = folder_id
         self.updated_after = updated_after
         self.validate_known_arguments()
-
-    def subject(self) -> dict[str, Any]:
-        names = ("report_id", "name", "folder_id", "updated_after", "deployment_id")
-        return {name: getattr(self, name) for name in names}

@@ -92,6 +92,14 @@ Loose = Annotated[T | Any, Field(union_mode="left_to_right")]
 comes, rather than that the whole answer is refused for it."""
 
 
+_NAMES = ConfigDict(
+    alias_generator=to_camel,
+    populate_by_name=True,
+    coerce_numbers_to_str=True,
+    hide_input_in_errors=True,
+)
+
+
 class ResponseModel(BaseModel):
     """A resource as the service describes it; fields it adds later are kept as they come.
 
@@ -99,13 +107,7 @@ class ResponseModel(BaseModel):
     token) and those the service's description requires; any other may be missing.
     """
 
-    model_config = ConfigDict(
-        extra="allow",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        coerce_numbers_to_str=True,
-        hide_input_in_errors=True,
-    )
+    model_config = ConfigDict(**_NAMES, extra="allow")
 
     @model_validator(mode="after")
     def _hide_unknown_credentials(self) -> Self:
@@ -146,13 +148,7 @@ class InputModel(_CheckedInput):
     """A request body or a set of query parameters, made of its fields in snake_case; None counts
     as absent. An unknown name or a bad value raises PlatformInputError."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        coerce_numbers_to_str=True,
-        hide_input_in_errors=True,
-    )
+    model_config = ConfigDict(**_NAMES, extra="forbid")
     rules: ClassVar[tuple[Rule, ...]] = ()
     """What several fields must fulfil together."""
 

@@ -13,140 +13,31 @@ from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import Call
 from airflow_provider_platform.hooks._management import ManagementMethods
+from tests.unit.client.operations.operation_calls import CALLS as OPERATION_CALLS
 
 DEPLOYMENT = "/v1/deployments/7"
 
-# method, arguments, request line, query, body
-CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], str, dict[str, Any], Any]] = [
-    ("get_app_config", (), {}, "GET /v1/app-config", {}, None),
-    ("list_user_oauth_tokens", (), {}, "GET /v1/user-oauth-tokens", {}, None),
-    (
-        "start_dbt_sync",
-        (),
-        {"branch_name": "b", "ref": "r"},
-        "POST /v1/deployments/7/dbt-sync",
-        {},
-        {"branchName": "b", "ref": "r"},
-    ),
-    (
-        "generate_embed_session",
-        (),
-        {"external_id": "u", "settings": {"allowAi": True}},
-        "POST /v1/embed/generate-session",
-        {},
-        {"deploymentId": 7, "externalId": "u", "settings": {"allowAi": True}},
-    ),
+POSITIONAL = ("report_id", "workbook_id", "notification_id", "recipients")
+"""What methods take by its place."""
+
+Row = tuple[str, tuple[Any, ...], dict[str, Any], str, dict[str, Any], Any]
+"""Method, arguments, request line, query, body."""
+
+
+def methods() -> list[str]:
+    helpers = {"run", "iterate", "resolve_deployment_id"}
+    return sorted(name for name in dir(ManagementMethods) if name[0] != "_" and name not in helpers)
+
+
+def of_operation(name: str, given: dict[str, Any], *request: Any) -> Row:
+    """A method makes the request of the operation of its name."""
+    first = tuple(given[one] for one in POSITIONAL if one in given)
+    return (name, first, {k: v for k, v in given.items() if k not in POSITIONAL}, *request)
+
+
+CALLS: list[Row] = [
+    *(of_operation(*row) for row in OPERATION_CALLS if row[0] in methods()),
     ("delete_embed_tenant", ("acme",), {}, "DELETE /v1/embed-tenants/acme/", {}, None),
-    (
-        "list_notifications",
-        (),
-        {"recipient_email": "a@example.com", "first": 50},
-        "GET /v1/deployments/7/notifications",
-        {"recipientEmail": "a@example.com", "first": 50},
-        None,
-    ),
-    ("get_notification", (4,), {}, "GET /v1/deployments/7/notifications/4", {}, None),
-    (
-        "create_notification",
-        (),
-        {
-            "schedule_type": "DAILY",
-            "dashboard_id": 3,
-            "hour": 9,
-            "filters": ({"member": "o.s", "operator": "is_null"},),
-        },
-        "POST /v1/deployments/7/notifications",
-        {},
-        {
-            "scheduleType": "DAILY",
-            "dashboardId": 3,
-            "hour": 9,
-            "filters": [{"member": "o.s", "operator": "is_null"}],
-        },
-    ),
-    (
-        "update_notification",
-        (4,),
-        {"is_enabled": False},
-        "PUT /v1/deployments/7/notifications/4",
-        {},
-        {"isEnabled": False},
-    ),
-    ("delete_notification", (4,), {}, "DELETE /v1/deployments/7/notifications/4", {}, None),
-    (
-        "list_notification_recipients",
-        (4,),
-        {},
-        "GET /v1/deployments/7/notifications/4/recipients",
-        {},
-        None,
-    ),
-    (
-        "add_notification_recipients",
-        (4, [{"type": "USER", "userId": 1}]),
-        {},
-        "POST /v1/deployments/7/notifications/4/recipients",
-        {},
-        {"recipients": [{"type": "USER", "userId": 1}]},
-    ),
-    (
-        "remove_notification_recipients",
-        (4, [{"type": "USER", "id": 1}]),
-        {},
-        "DELETE /v1/deployments/7/notifications/4/recipients",
-        {},
-        {"recipients": [{"type": "USER", "id": 1}]},
-    ),
-    (
-        "list_reports",
-        (),
-        {"search": "x", "folder_id": 1, "sort_by": "name", "sort_direction": "ASC", "first": 9},
-        "GET /v1/deployments/7/reports",
-        {"search": "x", "folderId": 1, "sortBy": "name", "sortDirection": "ASC", "first": 9},
-        None,
-    ),
-    (
-        "connect_report",
-        (12,),
-        {"external_workbook_id": "w", "result_location": "A1", "sheet_name": "S"},
-        "PUT /v1/deployments/7/reports/12/connect-workbook",
-        {},
-        {"externalWorkbookId": "w", "resultLocation": "A1", "sheetName": "S"},
-    ),
-    ("get_workbook", (3,), {}, "GET /v1/deployments/7/workbooks/3", {}, None),
-    (
-        "update_workbook",
-        (3,),
-        {"slug": "s", "slug_takeover": True},
-        "PUT /v1/deployments/7/workbooks/3",
-        {},
-        {"slug": "s", "slugTakeover": True},
-    ),
-    (
-        "duplicate_workbook",
-        (3,),
-        {"shared": True},
-        "POST /v1/deployments/7/workbooks/3/duplicate",
-        {},
-        {"shared": True},
-    ),
-    (
-        "publish_workbook",
-        (3,),
-        {"title": "t"},
-        "POST /v1/deployments/7/workbooks/3/publish",
-        {},
-        {"workbookId": 3, "title": "t"},
-    ),
-    (
-        "attach_ai_widget_thread",
-        (3,),
-        {"widget_id": "w", "thread_id": "t"},
-        "POST /v1/deployments/7/workbooks/3/dashboard/ai-widget-thread",
-        {},
-        {"widgetId": "w", "threadId": "t"},
-    ),
-    ("list_folders", (), {"parent_id": 1}, "GET /v1/deployments/7/folders", {"parentId": 1}, None),
 ]
 
 
@@ -197,11 +88,6 @@ def test_the_request_of_each_method(
     assert f"{operation.method} {operation.path}" == line
     assert operation.query == query
     assert operation.body == body
-
-
-def methods() -> list[str]:
-    helpers = {"run", "iterate", "resolve_deployment_id"}
-    return sorted(name for name in dir(ManagementMethods) if name[0] != "_" and name not in helpers)
 
 
 def test_every_method_is_in_the_table() -> None:

@@ -12,7 +12,7 @@ from airflow_provider_platform.sandbox.management.embed import tenants as embed_
 from airflow_provider_platform.sandbox.management.shared import paging
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedTenants, shown
 from airflow_provider_platform.sandbox.management.shared.items import Item
-from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource, given
 
 resource = Resource(f"{embed_tenants.resource.path}/{{embedTenantName:text}}/groups", needs="Admin")
 
@@ -127,8 +127,8 @@ def _group(call: Call) -> Item:
 def _users(call: Call) -> list[Item]:
     """The users that the body names, each once; 404 for one who is not there."""
     tenant, found = _tenant(call), {}
-    for given in call.body["members"]:
-        named = {name: value for name, value in given.items() if value is not None}
+    for member in call.body["members"]:
+        named = given(member)
         if len(named) != 1:
             raise ApiError(400, ["each member needs exactly one of embedUserId and externalId"])
         for user in call.store(EmbedTenants).users_of(tenant):

@@ -10,7 +10,7 @@ from airflow_provider_platform.sandbox.management.embed import tenants as embed_
 from airflow_provider_platform.sandbox.management.shared import embed_bodies, paging
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedTenants, shown
 from airflow_provider_platform.sandbox.management.shared.items import Item
-from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource, given
 
 resource = Resource(f"{embed_tenants.resource.path}/{{embedTenantName:text}}", needs="Admin")
 
@@ -51,15 +51,15 @@ def provision_embed_user(call: Call) -> Any:
 def provision_embed_users(call: Call) -> Any:
     """Those that can be provisioned are; those that cannot are named with the reason."""
     succeeded, failed = [], []
-    for given in call.body["users"]:
-        fields = {name: value for name, value in given.items() if value is not None}
+    for user in call.body["users"]:
+        fields = given(user)
         try:
             if messages := _USER(fields, ""):
                 raise ApiError(400, "; ".join(messages))
             succeeded.append(_provision(call, fields))
         except ApiError as error:
             reason = {"status": error.status, "message": error.message}
-            failed.append({"externalId": given["externalId"], "error": reason})
+            failed.append({"externalId": user["externalId"], "error": reason})
     return {"succeeded": succeeded, "failed": failed}
 
 

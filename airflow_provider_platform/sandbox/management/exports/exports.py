@@ -18,7 +18,7 @@ from airflow_provider_platform.sandbox.management.shared.embed_tenants import (
     EmbedTenants,
 )
 from airflow_provider_platform.sandbox.management.shared.items import Item
-from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource, given
 from airflow_provider_platform.sandbox.management.workbooks import dashboard_bodies
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
 from airflow_provider_platform.sandbox.state.world import World
@@ -160,12 +160,12 @@ def download_export(call: Call) -> Response:
     return File(content, media_type=TYPES[job.format], headers=headers)
 
 
-def _subject(call: Call, dashboard: Item, given: dict[str, Any] | None) -> str:
+def _subject(call: Call, dashboard: Item, fields: dict[str, Any] | None) -> str:
     """Whom the dashboard is drawn for, by name."""
-    if given is None:
+    if fields is None:
         return str(users.owner(call.world.settings.caller)["email"])
     call.require("Admin")
-    named = {name: value for name, value in given.items() if value is not None}
+    named = given(fields)
     if named["type"] == "USER":
         if ("userId" in named) == ("email" in named):
             raise ApiError(400, ["renderAs of type USER needs exactly one of userId and email"])

@@ -12,7 +12,7 @@ from airflow_provider_platform.sandbox.management.notifications import notificat
 from airflow_provider_platform.sandbox.management.notifications.notifications import Notifications
 from airflow_provider_platform.sandbox.management.shared import embed_bodies, paging, users
 from airflow_provider_platform.sandbox.management.shared.embed_tenants import EmbedTenants
-from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource, given
 
 resource = Resource(f"{parent.resource.path}/{{id}}/recipients", needs="Admin")
 
@@ -49,9 +49,9 @@ def add_recipients(call: Call) -> Any:
     known = _recipients(call)
     messages: list[str] = []
     resolved = []
-    for index, given in enumerate(call.body["recipients"]):
+    for index, one in enumerate(call.body["recipients"]):
         try:
-            resolved.append(_resolved(call, _without_nulls(given)))
+            resolved.append(_resolved(call, given(one)))
         except ValueError as error:
             messages.append(f"recipients[{index}] {error}")
     if messages:
@@ -85,15 +85,15 @@ def add_recipients(call: Call) -> Any:
 def remove_recipients(call: Call) -> Response:
     """Who is no recipient is passed over."""
     known = _recipients(call)
-    given = [_without_nulls(one) for one in call.body["recipients"]]
+    named = [given(one) for one in call.body["recipients"]]
     messages = [
         f"recipients[{index}].embedTenantName is required for EMBED_USER"
-        for index, one in enumerate(given)
+        for index, one in enumerate(named)
         if one["type"] == "EMBED_USER" and "embedTenantName" not in one
     ]
     if messages:
         raise ApiError(400, messages)
-    gone = {(one["type"], str(one["id"]), one.get("embedTenantName")) for one in given}
+    gone = {(one["type"], str(one["id"]), one.get("embedTenantName")) for one in named}
     known[:] = [one for one in known if _key(one) not in gone]
     call.record("removed", "notification-recipients", call.path["id"])
     return call.deleted()
@@ -104,18 +104,14 @@ def _recipients(call: Call) -> list[Recipient]:
     return store.recipients[store.get(call, "id")["id"]]
 
 
-def _without_nulls(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _resolved(call: Call, given: dict[str, Any]) -> Recipient:
+def _resolved(call: Call, fields: dict[str, Any]) -> Recipient:
     """The person who is meant, with an e-mail address; raises ``ValueError`` if there is none."""
-    if given["type"] == "SLACK":
+    if fields["type"] == "SLACK":
         raise ValueError("is a Slack channel, which cannot be added through the API")
-    if given["type"] == "USER":
-        if ("userId" in given) == ("email" in given):
+    if fields["type"] == "USER":
+        if ("userId" in fields) == ("email" in fields):
             raise ValueError("of type USER needs exactly one of userId and email")
-        user = users.find(given.get("userId"), given.get("email"))
+        user = users.find(fields.get("userId"), fields.get("email"))
         if user is None:
             raise ValueError("is no user of this account with an e-mail address")
         return {
@@ -124,13 +120,13 @@ def _resolved(call: Call, given: dict[str, Any]) -> Recipient:
             "username": user["email"],
             "email": user["email"],
         }
-    tenant, external_id = given.get("embedTenantName"), given.get("externalId")
+    tenant, external_id = fields.get("embedTenantName"), fields.get("externalId")
     if tenant is None or external_id is None:
         raise ValueError("of type EMBED_USER needs embedTenantName and externalId")
     known = call.store(EmbedTenants).user(tenant, external_id)
     if known is None:
         raise ValueError(f"is no user of the embed tenant {tenant}")
-    email = given.get("email") or known["email"]
+    email = fields.get("email") or known["email"]
     if email is None:
         raise ValueError("has no e-mail address")
     return {
@@ -140,7 +136,7 @@ def _resolved(call: Call, given: dict[str, Any]) -> Recipient:
         "email": email,
         "embedTenantName": tenant,
         "externalId": external_id,
-        **{name: given[name] for name in _CONTEXT if name in given},
+        **{name: fields[name] for name in _CONTEXT if name in fields},
     }
 
 

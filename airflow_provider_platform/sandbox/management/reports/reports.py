@@ -14,7 +14,7 @@ from airflow_provider_platform.sandbox.management.reports.placement_store import
 from airflow_provider_platform.sandbox.management.shared import paging, users
 from airflow_provider_platform.sandbox.management.shared.files import canonical_file
 from airflow_provider_platform.sandbox.management.shared.items import Item, Items
-from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource, given
 from airflow_provider_platform.sandbox.management.workbooks.workbooks import Workbooks
 
 resource = Resource("/api/v1/deployments/{deploymentId}/reports", needs="ReportRead")
@@ -253,7 +253,7 @@ def _change(call: Call, report: Item, fields: dict[str, Any]) -> None:
             report[name] = value
     report["version"] += 1
     report["updatedAt"] = call.world.clock.stamp()
-    _place(call, report, {name: value for name, value in fields.items() if value is not None})
+    _place(call, report, given(fields))
     call.record("updated", "reports", report["id"])
 
 

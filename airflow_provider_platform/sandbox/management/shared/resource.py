@@ -39,7 +39,7 @@ class Call:
 
     @property
     def body(self) -> dict[str, Any]:
-        return {name: value for name, value in self.document.items() if value is not None}
+        return given(self.document)
 
     @property
     def deployment(self) -> int:
@@ -68,6 +68,11 @@ class Call:
         if self.world.settings.undeclared_answers == "empty":
             return Response(status_code=200)
         return JSONResponse(answer)
+
+
+def given(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an object that are not null."""
+    return {name: value for name, value in document.items() if value is not None}
 
 
 Handler = Callable[[Call], Any]
