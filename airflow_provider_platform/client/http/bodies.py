@@ -1,4 +1,5 @@
-"""What goes into a request and what comes out of a response, as bytes; httpx errors as ours."""
+"""What goes into a request and what comes out of a response, as bytes; errors of connections as
+ours."""
 
 from __future__ import annotations
 
@@ -8,22 +9,36 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpcore
 import httpx
 
 from airflow_provider_platform.client.errors import (
-    PlatformAddressError,
     PlatformInputError,
     PlatformProtocolError,
     PlatformTransportError,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.http.connections import OpenResponse
 
-_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+_NEVER_SENT = (
+    httpcore.ConnectError,
+    httpcore.ConnectTimeout,
+    httpcore.PoolTimeout,
+    httpcore.ProxyError,
+)
+BROKEN = (
+    httpcore.NetworkError,
+    httpcore.TimeoutException,
+    httpcore.ProtocolError,
+    httpcore.UnsupportedProtocol,
+    httpx.DecodingError,
+)
+"""What ends a response before its end."""
 
 
 @asynccontextmanager
 async def translated(what: str, seconds: float) -> AsyncIterator[None]:
-    """Turns time-outs and httpx errors inside the block into PlatformTransportError."""
+    """Turns time-outs and errors of connections inside the block into PlatformTransportError."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -41,23 +56,18 @@ async def translated(what: str, seconds: float) -> AsyncIterator[None]:
         raise PlatformInputError(
             f"{what}: nothing was sent, the address cannot be used ({reason(error)})."
         ) from error
-    except httpx.HTTPError as error:
-        if "URL in location header" in str(error):  # httpx reads it of redirects not followed too
-            raise PlatformAddressError(
-                f"{what}: the service answered with a redirect to what is no address "
-                f"({reason(error)}). Check the address in the connection."
-            ) from error
+    except BROKEN as error:
         raise PlatformTransportError(
             f"{what}: the connection broke before the answer was complete ({reason(error)})."
         ) from error
 
 
-async def read_body(what: str, response: httpx.Response, limit: int, *, cut: bool) -> bytes:
+async def read_body(what: str, response: OpenResponse, limit: int, *, cut: bool) -> bytes:
     """The body; with `cut` (errors, of which any part is good enough) as much of it as comes."""
     pieces: list[bytes] = []
     size = 0
     try:
-        async for piece in response.aiter_bytes():
+        async for piece in response.pieces():
             pieces.append(piece)
             size += len(piece)
             if size > limit:
@@ -66,7 +76,7 @@ async def read_body(what: str, response: httpx.Response, limit: int, *, cut: boo
                 raise PlatformProtocolError(
                     f"{what}: the answer exceeds {limit} bytes; it was not read on."
                 )
-    except httpx.HTTPError:
+    except BROKEN:
         if not cut:
             raise
     return b"".join(pieces)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-import httpx
-
 from airflow_provider_platform.client.errors import (
     PlatformClosedError,
     PlatformError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http.bodies import reason
+from airflow_provider_platform.client.http.bodies import BROKEN, reason
 from airflow_provider_platform.client.http.connections import OpenResponse
 
 DRAIN_SECONDS = 0.25
@@ -86,7 +84,7 @@ class Stream:
 
     async def _receive(self) -> None:
         try:
-            async for piece in self._response.head.aiter_bytes():
+            async for piece in self._response.pieces():
                 self._pieces.append(piece)
                 self._size += len(piece)
                 self._progress.set()
@@ -94,7 +92,7 @@ class Stream:
                     self._room.clear()
                     await self._room.wait()
             self._ended = True
-        except (httpx.HTTPError, httpx.StreamError) as error:
+        except BROKEN as error:
             self._failure = PlatformTransportError(
                 f"{self._what}: the connection broke ({reason(error)})."
             )

@@ -96,26 +96,32 @@ class Transport:
         """Run a management operation. Raises PlatformError (see `client.errors`)."""
         operation = effect.operation.in_deployment(self.config.resolve_deployment_id)
         await self._learn(operation.secrets)
+        if effect.once:
+            return await self._attempt(operation, effect.deadline)
         policy = tenacity_policy(
             repeatable=operation.repeatable,
-            max_attempts=1 if effect.once else self.config.max_attempts,
+            max_attempts=self.config.max_attempts,
             deadline=effect.deadline,
             clock=self.clock,
         )
         async for attempt in AsyncRetrying(**policy):
             with attempt:
-                used = self.config
-                try:
-                    return await self._perform(operation, effect.deadline)
-                except PlatformAuthenticationError:
-                    if not await self.reload_credentials(used):
-                        raise
-                    return await self._perform(operation, effect.deadline)
-                except PlatformNotFoundError:
-                    if operation.method == "DELETE" and attempt.retry_state.attempt_number > 1:
-                        return operation.done_before()
-                    raise
+                number = attempt.retry_state.attempt_number
+                return await self._attempt(operation, effect.deadline, number)
         raise AssertionError("tenacity re-raises the last error")
+
+    async def _attempt(self, operation: Operation[T], deadline: float | None, number: int = 1) -> T:
+        used = self.config
+        try:
+            return await self._perform(operation, deadline)
+        except PlatformAuthenticationError:
+            if not await self.reload_credentials(used):
+                raise
+            return await self._perform(operation, deadline)
+        except PlatformNotFoundError:
+            if operation.method == "DELETE" and number > 1:
+                return operation.done_before()
+            raise
 
     async def reload_credentials(self, refused: PlatformConfig) -> bool:
         """Read the credentials again; True where others than the refused ones are in use now. A
@@ -195,14 +201,14 @@ class Transport:
                     "Accept": "application/json",
                     "Content-Type": "application/json",
                 },
-                timeout=httpx.Timeout(None, connect=_connect_timeout(seconds)),
+                connect_timeout=_connect_timeout(seconds),
                 repeatable=repeatable,
             )
             try:
-                head = response.head
-                unusual = head.status_code >= 300 or is_html_type(head.headers)
-                said = await read_body(what, head, MAX_ERROR_BYTES, cut=True) if unusual else b""
-                check(what, head.status_code, head.headers, said, now=self.clock())
+                said, (status, got) = b"", (response.status, response.headers)
+                if status >= 300 or is_html_type(got):
+                    said = await read_body(what, response, MAX_ERROR_BYTES, cut=True)
+                check(what, status, got, said, now=self.clock())
             except BaseException:
                 await response.aclose()
                 raise
@@ -264,15 +270,14 @@ class Transport:
                 params=query_pairs(params),
                 headers=headers,
                 content=content,
-                timeout=httpx.Timeout(seconds, connect=_connect_timeout(seconds)),
+                connect_timeout=_connect_timeout(seconds),
                 repeatable=repeatable,
             )
             try:
-                head = response.head
-                answer = await read_body(named, head, limit, cut=head.status_code >= 300)
+                answer = await read_body(named, response, limit, cut=response.status >= 300)
             finally:
                 await response.aclose()
-            return head.status_code, head.headers, answer
+            return response.status, response.headers, answer
 
     def _seconds_until(self, deadline: float | None) -> float:
         """What one request may take; the last one before a deadline has at least a second."""

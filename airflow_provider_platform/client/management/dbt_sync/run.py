@@ -151,6 +151,7 @@ class _KnownSync:
     def __init__(self, deployment_id: int, sync_job_id: str) -> None:
         self._deployment_id = deployment_id
         self._sync_job_id = sync_job_id
+        self._get_status = get_dbt_sync_status(deployment_id=deployment_id, sync_job_id=sync_job_id)
         self._told: tuple[str | None, str] | None = None
         self._error: str | None = None
         self._branch_name: str | None = None
@@ -165,11 +166,7 @@ class _KnownSync:
 
     def read_status(self, deadline: float | None = None) -> Program[bool]:
         """Ask for the status; whether it moved."""
-        answer = yield from call(
-            get_dbt_sync_status(deployment_id=self._deployment_id, sync_job_id=self._sync_job_id),
-            once=True,
-            deadline=deadline,
-        )
+        answer = yield from call(self._get_status, once=True, deadline=deadline)
         moved = answer.status != self.status
         self.status = answer.status
         self._error = answer.error or self._error

@@ -99,6 +99,23 @@ def test_a_whole_wait_uses_one_connection(run: Run, idle: Any) -> None:
     assert len(server.connections) == 1
 
 
+def test_cookies_of_the_service_come_back_to_it_alone(run: Run) -> None:
+    """Balancers of load tell by them which of many servers a wait belongs to."""
+    seen: list[list[bytes]] = []
+
+    def reply(connection: Connection, request: bytes) -> bytes:
+        seen.append([line for line in request.split(b"\r\n") if line.lower().startswith(b"cookie")])
+        head = (
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nSet-Cookie: at=seven; Path=/\r\n"
+        )
+        return head + b"Content-Length: 3\r\n\r\n[1]"
+
+    with keeping(reply) as server:
+        run(config_for(server), calls(GET, GET, POST))
+        run(config_for(server), calls(GET))
+    assert seen == [[], [b"Cookie: at=seven"], [b"Cookie: at=seven"], []]
+
+
 def test_a_connection_that_the_service_closed_in_order_is_replaced(run: Run) -> None:
     with keeping() as server:
         run(config_for(server), calls(GET, POST, GET, pause=server.close_all))

@@ -1,0 +1,1 @@
+"""The network below HTTP: sockets, TLS, proxies, and turns on the event loop."""
