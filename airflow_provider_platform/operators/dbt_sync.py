@@ -179,7 +179,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
     def follow(self, attempt: Attempt, ids: Ids) -> DbtSyncOutcome:
         if not ids["waits"]:
             return self._started(ids)
-        outcome = attempt.client.run(self._wait_program(attempt, ids), self.log_events(attempt))
+        outcome = attempt.client.run(self._wait_program(attempt, ids), attempt.event_log)
         if outcome is None:
             raise RuntimeError("a wait ends with an outcome")
         return outcome
@@ -191,7 +191,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
         if not ids["waits"]:
             return self._started(ids)
         return attempt.client.run(
-            self._wait_program(attempt, ids, poll_once=True), self.log_events(attempt)
+            self._wait_program(attempt, ids, poll_once=True), attempt.event_log
         )
 
     def stop(

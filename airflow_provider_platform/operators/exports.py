@@ -165,7 +165,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["Exp
             poll_interval=float(self.poll_interval),
             clock=attempt.client.clock,
         )
-        return attempt.client.run(program, self.log_events(attempt))
+        return attempt.client.run(program, attempt.event_log)
 
     def poll_once(self, attempt: Attempt, ids: Ids) -> ExportOutcome | None:
         from airflow_provider_platform.client.management.exports.run import poll

@@ -74,7 +74,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
             call.run.message_id,
         )
 
-        tell_log = self.log_events(attempt)
+        tell_log = attempt.event_log
 
         def tell(event: Any) -> None:
             from airflow_provider_platform.client.chat.events import Accepted, ThreadNamed, Waiting
@@ -110,7 +110,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
         if call.run.chat_id is None:
             return False, ids
         attempt.naming = lambda: self._ids(call, submitted_at) if call.run.chat_id else None
-        found = attempt.client.run(call.look_up(attempt.client.clock), self.log_events(attempt))
+        found = attempt.client.run(call.look_up(attempt.client.clock), attempt.event_log)
         if not found and call.run.chat_id is not None:
             if ids.get("repeats"):
                 raise errors.absent(call.run, None)
@@ -137,7 +137,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
     def follow(self, attempt: Attempt, ids: Ids) -> ChatResult:
         call = self._call(attempt, ids)
         attempt.ids = attempt.ids or ids
-        attempt.client.run(call.follow(attempt.client.clock), self.log_events(attempt))
+        attempt.client.run(call.follow(attempt.client.clock), attempt.event_log)
         return call.result()
 
     def take(self, attempt: Attempt, ids: Ids) -> ChatResult:
@@ -146,7 +146,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
     def poll_once(self, attempt: Attempt, ids: Ids) -> ChatResult | None:
         call = self._known_call(attempt.client.config, ids, deadline=attempt.now + LOOKS_SECONDS)
         program = call.look_at_end(attempt.client.clock, seconds=LOOK_SECONDS)
-        over = attempt.client.run(program, self.log_events(attempt))
+        over = attempt.client.run(program, attempt.event_log)
         return call.result() if over else None
 
     def stop(
@@ -184,7 +184,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
             self.log.info("The run stays suspended; repeating its input once.")
             call = self._call(attempt, ids)
             program = call.ask(attempt.client.clock, until_end=False)
-            over = attempt.client.run(program, self.log_events(attempt))
+            over = attempt.client.run(program, attempt.event_log)
             attempt.ids = {**ids, "resumed": True}
             return call.result() if over else None
         if event.get("result") is not None:
@@ -192,7 +192,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
         call = self._known_call(
             attempt.client.config, ids, deadline=attempt.now + float(self.timeout)
         )
-        attempt.client.run(call.follow(attempt.client.clock), self.log_events(attempt))
+        attempt.client.run(call.follow(attempt.client.clock), attempt.event_log)
         result = call.result()
         result.usage = result.usage or event.get("usage")
         return result

@@ -5,10 +5,10 @@
       follow or defer  on the worker, or in the triggerer until `execute_complete`
     finish             write `done`, return the result
 
-Each step's failure is judged in one place (`failures`): whether the remote run has ended, goes on
-or must be stopped, and what the next try may rely on. What becomes of it when the task is ended
-from outside stands in `kills`. A subclass says how its kind of run is submitted, followed, stopped
-and read (`run_kind`); it holds no rule about tries.
+Each step's failure is judged in one place (`failure_disposition`): whether the remote run has
+ended, goes on or must be stopped, and what the next try may rely on. What becomes of it when the
+task is ended from outside stands in `kills`. A subclass says how its kind of run is submitted,
+followed, stopped and read (`run_kind`); it holds no rule about tries.
 """
 
 from __future__ import annotations
@@ -30,13 +30,16 @@ from airflow_provider_platform.operators._base.deferral import (
 )
 from airflow_provider_platform.operators._base.failures import ForeseenFailures, airflow_errors
 from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
-from airflow_provider_platform.operators._submission.failures import disposition_of, run_is_dead
+from airflow_provider_platform.operators._submission.failure_disposition import (
+    disposition_of,
+    run_is_dead,
+)
 from airflow_provider_platform.operators._submission.record import Submission, read_record
 from airflow_provider_platform.operators._submission.retry import Step
 from airflow_provider_platform.operators._submission.run_kind import OutcomeT, RunKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.operators._base.operator import Checks
@@ -133,10 +136,6 @@ class RemoteRunOperator(RunKind[OutcomeT]):
             if not attempt.submission.finds(attempt.ids):
                 self._stop_quietly(attempt.client, attempt.ids)  # no retry could find it
             attempt.client.interrupt()
-
-    def log_events(self, attempt: Attempt) -> Callable[[object], None]:
-        """Logs what a program tells."""
-        return attempt.event_log
 
     def deadline(self, attempt: Attempt, ids: Ids) -> float:
         """When the run must be over (Unix time): `timeout` after its submission, or this try's

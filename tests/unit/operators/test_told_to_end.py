@@ -372,19 +372,15 @@ def test_in_the_last_try_a_run_that_a_trigger_is_about_to_follow_goes_on(
     assert len(control.state().aborts) == stopped
 
 
-@pytest.mark.parametrize("accepted", [False, True])
-def test_a_run_whose_name_airflow_could_not_store_is_stopped(
-    control: SandboxControl, task: Any, task_state: TaskState, accepted: bool
-) -> None:
-    """The retry could not find it: as without a record."""
-    task_state.state = "running"
+def kill_without_store(
+    control: SandboxControl, task: Any, operator: Any, tries: TaskTries, *, accepted: bool
+) -> Any:
+    """Kill a try whose store cannot be reached, before or after the service has accepted."""
     point = "mid_stream" if accepted else "before_call"
     control.hold("mid_stream")
     control.hold(point, has_input=True)
-    operator: Any = chat()
-    tries = TaskTries()
     tries.store = UnreachableStore()
-    task(operator, tries)
+    ended = task(operator, tries)
     control.wait_held(point)
     if accepted:
         control.wait_until(
@@ -393,6 +389,16 @@ def test_a_run_whose_name_airflow_could_not_store_is_stopped(
     operator.on_kill()
     if not accepted:
         control.release(point)
+    return ended
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+def test_a_run_whose_name_airflow_could_not_store_is_stopped(
+    control: SandboxControl, task: Any, task_state: TaskState, accepted: bool
+) -> None:
+    """The retry could not find it: as without a record."""
+    task_state.state = "running"
+    kill_without_store(control, task, chat(), TaskTries(), accepted=accepted)
     control.wait_until(lambda state: [run.status for run in state.runs] == ["aborted"])
 
 
@@ -404,21 +410,8 @@ def test_a_run_that_the_record_of_before_names_is_left_to_the_retry(
     already, where the store refuses a try that Airflow has given up."""
     chat_id = chat().execute(TaskTries().context())["chat_id"]
     task_state.state = "running"
-    point = "mid_stream" if accepted else "before_call"
-    control.hold("mid_stream")
-    control.hold(point, has_input=True)
-    operator: Any = chat(chat_id=chat_id)
     tries = TaskTries()
-    tries.store = UnreachableStore()
-    ended = task(operator, tries)
-    control.wait_held(point)
-    if accepted:
-        control.wait_until(
-            lambda _: operator._attempt.ids and not operator._attempt.submission.is_stored
-        )
-    operator.on_kill()
-    if not accepted:
-        control.release(point)
+    ended = kill_without_store(control, task, chat(chat_id=chat_id), tries, accepted=accepted)
     assert isinstance(ended.end(), PlatformInterruptedError)
     control.wait_held("mid_stream")
     assert [run.status for run in control.state().runs][1:] == ["streaming"]

@@ -52,6 +52,28 @@ LATE: Record = {**EXPECTED, "usage": None}
 """The same, read from the thread after the run: the usage is told to those who are there."""
 
 
+ANY_JSON: list[Any] = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1.5,
+    10**400,
+    float("nan"),
+    float("inf"),
+    "",
+    "text",
+    [],
+    [[]],
+    [None, 1, "a", {}],
+    {},
+    {"a": 1},
+    {"message": []},
+]
+"""What may stand where something else was described."""
+
+
 def cutoff(*, streaming: bool | None = False, chat_id: str | None = CHAT_ID) -> Record:
     state: Record = {"chatId": chat_id, "isStreaming": streaming}
     present = {name: value for name, value in state.items() if value is not None}
