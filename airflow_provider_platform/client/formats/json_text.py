@@ -18,6 +18,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from pydantic_core import from_json
@@ -166,18 +167,20 @@ def _is_flat(value: Any) -> bool:
 def _is_deep(value: Any, brackets: int) -> bool:
     """Whether more than `MAX_DEPTH` lists and objects lie within one another below the outermost.
     The text has as many opening brackets; once those left cannot make it deep, nothing more is
-    looked at: the values of a table, as a rule."""
+    looked at: nor is most of a table, as a rule."""
     level = [value] if isinstance(value, _CONTAINERS) else []
     for depth in range(MAX_DEPTH + 1):
         brackets -= len(level)
-        if not level or depth + brackets <= MAX_DEPTH:
+        spare = depth + brackets - MAX_DEPTH
+        if not level or spare <= 0:
             return False
-        level = [
+        inside = (
             inner
             for outer in level
             for inner in (outer.values() if isinstance(outer, dict) else outer)
             if isinstance(inner, _CONTAINERS)
-        ]
+        )
+        level = list(islice(inside, spare + 1))
     return bool(level)
 
 
