@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import Context
-    from airflow_provider_platform.client.chat.result import ChatResult, Query
+    from airflow_provider_platform.client.chat.result import ChatResult
+    from airflow_provider_platform.client.chat.tool_calls import Query
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.operators._base.operator import Checks
     from airflow_provider_platform.operators._submission.attempt import Attempt, Ids

@@ -1,7 +1,7 @@
 """Folds the records of one run into its answer: records by id, deltas appended, the rest replaced.
 
 This file knows what one record does to what is known of a run. Which records are the run's, and
-when the run is over, is decided in `connection` and `run`.
+when the run is over, is decided in `run_records` and `run`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
-from airflow_provider_platform.client.chat.result import Query
-from airflow_provider_platform.client.chat.tool_calls import ToolCall, read_tool_call
+from airflow_provider_platform.client.chat.tool_calls import Query, ToolCall, read_tool_call
 from airflow_provider_platform.client.formats.json_text import whole_characters
 
 FINAL = "final"

@@ -1,40 +1,20 @@
-"""What comes of a chat run: `ChatResult`, and when its tool errors make it a failure."""
+"""What comes of a chat run: `ChatResult`, which answer it holds, and when its tool errors make it a
+failure."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Self
 
-from airflow_provider_platform.client.errors import ChatToolError
+from airflow_provider_platform.client.chat.record_fold import RecordFold
+from airflow_provider_platform.client.chat.run_state import RunState
+from airflow_provider_platform.client.chat.tool_calls import UNFINISHED, Query
+from airflow_provider_platform.client.errors import ChatNoAnswerError, ChatToolError
 from airflow_provider_platform.client.formats.json_text import storable
 from airflow_provider_platform.client.formats.service_text import quote_service
 
 ToolErrorRule = Literal["all", "any", "never"]
 """Which tool errors make a run fail: `all` queries failed, `any` tool call failed, or `never`."""
-
-UNFINISHED = "The call had no result when the run ended."
-"""The error of a query whose result did not reach us."""
-
-
-@dataclass
-class Query:
-    """One query of the agent and what it gave.
-
-    `rows` holds at most `max_rows` rows as the chat API sends them (100 by default), `total_rows`
-    how many there are, `truncated` whether some are missing here; all of them come from running
-    `sql` on the data API. `chart` is a Vega-Lite specification without data.
-    """
-
-    title: str = ""
-    description: str = ""
-    sql: str = ""
-    columns: list[dict[str, str]] = field(default_factory=list)
-    rows: list[list[Any]] = field(default_factory=list)
-    total_rows: int = 0
-    truncated: bool = False
-    uuid: str | None = None
-    chart: dict[str, Any] | None = None
-    error: str | None = None
 
 
 @dataclass
@@ -75,6 +55,37 @@ class ChatResult:
 def _known(of: type[Any], plain: dict[str, Any]) -> dict[str, Any]:
     names = {one.name for one in fields(of)}
     return {name: value for name, value in plain.items() if name in names}
+
+
+def assemble(run: RunState, fold: RecordFold, in_state: str, *, whole: bool) -> ChatResult:
+    """The result of a run that is over. `in_state` is what the agent said last by the messages of
+    `__state__`, "" where they tell nothing; `whole` says that one connection told the run from its
+    echo to its end. Raises ChatNoAnswerError for a run without a final answer."""
+    answer = _answer(fold, in_state, whole=whole)
+    if answer is None:
+        words = quote_service(fold.last_words() or in_state) or "nothing"
+        raise ChatNoAnswerError(
+            f"{run}: the run ended without a final answer. The agent last said: {words}."
+        )
+    return ChatResult(
+        answer=answer,
+        chat_id=run.chat_id or "",
+        message_id=run.message_id,
+        queries=fold.queries(),
+        usage=run.usage,
+        tool_errors=fold.tool_errors(),
+    ).mended()
+
+
+def _answer(fold: RecordFold, in_state: str, *, whole: bool) -> str | None:
+    """The final answer, unless it broke off and its end was not told. What the thread's messages
+    hold in its place may be any words of the agent, so they stand in only where records may be
+    lost: not in a run that was told whole, unless they complete the answer that broke off there."""
+    final = fold.final_answer()
+    if final is not None and not final.in_process:
+        return final.content
+    completed = final is not None and in_state.startswith(final.content)
+    return in_state or None if completed or not whole else None
 
 
 def check_tools(result: ChatResult, rule: ToolErrorRule) -> None:

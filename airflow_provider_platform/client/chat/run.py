@@ -12,17 +12,20 @@ from typing import Any
 from airflow_provider_platform.client.chat.events import ChatEvent
 from airflow_provider_platform.client.chat.record_fold import RecordFold, ThreadMessages
 from airflow_provider_platform.client.chat.request import says_busy
-from airflow_provider_platform.client.chat.result import ChatResult, ToolErrorRule, check_tools
+from airflow_provider_platform.client.chat.result import (
+    ChatResult,
+    ToolErrorRule,
+    assemble,
+    check_tools,
+)
 from airflow_provider_platform.client.chat.run_records import ChatConnection, End, is_error
 from airflow_provider_platform.client.chat.run_state import RunState
 from airflow_provider_platform.client.errors import (
-    ChatNoAnswerError,
     PlatformAddressError,
     PlatformProtocolError,
 )
 from airflow_provider_platform.client.formats.json_text import read_plain_json
 from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
-from airflow_provider_platform.client.formats.service_text import quote_service
 
 
 class Verdict(Enum):
@@ -196,20 +199,7 @@ class ChatRun(RunState):
         Raises ChatNoAnswerError for a run without a final answer, and ChatToolError by the rule:
         "all" where every query failed, "any" where a tool call failed.
         """
-        answer = self._answer()
-        if answer is None:
-            words = quote_service(self._fold.last_words() or self._answer_in_state()) or "nothing"
-            raise ChatNoAnswerError(
-                f"{self}: the run ended without a final answer. The agent last said: {words}."
-            )
-        result = ChatResult(
-            answer=answer,
-            chat_id=self.chat_id or "",
-            message_id=self.message_id,
-            queries=self._fold.queries(),
-            usage=self.usage,
-            tool_errors=self._fold.tool_errors(),
-        ).mended()
+        result = assemble(self, self._fold, self._answer_in_state(), whole=self._received_to_end)
         check_tools(result, fail_on_tool_error)
         return result
 
@@ -300,18 +290,6 @@ class ChatRun(RunState):
         if connection.end is None or self._still_streaming(connection):
             return known.size > self._fold.size
         return known.has_answer and not self._fold.has_answer
-
-    def _answer(self) -> str | None:
-        """The final answer, unless it broke off and its end was not told. What the thread's
-        messages hold in its place may be any words of the agent, so they stand in only where
-        records may be lost: not in a run that one connection told from its echo to its end, unless
-        they complete the answer that broke off there."""
-        final = self._fold.final_answer()
-        if final is not None and not final.in_process:
-            return final.content
-        in_state = self._answer_in_state()
-        completed = final is not None and in_state.startswith(final.content)
-        return in_state or None if completed or not self._received_to_end else None
 
     def _answer_in_state(self) -> str:
         """What the agent said last by the messages of `__state__`, "" where they tell nothing."""

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from airflow_provider_platform.client.chat.result import UNFINISHED, Query
 from airflow_provider_platform.client.formats.json_text import (
     read_json,
     read_plain_json,
     settle_numbers,
 )
 from airflow_provider_platform.client.formats.service_text import MAX_SERVICE_TEXT, quote_service
+
+UNFINISHED = "The call had no result when the run ended."
+"""The error of a query whose result did not reach us."""
 
 _KEPT = (
     "data",
@@ -38,6 +40,27 @@ _WORDS = (*_TITLES, "error")
 
 _LONG = 64 * 1024
 """Characters of a result that is not kept as the text it is, but as what is read of it."""
+
+
+@dataclass
+class Query:
+    """One query of the agent and what it gave.
+
+    `rows` holds at most `max_rows` rows as the chat API sends them (100 by default), `total_rows`
+    how many there are, `truncated` whether some are missing here; all of them come from running
+    `sql` on the data API. `chart` is a Vega-Lite specification without data.
+    """
+
+    title: str = ""
+    description: str = ""
+    sql: str = ""
+    columns: list[dict[str, str]] = field(default_factory=list)
+    rows: list[list[Any]] = field(default_factory=list)
+    total_rows: int = 0
+    truncated: bool = False
+    uuid: str | None = None
+    chart: dict[str, Any] | None = None
+    error: str | None = None
 
 
 @dataclass(frozen=True)

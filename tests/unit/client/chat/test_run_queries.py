@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.result import ChatResult, Query, check_tools
+from airflow_provider_platform.client.chat.result import ChatResult, check_tools
+from airflow_provider_platform.client.chat.tool_calls import Query
 from airflow_provider_platform.client.errors import ChatToolError
 from tests.unit.client.fakes.streams import (
     ANY_JSON,
