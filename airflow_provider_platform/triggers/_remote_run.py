@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent, get_task_states_on_loop
 from airflow_provider_platform.client.errors import (
@@ -18,6 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTriggerError,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.operations.log_events import EventLog
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.triggers._killed_tasks import UNKNOWN, stops_run
 
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from airflow_provider_platform.client.http.client import AsyncPlatformClient
+    from airflow_provider_platform.client.operations.program import Program
+
+T = TypeVar("T")
 
 KILL_SECONDS = 25.0
 """What `on_kill` may take in all; Airflow means to allow 30 seconds."""
@@ -61,9 +66,15 @@ class RemoteRunTrigger(BaseTrigger):
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
         """Wait for the run; returns the event's own part. Raises PlatformError."""
 
-    @abstractmethod
-    async def stop(self, client: AsyncPlatformClient) -> bool:
-        """Stop the run; False where there was nothing of ours to stop."""
+    async def stop(self, client: AsyncPlatformClient) -> bool:  # noqa: ARG002
+        """Stop the run; False where there was nothing of ours to stop: what the service drops by
+        itself needs no stop."""
+        return False
+
+    async def carry_out(self, client: AsyncPlatformClient, program: Program[T]) -> T:
+        """Run a program; what it notifies of is logged."""
+        with closing(EventLog(self.log, client.secrets)) as tell:
+            return await client.run(program, tell)
 
     @property
     def stop_may_hit_next_try(self) -> bool:

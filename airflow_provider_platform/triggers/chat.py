@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.chat.call import ChatCall
 from airflow_provider_platform.client.chat.reading import ChatLimits
 from airflow_provider_platform.client.errors import ChatSuspendedError
-from airflow_provider_platform.client.operations.log_events import EventLog
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 if TYPE_CHECKING:
@@ -32,8 +30,7 @@ class PlatformChatTrigger(RemoteRunTrigger):
         call = self._call(client, self.limits.get("session_settings"))
         program = call.follow(client.clock, resumes=False)
         try:
-            with closing(EventLog(self.log, client.secrets)) as tell:
-                await client.run(program, tell)
+            await self.carry_out(client, program)
         except ChatSuspendedError:
             return {"status": "suspended"}
         result = call.result()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ from airflow_provider_platform.client.management.dbt_sync.run import (
     wait,
 )
 from airflow_provider_platform.client.management.dbt_sync.syncs import cancel_dbt_sync
-from airflow_provider_platform.client.operations.log_events import EventLog
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 if TYPE_CHECKING:
@@ -34,8 +32,7 @@ class PlatformDbtSyncTrigger(RemoteRunTrigger):
             one_of_many=True,
         )
         program = wait(self.ids["deployment_id"], self.ids["sync_job_id"], limits, client.clock)
-        with closing(EventLog(self.log, client.secrets)) as tell:
-            outcome = await client.run(program, tell)
+        outcome = await self.carry_out(client, program)
         if outcome is None:
             raise RuntimeError("a wait ends with an outcome")
         return {"status": "success", "outcome": asdict(outcome)}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.management.exports.run import wait
-from airflow_provider_platform.client.operations.log_events import EventLog
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 if TYPE_CHECKING:
@@ -17,7 +15,8 @@ if TYPE_CHECKING:
 class PlatformExportDashboardTrigger(RemoteRunTrigger):
     """Waits for an export; `run` holds `deployment_id` and `job_id`, `deadline` is in Unix time.
 
-    The event is `{"status": "success", "outcome": {...}}`; the worker downloads the file.
+    The event is `{"status": "success", "outcome": {...}}`; the worker downloads the file. The
+    service has no operation that stops an export; it drops it by itself.
     """
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
@@ -29,10 +28,5 @@ class PlatformExportDashboardTrigger(RemoteRunTrigger):
             clock=client.clock,
             one_of_many=True,
         )
-        with closing(EventLog(self.log, client.secrets)) as tell:
-            outcome = await client.run(program, tell)
+        outcome = await self.carry_out(client, program)
         return {"status": "success", "outcome": asdict(outcome)}
-
-    async def stop(self, client: AsyncPlatformClient) -> bool:  # noqa: ARG002
-        """The service has no operation for it; it drops the export by itself."""
-        return False

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class PlatformQueryTrigger(RemoteRunTrigger):
     """Asks for the query until it has its first row, and leaves the rows to the worker, who asks
-    again: the service keeps the result.
+    again: the service keeps the result, and drops a query that nobody asks for.
 
     `run` names the wait and holds the SQL, which the worker must repeat as it was. The other
     arguments are those of the query; `deadline` is in Unix time.
@@ -36,7 +36,3 @@ class PlatformQueryTrigger(RemoteRunTrigger):
                 if isinstance(event, SqlChunk):
                     break
         return {"status": "success"}
-
-    async def stop(self, client: AsyncPlatformClient) -> bool:  # noqa: ARG002
-        """The service drops a query that nobody asks for."""
-        return False

@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import TypeAdapter
+
 
 @dataclass
 class RequestEntry:
@@ -143,16 +145,10 @@ class SandboxState:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> SandboxState:
-        return cls(
-            version=document["version"],
-            requests=[RequestEntry(**entry) for entry in document["requests"]],
-            messages=[MessageEntry(**entry) for entry in document["messages"]],
-            runs=[RunEntry(**entry) for entry in document["runs"]],
-            subscriptions=[SubscriptionEntry(**entry) for entry in document["subscriptions"]],
-            aborts=[AbortEntry(**entry) for entry in document["aborts"]],
-            syncs=[SyncEntry(**entry) for entry in document["syncs"]],
-            changes=[ChangeEntry(**entry) for entry in document["changes"]],
-        )
+        return _STATE.validate_python(document)
+
+
+_STATE = TypeAdapter(SandboxState)
 
 
 class Journal:
