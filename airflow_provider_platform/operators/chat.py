@@ -68,9 +68,9 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
     linked_result: ClassVar[dict[str, str]] = {"chat_id": "chat_id"}
     checks: ClassVar[Checks] = {
         "prompt": arguments.text,
-        "chat_id": arguments.unchecked,
+        "chat_id": arguments.optional_text,
         "session_settings": arguments.session_settings,
-        "active_branch_name": arguments.unchecked,
+        "active_branch_name": arguments.optional_text,
         "is_default_branch": arguments.optional_boolean,
         "if_thread_busy": partial(arguments.choice, choices=("wait", "fail")),
         "fail_on_tool_error": partial(arguments.choice, choices=("all", "any", "never")),

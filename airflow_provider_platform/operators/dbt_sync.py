@@ -67,8 +67,8 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
     template_fields_renderers: ClassVar[dict[str, str]] = {"manifest": "json"}
     event_names = "sync_job_id"
     checks: ClassVar[Checks] = {
-        "branch_name": arguments.unchecked,
-        "ref": arguments.unchecked,
+        "branch_name": arguments.optional_text,
+        "ref": arguments.optional_text,
         "wait_for_completion": partial(arguments.boolean_or, choices=("if_supported",)),
         "source": partial(arguments.optional_choice, choices=("git", "manifest")),
         "manifest": arguments.mapping,

@@ -50,7 +50,8 @@ def _recipients(name: str, value: Any) -> list[Any] | None:
             to_remove,
         )
 
-        (to_add if name == "add" else to_remove)(found)
+        with arguments.within(name):
+            (to_add if name == "add" else to_remove)(found)
     return found
 
 

@@ -35,7 +35,7 @@ class PlatformConnectReportOperator(DeploymentOperator):
         "report_id": arguments.identifier,
         "external_workbook_id": arguments.text,
         "result_location": arguments.text,
-        "end_result_cell": arguments.unchecked,
+        "end_result_cell": arguments.optional_text,
     }
 
     def __init__(

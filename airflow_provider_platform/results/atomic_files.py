@@ -107,9 +107,13 @@ def write_whole(path: Any, data: bytes) -> OutputFile:
 def check_place(name: str, path: Any) -> None:
     """Whether a file can be written there, as far as it can be told without writing. Raises
     PlatformInputError naming the argument."""
-    problem = _local_problem(Path(path.path)) if is_local(path) else _remote_problem(path)
+    try:
+        problem = _local_problem(Path(path.path)) if is_local(path) else _remote_problem(path)
+    except OSError as error:  # a name that is too long, a folder that nobody may look into
+        problem = error.strerror or type(error).__name__
     if problem:
-        raise PlatformInputError(f"Nothing was sent: {name} {path}: {problem}.", field=name)
+        where = quote_service(path)
+        raise PlatformInputError(f"Nothing was sent: {name} {where}: {problem}.", field=name)
 
 
 def is_local(path: Any) -> bool:

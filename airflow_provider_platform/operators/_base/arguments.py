@@ -8,6 +8,7 @@ when the DAG is parsed, so that a mistake shows before the first run.
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_platform._airflow import SET_DURING_EXECUTION
@@ -17,12 +18,13 @@ from airflow_provider_platform.client.formats.durations import in_seconds
 from airflow_provider_platform.client.redaction import CUT, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
 SHOWN = 60
 """Characters of a wrong value that its error shows."""
+LONGEST_SECONDS = 1e9
 _UNSAID = object()
 
 
@@ -44,11 +46,6 @@ def optional(value: Any) -> Any:
     return value
 
 
-def unchecked(_name: str, value: Any) -> Any:
-    """Any value, or None where it rendered to nothing."""
-    return optional(value)
-
-
 def number(
     name: str, value: Any, *, minimum: float | None = None, above: float | None = None
 ) -> float:
@@ -59,6 +56,8 @@ def number(
         found = float(value)
     except (TypeError, ValueError):
         raise _refuse(name, "must be a number", value) from None
+    except OverflowError:
+        found = float("inf")
     if found != found or found in (float("inf"), float("-inf")):
         raise _refuse(name, "must be a finite number", value)
     if minimum is not None and found < minimum:
@@ -69,13 +68,17 @@ def number(
 
 
 def whole_number(name: str, value: Any, *, minimum: int, maximum: int | None = None) -> int:
-    """A whole number, rendered or not. Raises PlatformInputError."""
+    """A whole number, rendered or not: every digit of it, which a float has not of a large one.
+    Raises PlatformInputError."""
     found = number(name, value, minimum=minimum)
     if found != int(found):
         raise _refuse(name, "must be a whole number", value)
     if maximum is not None and found > maximum:
         raise _refuse(name, f"must be at most {maximum}", value)
-    return int(found)
+    try:
+        return int(value)
+    except ValueError:  # a text like "7.0"
+        return int(found)
 
 
 def boolean(name: str, value: Any) -> bool:
@@ -98,9 +101,12 @@ def boolean_or(name: str, value: Any, choices: tuple[str, ...]) -> bool | str:
 
 
 def seconds(name: str, value: Any) -> float:
-    """A length of time above 0 in seconds, rendered or not, or a timedelta. Raises
-    PlatformInputError."""
-    return number(name, in_seconds(value), above=0)
+    """A length of time above 0 in seconds, rendered or not, or a timedelta; at most what a moment
+    can still be counted with. Raises PlatformInputError."""
+    found = number(name, in_seconds(value), above=0)
+    if found > LONGEST_SECONDS:
+        raise _refuse(name, f"must be at most {LONGEST_SECONDS:.0f} seconds", value)
+    return found
 
 
 def choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
@@ -136,9 +142,18 @@ def optional_boolean(name: str, value: Any) -> bool | None:
 def text(name: str, value: Any) -> str:
     """A text that says something; a number counts as its digits. Raises PlatformInputError."""
     found = optional(value)
-    if found is None or isinstance(found, bool | dict | list) or not str(found).strip():
+    if found is None or _has_no_text(found) or not str(found).strip():
         raise _refuse(name, "must be a text that is not empty", value)
     return str(found)
+
+
+def _has_no_text(value: Any) -> bool:
+    """Whether the value is of a kind whose text tells what it is, not what it says: a container, a
+    function that was not called, an object."""
+    kinds = (bool, dict, list, tuple, set, frozenset, bytes, bytearray)
+    of = type(value)
+    is_bare = of.__str__ is object.__str__ and of.__repr__ is object.__repr__
+    return is_bare or callable(value) or isinstance(value, kinds)
 
 
 def mapping(name: str, value: Any) -> dict[str, Any] | None:
@@ -191,7 +206,8 @@ def session_settings(name: str, value: Any) -> dict[str, Any] | None:
     if found is not None and not is_template(found):
         from airflow_provider_platform.client.session_settings import session_settings as check
 
-        check(found)
+        with within(name):
+            check(found)
     return found
 
 
@@ -207,11 +223,23 @@ def _from_json(name: str, value: Any, kind: type[T], rule: str) -> T | None:
     if isinstance(found, str):
         try:
             found = json.loads(found)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise _refuse(name, f"{rule}; it is a text that is no JSON") from None
     if found is not None and not isinstance(found, kind):
         raise _refuse(name, f"{rule}; it is of type {type(found).__name__}")
     return found
+
+
+@contextmanager
+def within(name: str) -> Iterator[None]:
+    """Errors of a part of an argument name the argument."""
+    try:
+        yield
+    except PlatformInputError as error:
+        part = error.message.removeprefix("Nothing was sent: ")
+        raise PlatformInputError(
+            f"Nothing was sent: {name}: {part}", field=error.field or name
+        ) from None
 
 
 def shown(value: Any) -> str:

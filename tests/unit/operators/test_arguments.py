@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from airflow_provider_platform.operators.notifications import PlatformNotificationRecipientsOperator
 from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
 
 
@@ -27,7 +30,34 @@ def test_a_rendered_number_is_the_number(value: int) -> None:
     assert arguments.whole_number("x", str(value), minimum=1) == value
 
 
-@pytest.mark.parametrize("value", ["seven", "", None, True, "nan", "inf", "1.5", 0, -1, [], {}])
+@given(st.integers(min_value=1, max_value=2**70))
+def test_every_digit_of_an_id_is_kept(value: int) -> None:
+    assert arguments.identifier("report_id", value) == value
+    assert arguments.identifier("report_id", f" {value}") == value
+
+
+@pytest.mark.parametrize("value", [10**400, "1e400", 2**40, timedelta(days=100_000)])
+def test_a_length_of_time_that_nothing_can_count_is_refused(value: Any) -> None:
+    with pytest.raises(PlatformInputError, match="timeout must be"):
+        arguments.seconds("timeout", value)
+
+
+@pytest.mark.parametrize("value", [object(), str.upper, Exception, b"main", ("a",), {"a"}, True])
+def test_what_has_no_text_of_its_own_is_no_text(value: Any) -> None:
+    for check in (arguments.text, arguments.optional_text):
+        with pytest.raises(PlatformInputError, match="branch_name must be a text"):
+            check("branch_name", value)
+
+
+@pytest.mark.parametrize("value", ["a", 7, 1.5, Path("a/b"), Decimal(1), date(2026, 1, 2)])
+def test_what_has_one_is_its_text(value: Any) -> None:
+    assert arguments.text("branch_name", value) == str(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["seven", "", None, True, "nan", "inf", "1.5", 0, -1, [], {}, 10**400, "9" * 5000],
+)
 def test_what_is_not_a_positive_whole_number_is_refused(value: Any) -> None:
     with pytest.raises(PlatformInputError, match="deployment_id"):
         arguments.whole_number("deployment_id", value, minimum=1)
@@ -184,6 +214,21 @@ def refused(operator: type, **given_arguments: Any) -> str:
             r"max_rows must be a number, not '" + "x\\\\n" * 19,
         ),
         (PlatformDbtSyncOperator, {"source": "manifest"}, "manifest must be given"),
+        (
+            PlatformChatOperator,
+            {"prompt": "q", "session_settings": {"name": "a"}},
+            "session_settings: name: Extra inputs are not permitted",
+        ),
+        (
+            PlatformNotificationRecipientsOperator,
+            {"notification_id": 1, "add": [None]},
+            "add: recipients.0: Input should be a valid dictionary",
+        ),
+        (
+            PlatformChatOperator,
+            {"prompt": "q", "active_branch_name": str.upper},
+            "active_branch_name must be a text that is not empty, not a value of type",
+        ),
     ],
 )
 def test_an_error_names_the_task_the_operator_the_rule_and_the_value(

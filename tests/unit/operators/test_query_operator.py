@@ -229,6 +229,7 @@ def test_a_branch_and_options(query: Any, platform_sandbox: Sandbox) -> None:
         ({"output_path": "{folder}"}, "this is a folder, not a file"),
         ({"output_path": "{folder}/there/rows.csv"}, "is a file, not a folder"),
         ({"output_path": "{folder}/pipe"}, "this is a device or a pipe, not a file"),
+        ({"output_path": "{folder}/" + "long" * 500}, "File name too long"),
         ({"output_path": "~/rows.csv"}, "a home is not looked up here"),
         ({"output_path": "nowhere://rows.csv"}, "output_path cannot be written to"),
         ({"output_path": "s3://bucket/rows.csv"}, "install apache-airflow-providers-amazon[s3fs]"),
