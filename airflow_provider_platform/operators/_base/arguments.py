@@ -151,8 +151,7 @@ def _has_no_text(value: Any) -> bool:
     """Whether the value is of a kind whose text tells what it is, not what it says: a container, a
     function that was not called, an object."""
     kinds = (bool, dict, list, tuple, set, frozenset, bytes, bytearray)
-    of = type(value)
-    is_bare = of.__str__ is object.__str__ and of.__repr__ is object.__repr__
+    is_bare = str(value) == object.__repr__(value)
     return is_bare or callable(value) or isinstance(value, kinds)
 
 
