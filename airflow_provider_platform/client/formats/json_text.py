@@ -27,7 +27,7 @@ MAX_DEPTH = 100
 _CONTAINERS = (dict, list)
 _LIST, _OBJECT = b"[{"
 _LONG = 2048
-"""Bytes above which counting brackets costs more than looking at the first values."""
+"""Bytes above which looking for brackets costs more than looking at the first values."""
 
 _HALF = re.compile("[\ud800-\udfff]")
 _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
@@ -67,8 +67,11 @@ def read_plain_json(data: bytes) -> Any:
     larger than what `read_json` gives, or infinite. Raises ValueError without a reason for what is
     not plain; `read_json` tells whether that is wrong, and why."""
     value = from_json(data, allow_inf_nan=False, cache_strings="keys")
-    nests = _LIST in data.partition(b"[")[2] or _OBJECT in data[1:]
-    if nests and (len(data) < _LONG or not _is_flat(value)):
+    if len(data) < _LONG:
+        nests = _LIST in data.partition(b"[")[2] or _OBJECT in data[1:]
+    else:
+        nests = not _is_flat(value)
+    if nests:
         brackets = data.count(b"[") + data.count(b"{")
         if brackets > MAX_DEPTH and _is_deep(value, brackets):
             raise ValueError
