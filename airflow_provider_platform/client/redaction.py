@@ -12,7 +12,7 @@ import json
 import re
 import string
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 from urllib.parse import quote, quote_plus
 
@@ -174,13 +174,20 @@ class Redactor:
             pairs = zip(items, value, strict=True)
             return type(value)(old if new is None else new for new, old in pairs)
         if type(value) is dict:
-            changed = {
-                name: clean
-                for name, item in value.items()
-                if (clean := self._value(item, cut)) is not None
-            }
-            return {**value, **changed} if changed else None
+            return self._object(value, cut)
         return None
+
+    def _object(self, value: dict[Any, Any], cut: bool) -> dict[Any, Any] | None:
+        """An object redacted, its names too; None where there was nothing to hide."""
+        changed = {
+            name: clean
+            for name, item in value.items()
+            if (clean := self._value(item, cut)) is not None
+        }
+        names = {name: clean for name in value if (clean := self._value(name, cut)) is not None}
+        if not names:
+            return {**value, **changed} if changed else None
+        return {names.get(name, name): changed.get(name, item) for name, item in value.items()}
 
     def _without_base64(self, text: str) -> str:
         """Hides the whole run of base64 characters that a secret stands in."""
@@ -205,6 +212,12 @@ class Redactor:
             return text
         rest = text[: -max(plain, coded)]
         return (rest.rstrip(_BASE64) if coded > plain else rest) + HIDDEN
+
+
+@lru_cache(maxsize=16)
+def redactor(secrets: tuple[str, ...]) -> Redactor:
+    """The Redactor of these secrets, which a thousand clients of one connection share."""
+    return Redactor(secrets)
 
 
 def _overlap(text: str, form: str) -> int:

@@ -253,12 +253,12 @@ class PlatformQueryOperator(DeploymentOperator):
         truncated = bool(rows.truncated)
         facts = {"columns": saved.columns, "row_count": saved.row_count, "truncated": truncated}
         file = {"path": saved.path, "format": saved.format, "bytes": saved.bytes}
+        secrets = hook.open_client().secrets
         if saved.path is not None:
             about = {**facts, **file, "sha256": saved.sha256, "sql": self.sql}
-            secrets = hook.open_client().secrets
             tell_outlets(context, self.outlets, secrets.redact_data(about))
-        result = {**facts, "rows": saved.first_rows, **file}
-        self._tell(saved, hook.open_client().secrets.redact_data(result))
+        result = secrets.redact_data({**facts, "rows": saved.first_rows, **file})
+        self._tell(saved, result)
         self.store_result_link(context, hook.config, result)
         return result
 

@@ -32,14 +32,22 @@ from airflow_provider_platform.client.http.api_errors import (
     service_message,
 )
 from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.redaction import Redactor
 
 T = TypeVar("T")
 
 
 def read_response(
-    operation: Operation[T], status: int, headers: Mapping[str, str], body: bytes, *, now: float
+    operation: Operation[T],
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    now: float,
+    hidden: Redactor | None = None,
 ) -> T:
-    """The typed answer of a management call, or the PlatformError that it amounts to."""
+    """The typed answer of a management call, or the PlatformError that it amounts to. `hidden`
+    takes out what an answer must not hold."""
     refuse_redirect(str(operation), status, headers)
     if status >= 400:
         raise management_error(operation, status, headers, body, now=now)
@@ -55,7 +63,7 @@ def read_response(
             f"{operation}: the service answered {status} with an error: "
             f"{service_message(body) or 'no text'}."
         )
-    return operation.read(value)
+    return operation.read(value if hidden is None else hidden.value(value, cut=False))
 
 
 def _read_nothing(operation: Operation[T], status: int) -> T:

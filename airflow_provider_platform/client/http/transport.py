@@ -39,7 +39,7 @@ from airflow_provider_platform.client.operations.program import (
     OpenStream,
     SendChat,
 )
-from airflow_provider_platform.client.redaction import KnownSecrets
+from airflow_provider_platform.client.redaction import KnownSecrets, redactor
 
 T = TypeVar("T")
 
@@ -231,7 +231,11 @@ class Transport:
             seconds=self._seconds_until(deadline),
             repeatable=operation.repeatable,
         )
-        answer = responses.read_response(operation, status, headers, body, now=self.clock())
+        # What the service quotes of our own credentials goes no further: answers become XComs. In
+        # what no model describes it is left for the caller to find.
+        hidden = redactor(tuple(self.config.secrets)) if operation.described else None
+        now = self.clock()
+        answer = responses.read_response(operation, status, headers, body, now=now, hidden=hidden)
         if not operation.binary and may_hold_secrets(body):
             await self._learn(secrets_in(answer))
         return answer

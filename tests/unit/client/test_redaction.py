@@ -90,6 +90,12 @@ def test_json_is_redacted_in_every_depth_and_kept_where_there_is_nothing() -> No
     assert secrets.redact_data("ends with key-of-t") == "ends with key-of-t"
 
 
+def test_names_in_json_are_redacted_too() -> None:
+    secrets = KnownSecrets(["key-of-the-tests"])
+    value = {"b": [{"key-of-the-tests": "key-of-the-tests"}], "my key-of-the-tests": 1, "c": 2}
+    assert secrets.redact(value) == {"b": [{"***": "***"}], "my ***": 1, "c": 2}
+
+
 def test_what_an_error_came_of_is_redacted_too() -> None:
     secret = "key-of-the-tests"
     error: PlatformError | None = None

@@ -328,6 +328,15 @@ def test_an_event_of_another_wait_is_ignored(platform_sandbox: Sandbox) -> None:
     assert again.trigger.serialize()[0] == first.trigger.serialize()[0]
 
 
+def test_no_secret_that_a_row_quotes_is_in_the_result(
+    query: Any, platform_sandbox: Sandbox
+) -> None:
+    token = platform_sandbox.management_token
+    result = query(f"SELECT '{token}' AS said")
+    assert result["rows"] == [["***"]]
+    assert token not in json.dumps(result)
+
+
 def test_no_secret_is_kept_with_the_trigger(platform_sandbox: Sandbox) -> None:
     task = PlatformQueryOperator(task_id="query", sql="SELECT 1", deferrable=True)
     deferred = deferral(task.execute, TaskTries().context())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from airflow_provider_platform.client.management.reports.reports import (
     CreateReportInput,
     Report,
     disconnect_report,
+    list_reports,
     upsert_report,
 )
 from airflow_provider_platform.client.management.workbooks.workbooks import (
@@ -35,7 +37,7 @@ from airflow_provider_platform.client.management.workbooks.workbooks import (
     upsert_workbook,
 )
 from airflow_provider_platform.client.operations.program import Call
-from tests.unit.client.http.calls import DELETE, GET, POST, Run, config_for, reading
+from tests.unit.client.http.calls import DELETE, GET, KEY, POST, TOKEN, Run, config_for, reading
 from tests.unit.client.http.http_server import (
     STREAM_HEAD,
     Answer,
@@ -154,6 +156,14 @@ def test_a_redirect_to_what_is_no_address_is_a_wrong_address_too(run: Run) -> No
             with pytest.raises(PlatformAddressError, match="answered 302, a redirect to http:"):
                 run(config_for(server), work)
     assert len(server.requests) == 3
+
+
+def test_our_own_credentials_are_in_no_answer_that_a_model_describes(run: Run) -> None:
+    told = json.dumps({"data": [], "items": [{"id": 1, "name": f"is {TOKEN}", TOKEN: [KEY]}]})
+    with serving(answer(body=told.encode()), answer(body=told.encode())) as server:
+        page = run(config_for(server), list_reports(deployment_id=7))
+        assert page.to_json()["items"] == [{"id": 1, "name": "is ***", "***": ["***"]}]
+        assert run(config_for(server), GET) == json.loads(told)
 
 
 def test_an_error_whose_body_breaks_is_still_that_error(run: Run) -> None:
