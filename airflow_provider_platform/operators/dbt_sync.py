@@ -100,11 +100,8 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
         self.validate_known_arguments()
 
     def key_of(self, config: PlatformConfig) -> str:
-        from airflow_provider_platform.client.config import fingerprint
-
-        address = config.require_management_url()
-        deployment_id = config.resolve_deployment_id(self.deployment_id)
-        return fingerprint("dbt sync", address, deployment_id, self._body().to_json())
+        config.require_management_url()
+        return self.fingerprint(config, "dbt sync", self._body().to_json())
 
     def submit(
         self, attempt: Attempt, *, ids: Ids | None, until_end: bool

@@ -126,11 +126,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["Exp
         self.validate_known_arguments()
 
     def key_of(self, config: PlatformConfig) -> str:
-        from airflow_provider_platform.client.config import fingerprint
-
-        deployment_id = config.resolve_deployment_id(self.deployment_id)
-        inputs = (self._body().to_json(), str(self.output_path))
-        return fingerprint("export", config.management_url, deployment_id, *inputs)
+        return self.fingerprint(config, "export", self._body().to_json(), str(self.output_path))
 
     def submit(self, attempt: Attempt, *, ids: Ids | None, until_end: bool) -> ExportOutcome | None:
         from airflow_provider_platform.client.management.exports.exports import (

@@ -34,15 +34,6 @@ class WorkbookOperator(DeploymentOperator):
         super().__init__(**kwargs)
         self.workbook_id = workbook_id
 
-    def fingerprint(self, config: PlatformConfig, *inputs: Any) -> str:
-        """The key of a call on this workbook."""
-        from airflow_provider_platform.client.config import fingerprint
-
-        deployment_id = config.resolve_deployment_id(self.deployment_id)
-        return fingerprint(
-            type(self).__name__, config.management_url, deployment_id, self.workbook_id, *inputs
-        )
-
 
 class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
     """Clone a workbook, once; returns the clone as the service describes it.
@@ -68,7 +59,7 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
         self.validate_known_arguments()
 
     def key_of(self, config: PlatformConfig) -> str:
-        return self.fingerprint(config, self.shared)
+        return self.fingerprint(config, type(self).__name__, self.workbook_id, self.shared)
 
     def call(self, hook: PlatformHook) -> Any:
         clone = hook.duplicate_workbook(
@@ -186,7 +177,7 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
 
     def key_of(self, config: PlatformConfig) -> str:
         inputs = (self.title, self.description, self.allow_embed, self.config, self.dashboard_id)
-        return self.fingerprint(config, *inputs)
+        return self.fingerprint(config, type(self).__name__, self.workbook_id, *inputs)
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
         """The version that is published before."""

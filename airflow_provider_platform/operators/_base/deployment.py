@@ -8,6 +8,7 @@ from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import PlatformOperator
 
 if TYPE_CHECKING:
+    from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.operators._base.operator import Checks
 
 
@@ -22,3 +23,10 @@ class DeploymentOperator(PlatformOperator):
     def __init__(self, *, deployment_id: int | str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.deployment_id = deployment_id
+
+    def fingerprint(self, config: PlatformConfig, kind: str, *inputs: Any) -> str:
+        """The key of a call of this kind in this deployment."""
+        from airflow_provider_platform.client.config import fingerprint
+
+        deployment_id = config.resolve_deployment_id(self.deployment_id)
+        return fingerprint(kind, config.management_url, deployment_id, *inputs)

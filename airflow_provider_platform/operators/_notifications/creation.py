@@ -84,11 +84,7 @@ class PlatformCreateNotificationOperator(
         self.validate_known_arguments()
 
     def key_of(self, config: PlatformConfig) -> str:
-        from airflow_provider_platform.client.config import fingerprint
-
-        deployment_id = config.resolve_deployment_id(self.deployment_id)
-        body = self._body().to_json()
-        return fingerprint("notification", config.management_url, deployment_id, body)
+        return self.fingerprint(config, "notification", self._body().to_json())
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
         """The schedules that are there before."""
