@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
 import sys
 import threading
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.sandbox.server import LOOPBACK, Sandbox
+from airflow_provider_platform.sandbox.state.persistence import write_private
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         details = sandbox.control.info()
         if options.ready_file is not None:
-            _write(options.ready_file, details)
+            content = json.dumps(details, indent=2) + "\n"
+            write_private(options.ready_file, content.encode())
         print(_welcome(details), flush=True)
         stop.wait()
     finally:
@@ -93,14 +94,6 @@ def _welcome(details: dict[str, Any]) -> str:
         f"  chat API key      {details['chat_api_key']}\n"
         f"\nexport AIRFLOW_CONN_PLATFORM_DEFAULT='{connection}'"
     )
-
-
-def _write(path: Path, details: dict[str, Any]) -> None:
-    """Write the file in one step, so that a reader never sees half of it."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.touch(mode=0o600)
-    draft.write_text(json.dumps(details, indent=2) + "\n")
-    draft.replace(path)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ class KeptFolder:
             return None
 
     def write_address(self, port: int, credentials: Credentials) -> None:
-        _write(self._address, json.dumps({"port": port, **vars(credentials)}).encode())
+        write_private(self._address, json.dumps({"port": port, **vars(credentials)}).encode())
 
     def read_memory(self, world: World) -> bool:
         """Give ``world`` what the last run remembered; False where nothing could be read."""
@@ -51,11 +51,11 @@ class KeptFolder:
         return True
 
     def write_memory(self, world: World) -> None:
-        _write(self._memory, _code().encode() + b"\n" + pickle.dumps(world.memory()))
+        write_private(self._memory, _code().encode() + b"\n" + pickle.dumps(world.memory()))
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Write in one step, for the owner's eyes only."""
+def write_private(path: Path, content: bytes) -> None:
+    """Write in one step, so that a reader never sees half of it, for the owner's eyes only."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     draft.touch(mode=0o600)
