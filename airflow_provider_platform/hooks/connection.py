@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformConfigError
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.hooks.connection_form import EXTRA_NAMES
+from airflow_provider_platform.hooks.connection_form import CONNECTION_TYPE, EXTRA_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 log = logging.getLogger(__name__)
 
-CONNECTION_TYPE = "platform"
 _SCHEMES = ("http", "https")
 
 

@@ -28,11 +28,11 @@ from airflow_provider_platform.hooks._form_methods import PlatformConnectionForm
 from airflow_provider_platform.hooks._management import ManagementMethods
 from airflow_provider_platform.hooks._sql import DataMethods
 from airflow_provider_platform.hooks.connection import (
-    CONNECTION_TYPE,
     config_from_connection,
     read_extras,
     unknown_settings,
 )
+from airflow_provider_platform.hooks.connection_form import CONNECTION_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

@@ -16,7 +16,6 @@ from airflow_provider_platform.operators._files.paths import output_path as chec
 from airflow_provider_platform.operators._files.paths import (
     output_target,
     storage_path,
-    write_file,
 )
 from airflow_provider_platform.operators._notifications.schedule import dashboard_settings
 from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
@@ -203,12 +202,13 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["Exp
     def finish(self, attempt: Attempt, ids: Ids, outcome: ExportOutcome) -> dict[str, Any]:
         """Download the file and write it; what was written is kept with the record."""
         from airflow_provider_platform.client.management.exports.run import download
+        from airflow_provider_platform.results.atomic_files import write_whole
 
         if "written" not in ids:
             data = attempt.client.run(
                 download(ids["deployment_id"], ids["job_id"], str(self.format))
             )
-            write_file(storage_path("output_path", self.output_path), data)
+            write_whole(storage_path("output_path", self.output_path), data)
             self.log.info("Wrote %s bytes to %s", len(data), self.output_path)
             ids["written"] = {
                 "path": str(self.output_path),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from airflow_provider_platform._airflow import SET_DURING_EXECUTION
 from airflow_provider_platform.client.errors import PlatformInputError
@@ -20,6 +20,7 @@ from airflow_provider_platform.client.redaction import CUT, printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 SHOWN = 60
@@ -44,6 +45,18 @@ def optional(value: Any) -> Any:
     if isinstance(value, str) and value.strip() in ("", "None"):
         return None
     return value
+
+
+def or_none(
+    check: Callable[Concatenate[str, Any, P], T],
+) -> Callable[Concatenate[str, Any, P], T | None]:
+    """The same check, and None for what rendered to nothing."""
+
+    def checked(name: str, value: Any, /, *args: P.args, **limits: P.kwargs) -> T | None:
+        found = optional(value)
+        return None if found is None else check(name, found, *args, **limits)
+
+    return checked
 
 
 def number(
@@ -116,27 +129,9 @@ def choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return str(value)
 
 
-def optional_choice(name: str, value: Any, choices: tuple[str, ...]) -> str | None:
-    """One of the choices, or None. Raises PlatformInputError."""
-    found = optional(value)
-    return None if found is None else choice(name, found, choices)
-
-
 def identifier(name: str, value: Any) -> int:
     """A positive whole number. Raises PlatformInputError."""
     return whole_number(name, value, minimum=1)
-
-
-def optional_id(name: str, value: Any) -> int | None:
-    """A positive whole number, or None. Raises PlatformInputError."""
-    found = optional(value)
-    return None if found is None else whole_number(name, found, minimum=1)
-
-
-def optional_boolean(name: str, value: Any) -> bool | None:
-    """True, False or None. Raises PlatformInputError."""
-    found = optional(value)
-    return None if found is None else boolean(name, found)
 
 
 def text(name: str, value: Any) -> str:
@@ -153,6 +148,12 @@ def _has_no_text(value: Any) -> bool:
     kinds = (bool, dict, list, tuple, set, frozenset, bytes, bytearray)
     is_bare = str(value) == object.__repr__(value)
     return is_bare or callable(value) or isinstance(value, kinds)
+
+
+optional_boolean = or_none(boolean)
+optional_choice = or_none(choice)
+optional_id = or_none(identifier)
+optional_text = or_none(text)
 
 
 def mapping(name: str, value: Any) -> dict[str, Any] | None:
@@ -208,12 +209,6 @@ def session_settings(name: str, value: Any) -> dict[str, Any] | None:
         with within(name):
             check(found)
     return found
-
-
-def optional_text(name: str, value: Any) -> str | None:
-    """A text, or None where it says nothing. Raises PlatformInputError."""
-    found = optional(value)
-    return None if found is None else text(name, found)
 
 
 def _from_json(name: str, value: Any, kind: type[T], rule: str) -> T | None:

@@ -32,10 +32,7 @@ def output_path(name: str, value: Any) -> Any:
     return found
 
 
-def optional_output_path(name: str, value: Any) -> Any:
-    """`output_path`, or None where it says nothing. Raises PlatformInputError."""
-    found = arguments.optional(value)
-    return None if found is None else output_path(name, found)
+optional_output_path = arguments.or_none(output_path)
 
 
 def storage_path(name: str, target: Any) -> ObjectStoragePath:
@@ -77,14 +74,6 @@ def _what_to_install(target: str) -> str:
     scheme, _, rest = target.partition("://")
     package = _PROVIDERS.get(scheme) if rest else None
     return f"; install {package}" if package else ""
-
-
-def write_file(path: ObjectStoragePath, data: bytes) -> None:
-    """Write a file, folders included; it is there as a whole or not at all. Raises
-    ResultWriteError."""
-    from airflow_provider_platform.results.atomic_files import write_whole
-
-    write_whole(path, data)
 
 
 def output_target(name: str, value: Any) -> ObjectStoragePath | None:

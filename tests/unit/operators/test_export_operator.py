@@ -13,9 +13,10 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformTransportError,
 )
-from airflow_provider_platform.operators._files.paths import storage_path, write_file
+from airflow_provider_platform.operators._files.paths import storage_path
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
+from airflow_provider_platform.results.atomic_files import write_whole
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def test_a_download_that_breaks_leaves_no_file(platform_sandbox: Sandbox, tmp_pa
 def test_a_file_that_is_there_is_replaced_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.pdf"
     path.write_bytes(b"old and longer")
-    write_file(storage_path("output_path", path), b"new")
+    write_whole(storage_path("output_path", path), b"new")
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -109,7 +110,7 @@ def test_a_storage_of_airflow_is_written_to() -> None:
 
     attach(protocol="memory", fs=MemoryFileSystem())
     path = storage_path("output_path", "memory://reports/a.pdf")
-    write_file(path, b"pdf")
+    write_whole(path, b"pdf")
     assert path.read_bytes() == b"pdf"
     assert storage_path("output_path", path) is path
 
