@@ -24,6 +24,9 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+PAGES_WITHOUT_NEWS = 100
+"""So many pages in a row that are empty, or the same, are a list that never ends."""
+
 
 class PageInfo(ResponseModel):
     """Where a page stands in its list."""
@@ -118,8 +121,8 @@ class PageWalk(Generic[T]):
     """The way through a list: run `operation`, give its page to `take`; None is the end.
 
     A list that cannot be read on raises PlatformProtocolError from `operation`, after the rows
-    that did come: a cursor that repeats or is missing, pages that repeat, a rest that the service
-    counts and that no other page brings. Where the operation has no pages at all, what came is the
+    that did come: a cursor that repeats or is missing, pages that repeat, a hundred in a row that
+    tell nothing new, a rest that the service counts and that no other page brings. Where the operation has no pages at all, what came is the
     list: it is `truncated` then, and the log says so.
     """
 
@@ -136,6 +139,8 @@ class PageWalk(Generic[T]):
         self._received = int(self._start.query.get("offset", 0))
         self._page_number = 0
         self._page_size = 0
+        self._last_keys: list[str] = []
+        self._pages_without_news = 0
 
     @property
     def operation(self) -> Operation[Page[T]] | None:
@@ -148,6 +153,8 @@ class PageWalk(Generic[T]):
         """The new rows of the page that the current operation got; moves on."""
         if self._by_cursor and page.page_info is not None:
             self._next = self._after(page.page_info)
+            if self._next is not None:
+                self._count_without_news(page.rows)
             return page.rows
         rows = self._unseen(page.rows)
         self._received += len(rows)
@@ -165,6 +172,15 @@ class PageWalk(Generic[T]):
             return self._stopped("gave the same cursor twice; the list would never end")
         self._cursors.add(cursor)
         return replace(self._start, query={**self._start.query, "after": cursor})
+
+    def _count_without_news(self, rows: list[T]) -> None:
+        """A filtered list may have empty pages; not one after the other for ever."""
+        keys = [_identity(row) for row in rows]
+        news = bool(keys) and keys != self._last_keys
+        self._last_keys = keys
+        self._pages_without_news = 0 if news else self._pages_without_news + 1
+        if self._pages_without_news >= PAGES_WITHOUT_NEWS:
+            self._stopped(f"sent {PAGES_WITHOUT_NEWS} pages in a row that told nothing new")
 
     def _goes_on(self, page: Page[T]) -> bool:
         if page.total is None:

@@ -1,7 +1,8 @@
-"""A task's result in its log: all of an answer, the first rows, the files; folded."""
+"""A task's result in its log: an answer, the first rows, the files; folded."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.formats.service_text import log_line
@@ -14,13 +15,18 @@ if TYPE_CHECKING:
 ROWS = 10
 LINE = 500
 """Characters of a line; a longer one goes on in the next."""
+ANSWER_LINES = 1000
+"""Lines of an answer that are shown: all of any that a person reads."""
 
 
 def log_lines(result: Mapping[str, Any]) -> Iterator[str]:
     """Lines of a group that log viewers fold, none of which begins or ends one by itself."""
     yield "::group::Answer, rows and files" if "answer" in result else "::group::Rows"
     if "answer" in result:
-        yield from _safe(str(result["answer"] or ""))
+        lines = _safe(str(result["answer"] or ""))
+        yield from islice(lines, ANSWER_LINES)
+        if next(lines, None) is not None:
+            yield f"… ({len(result['answer'])} characters; all of them are in the task's result)"
     for query in result.get("queries") or ():
         yield ""
         for line in section_lines(section_of(query), ROWS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -164,6 +165,28 @@ def test_a_cursor_that_repeats_is_an_error(cycle: list[str]) -> None:
 
     with pytest.raises(PlatformProtocolError, match="same cursor twice"):
         play(collect(report_listing()), service)
+
+
+@pytest.mark.parametrize("page", [[], [1, 2]])
+def test_pages_that_tell_nothing_new_for_ever_are_an_error(page: list[int]) -> None:
+    cursors = count()
+
+    def service(_: dict[str, Any]) -> Any:
+        info = {"hasNextPage": True, "endCursor": str(next(cursors))}
+        return {"items": reports(page), "pageInfo": info}
+
+    with pytest.raises(PlatformProtocolError, match="100 pages in a row that told nothing new"):
+        play(collect(report_listing()), service)
+
+
+def test_some_empty_pages_of_a_filtered_list_are_none() -> None:
+    def service(query: dict[str, Any]) -> Any:
+        at = int(query.get("after", "0"))
+        info = {"hasNextPage": at < 150, "endCursor": str(at + 1)}
+        return {"items": reports([at] if at % 50 == 0 else []), "pageInfo": info}
+
+    collected, _ = play(collect(report_listing()), service)
+    assert ids(collected) == [0, 50, 100, 150]
 
 
 def test_the_cursor_that_the_caller_began_with_counts_too() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.results.text.log import log_lines
+from airflow_provider_platform.results.text.log import ANSWER_LINES, log_lines
 
 RESULT = {
     "answer": "Up.\nBy 5 %.",
@@ -60,3 +60,10 @@ def test_a_long_answer_is_there_in_full() -> None:
     lines = list(log_lines({"answer": text}))
     assert "".join(lines[1:-1]) == text
     assert max(map(len, lines)) <= 500
+
+
+def test_an_answer_without_end_fills_no_log() -> None:
+    *lines, last, end = log_lines({"answer": "x" * 10_000_000})
+    assert len(lines) == 1 + ANSWER_LINES
+    assert last == "… (10000000 characters; all of them are in the task's result)"
+    assert end == "::endgroup::"
