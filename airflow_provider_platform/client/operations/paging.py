@@ -120,10 +120,10 @@ def raw_listing(path: str, *, query: Mapping[str, Any] | None = None) -> Operati
 class PageWalk(Generic[T]):
     """The way through a list: run `operation`, give its page to `take`; None is the end.
 
-    A list that cannot be read on raises PlatformProtocolError from `operation`, after the rows
-    that did come: a cursor that repeats or is missing, pages that repeat, a hundred in a row that
-    tell nothing new, a rest that the service counts and that no other page brings. Where the operation has no pages at all, what came is the
-    list: it is `truncated` then, and the log says so.
+    A list that cannot be read on raises PlatformProtocolError from `operation`, after the rows that
+    did come: a cursor that repeats or is missing, pages that repeat, a hundred in a row that tell
+    nothing new, a rest that the service counts and that no other page brings. Where the operation
+    has no pages at all, what came is the list: it is `truncated` then, and the log says so.
     """
 
     truncated = False

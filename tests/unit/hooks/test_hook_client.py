@@ -42,8 +42,9 @@ def statuses(sandbox: Sandbox) -> list[int | None]:
     return [request.status for request in sandbox.control.state().requests]
 
 
-def loop_threads() -> int:
-    return sum(thread.name == "platform-client" for thread in threading.enumerate())
+def loop_threads() -> set[threading.Thread]:
+    """Those of an earlier test may still be ending."""
+    return {thread for thread in threading.enumerate() if thread.name == "platform-client"}
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -69,7 +70,7 @@ def test_calls_and_pages_share_one_connection(platform_sandbox: Sandbox) -> None
 def test_nothing_is_opened_before_it_is_needed(platform_sandbox: Sandbox) -> None:
     before = loop_threads()
     with PlatformHook():
-        assert loop_threads() == before
+        assert loop_threads() <= before
     assert statuses(platform_sandbox) == []
 
 
@@ -77,8 +78,8 @@ def test_the_client_ends_with_the_block(platform_sandbox: Sandbox) -> None:
     before = loop_threads()
     with PlatformHook() as hook:
         hook.run(DEPLOYMENT)
-        assert loop_threads() == before + 1
-    assert loop_threads() == before
+        assert len(loop_threads() - before) == 1
+    assert loop_threads() <= before
     hook.close()
 
 
@@ -88,7 +89,7 @@ def test_the_client_ends_with_the_hook(platform_sandbox: Sandbox) -> None:
     hook.run(DEPLOYMENT)
     del hook
     gc.collect()
-    wait_for(lambda: loop_threads() == before)
+    wait_for(lambda: loop_threads() <= before)
 
 
 def test_a_hook_that_was_closed_opens_again(platform_sandbox: Sandbox) -> None:
@@ -112,7 +113,7 @@ def test_threads_share_the_client(platform_sandbox: Sandbox) -> None:
         for thread in threads:
             thread.join()
         assert found == [1] * 8
-        assert loop_threads() == before + 1
+        assert len(loop_threads() - before) == 1
 
 
 def test_after_a_rotation_only_one_call_begins_with_the_old_token(
@@ -204,7 +205,7 @@ def test_a_hook_closes_the_clients_of_all_loops(platform_sandbox: Sandbox) -> No
 
     before = loop_threads()
     asyncio.run(ask())
-    assert loop_threads() == before
+    assert loop_threads() <= before
 
 
 def test_a_hook_from_before_a_fork(platform_sandbox: Sandbox) -> None:
