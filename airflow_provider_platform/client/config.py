@@ -15,15 +15,6 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
-from airflow_provider_platform.client.config_fields import (
-    as_boolean,
-    as_port,
-    as_proxy,
-    as_secret,
-    as_web_links,
-    chat_side,
-    clean,
-)
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
 from airflow_provider_platform.client.formats.addresses import (
     data_address,
@@ -32,7 +23,19 @@ from airflow_provider_platform.client.formats.addresses import (
 from airflow_provider_platform.client.formats.durations import in_seconds
 from airflow_provider_platform.client.formats.service_token import unverified_claims
 from airflow_provider_platform.client.operations.paths import check_deployment_id
-from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
+from airflow_provider_platform.client.settings.fields import (
+    as_boolean,
+    as_port,
+    as_proxy,
+    as_secret,
+    as_web_links,
+    chat_side,
+    clean,
+)
+from airflow_provider_platform.client.settings.session_settings import (
+    SessionSettings,
+    session_settings,
+)
 
 
 class PlatformConfig(BaseModel):

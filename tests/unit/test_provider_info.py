@@ -16,7 +16,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.config_fields import SERVICE_TOKEN_HEADERS
+from airflow_provider_platform.client.settings.fields import SERVICE_TOKEN_HEADERS
 from airflow_provider_platform.get_provider_info import get_provider_info
 from airflow_provider_platform.hooks import connection_form
 

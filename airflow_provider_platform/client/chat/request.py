@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from airflow_provider_platform.client.errors import PlatformApiError, PlatformError
 from airflow_provider_platform.client.operations.models import InputModel
-from airflow_provider_platform.client.session_settings import SessionSettings
+from airflow_provider_platform.client.settings.session_settings import SessionSettings
 
 _STREAM_IN_PROGRESS = "Streaming for thread is in progress"
 RANDOM_DIGITS = 12

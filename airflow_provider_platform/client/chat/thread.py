@@ -35,7 +35,7 @@ from airflow_provider_platform.client.operations.program import (
     SendChat,
     Sleep,
 )
-from airflow_provider_platform.client.session_settings import SessionSettings
+from airflow_provider_platform.client.settings.session_settings import SessionSettings
 
 ABORT_SHARE = 1 / 3
 """How much of a stop's time is kept for the abort, whatever the read before takes."""

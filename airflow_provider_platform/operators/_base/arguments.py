@@ -204,7 +204,9 @@ def session_settings(name: str, value: Any) -> dict[str, Any] | None:
     """Who a chat call acts as; checked as soon as it is known. Raises PlatformInputError."""
     found = mapping(name, value)
     if found is not None and not is_template(found):
-        from airflow_provider_platform.client.session_settings import session_settings as check
+        from airflow_provider_platform.client.settings.session_settings import (
+            session_settings as check,
+        )
 
         with within(name):
             check(found)

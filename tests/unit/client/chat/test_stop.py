@@ -20,7 +20,10 @@ from airflow_provider_platform.client.operations.program import (
     ReloadCredentials,
     SendChat,
 )
-from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
+from airflow_provider_platform.client.settings.session_settings import (
+    SessionSettings,
+    session_settings,
+)
 from tests.unit.client.fakes.chat_calls import EARLIER, accepted_call
 from tests.unit.client.fakes.played_service import NOON, Fault, PlayedService, drive
 from tests.unit.client.fakes.streams import (

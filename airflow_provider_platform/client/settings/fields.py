@@ -15,7 +15,10 @@ from airflow_provider_platform.client.errors import PlatformConfigError, Platfor
 from airflow_provider_platform.client.formats.addresses import chat_address, split_address
 from airflow_provider_platform.client.formats.booleans import read_boolean
 from airflow_provider_platform.client.formats.web_links import check_patterns
-from airflow_provider_platform.client.session_settings import SessionSettings, session_settings
+from airflow_provider_platform.client.settings.session_settings import (
+    SessionSettings,
+    session_settings,
+)
 
 SERVICE_TOKEN_HEADERS = ("X-Service-Auth-Token", "X-Cube-Auth-Token")
 MASK = "***"
