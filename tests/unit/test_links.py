@@ -106,6 +106,7 @@ def test_a_chat_links_to_its_thread_agent_and_branch(platform_sandbox: Sandbox) 
 
 
 def test_a_deferred_chat_has_its_links_before_it_waits(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(pace=0.05)
     context = TaskTries().context()
     waiting = deferral(chat(deferrable=True).execute, context)
     thread = context["ti"].xcoms["platform_thread_link"]

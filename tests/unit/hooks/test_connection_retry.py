@@ -114,6 +114,7 @@ def test_what_will_not_pass_is_not_waited_for(
 def test_a_trigger_starts_although_airflow_falters(
     platform_sandbox: Sandbox, outage: Outage
 ) -> None:
+    platform_sandbox.control.set(pace=0.05)
     operator = PlatformChatOperator(task_id="ask", prompt="revenue by country", deferrable=True)
     trigger = deferral(operator.execute, TaskTries().context()).trigger
     outage(*undefined())

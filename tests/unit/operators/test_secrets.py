@@ -59,6 +59,7 @@ class TestChat:
         assert key not in json.dumps(result)
 
     def test_its_event(self, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.set(pace=0.05)
         key, tries = platform_sandbox.chat_api_key, TaskTries()
         operator = ask(key, deferrable=True)
         deferred = deferral(operator.execute, tries.context())
@@ -71,6 +72,7 @@ class TestChat:
     def test_an_event_of_a_failure_that_nobody_foresaw(
         self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        platform_sandbox.control.set(pace=0.05)
         key = platform_sandbox.chat_api_key
         trigger = deferral(ask("main", deferrable=True).execute, TaskTries().context()).trigger
 
