@@ -80,7 +80,7 @@ def test_every_format_holds_the_typed_values(
         assert path.read_bytes() == whole, "the pieces show in the file"
         assert one == two
         assert one.sha256 == hashlib.sha256(whole).hexdigest()
-        assert one.first_rows == [[plain(value) for value in row] for row in typed[:3]]
+        assert one.first_rows == storable([[plain(value) for value in row] for row in typed[:3]])
         assert (one.row_count, one.bytes) == (len(rows), len(whole))
         files[kind] = path
     table = pq.read_table(files["parquet"])
