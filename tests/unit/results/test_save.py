@@ -22,6 +22,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     ResultValueError,
 )
+from airflow_provider_platform.client.formats.json_text import storable
 from airflow_provider_platform.results import save
 from airflow_provider_platform.results.columns import plain, read_columns, read_rows
 from airflow_provider_platform.results.save import FORMATS, NEVER, check_engine, save_rows
