@@ -20,7 +20,7 @@ from airflow_provider_platform.client.connection_check import check_connection, 
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.formats.durations import in_seconds
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
-from airflow_provider_platform.client.network.turns import turn
+from airflow_provider_platform.client.http.turns import turn
 from airflow_provider_platform.client.redaction import maskable
 from airflow_provider_platform.hooks._clients import HookClients
 from airflow_provider_platform.hooks._connection_retry import rereading

@@ -1,5 +1,4 @@
-"""What goes into a request and what comes out of a response, as bytes; errors of connections as
-ours."""
+"""What goes into a request and what comes out of a response, as bytes; httpx errors as ours."""
 
 from __future__ import annotations
 
@@ -9,7 +8,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpcore
 import httpx
 
 from airflow_provider_platform.client.errors import (
@@ -20,25 +18,12 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.connections import OpenResponse
 
-_NEVER_SENT = (
-    httpcore.ConnectError,
-    httpcore.ConnectTimeout,
-    httpcore.PoolTimeout,
-    httpcore.ProxyError,
-)
-BROKEN = (
-    httpcore.NetworkError,
-    httpcore.TimeoutException,
-    httpcore.ProtocolError,
-    httpcore.UnsupportedProtocol,
-    httpx.DecodingError,
-)
-"""What ends a response before its end."""
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
 
 @asynccontextmanager
 async def translated(what: str, seconds: float) -> AsyncIterator[None]:
-    """Turns time-outs and errors of connections inside the block into PlatformTransportError."""
+    """Turns time-outs and httpx errors inside the block into PlatformTransportError."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -56,7 +41,7 @@ async def translated(what: str, seconds: float) -> AsyncIterator[None]:
         raise PlatformInputError(
             f"{what}: nothing was sent, the address cannot be used ({reason(error)})."
         ) from error
-    except BROKEN as error:
+    except httpx.HTTPError as error:
         raise PlatformTransportError(
             f"{what}: the connection broke before the answer was complete ({reason(error)})."
         ) from error
@@ -76,7 +61,7 @@ async def read_body(what: str, response: OpenResponse, limit: int, *, cut: bool)
                 raise PlatformProtocolError(
                     f"{what}: the answer exceeds {limit} bytes; it was not read on."
                 )
-    except BROKEN:
+    except httpx.HTTPError:
         if not cut:
             raise
     return b"".join(pieces)

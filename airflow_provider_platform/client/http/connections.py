@@ -6,71 +6,67 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
-from importlib import import_module
 from typing import Any
 
-import httpcore
 import httpx
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformClosedError, PlatformConfigError
-from airflow_provider_platform.client.network.sockets import Network, connected
-from airflow_provider_platform.client.network.tls_and_proxy import (
+from airflow_provider_platform.client.http.tls_and_proxy import (
     keep_alive_options,
     proxy_for,
     tls_context,
     unused_context,
 )
-from airflow_provider_platform.client.network.turns import turn
+from airflow_provider_platform.client.http.turns import turn
 
 FRESH_SECONDS = 2.0
 """Seconds that a connection may have been idle that carries what must not be sent twice."""
 STALE_REPEATS = 3
-_NETWORK = Network()
-_BROKEN = (httpcore.RemoteProtocolError, httpcore.ReadError, httpcore.WriteError)
+_BROKEN = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError)
 
 
 @dataclass
 class _Origin:
-    """The connection pools of one address, and what tells how old their connections are.
+    """The HTTP transports of one address, and what tells how old their connections are.
 
     A connection that was idle may be closed by the service in the very moment in which a request
     is sent on it. A request that can be repeated is sent again then; one that cannot goes out on a
     connection that is new, or was in use a moment ago.
     """
 
-    make: Callable[[float | None], httpcore.AsyncConnectionPool]
+    make: Callable[[float | None], httpx.AsyncHTTPTransport]
     under_way: int = 0
     idle_since: float | None = None
     cookies: httpx.Cookies | None = None
 
     @cached_property
-    def kept(self) -> httpcore.AsyncConnectionPool:
+    def kept(self) -> httpx.AsyncHTTPTransport:
         """Keeps connections as long as the service does."""
         return self.make(None)
 
     @cached_property
-    def fresh(self) -> httpcore.AsyncConnectionPool:
+    def fresh(self) -> httpx.AsyncHTTPTransport:
         """Keeps connections for a moment."""
         return self.make(FRESH_SECONDS)
 
-    def pool(self, *, repeatable: bool) -> httpcore.AsyncConnectionPool:
+    def transport(self, *, repeatable: bool) -> httpx.AsyncHTTPTransport:
         if repeatable or (self.idle_since is None and self.under_way == 0):
             return self.kept
         idle = time.monotonic() - (self.idle_since or 0.0)
         return self.kept if self.under_way == 0 and idle < FRESH_SECONDS else self.fresh
 
-    def keep_cookies(self, request: httpx.Request, headers: httpx.Headers) -> None:
+    def keep_cookies(self, response: httpx.Response) -> None:
         """Send from now on what a response sets, as what balances the service's load wants."""
-        if "set-cookie" in headers:
+        if "set-cookie" in response.headers:
             self.cookies = self.cookies or httpx.Cookies()
-            self.cookies.extract_cookies(httpx.Response(200, headers=headers, request=request))
+            self.cookies.extract_cookies(response)
 
     async def aclose(self) -> None:
         for name in ("kept", "fresh"):
-            pool = vars(self).get(name)
-            if pool is not None:
-                await pool.aclose()
+            transport = vars(self).get(name)
+            if transport is not None:
+                await transport.aclose()
 
 
 class Connections:
@@ -93,8 +89,9 @@ class Connections:
         repeatable: bool,
         params: list[tuple[str, Any]] | None = None,
     ) -> OpenResponse:
-        """Send a request; the head of its response has come. Raises httpcore errors,
-        httpx.InvalidURL, PlatformClosedError."""
+        """Send a request; the head of its response has come. Raises httpx errors,
+        PlatformClosedError."""
+        timeout = {"connect": connect_timeout}
         request = httpx.Request(
             method, url, params=params, headers={**_headers(), **headers}, content=content
         )
@@ -102,28 +99,21 @@ class Connections:
         if origin.cookies is not None:
             origin.cookies.set_cookie_header(request)
         for left in reversed(range(1 + STALE_REPEATS)):
-            pool = origin.pool(repeatable=repeatable)
+            transport = origin.transport(repeatable=repeatable)
             origin.under_way += 1
-            connected.set(False)
+            path = _Path()
+            request.extensions = {"timeout": timeout, "trace": path.note}
             try:
-                received = await pool.handle_async_request(
-                    httpcore.Request(
-                        request.method,
-                        _address(request.url),
-                        headers=request.headers.raw,
-                        content=content,
-                        extensions={"timeout": {"connect": connect_timeout}},
-                    )
-                )
+                received = await transport.handle_async_request(request)
             except BaseException as error:
                 origin.under_way -= 1
-                stale = isinstance(error, _BROKEN) and not connected.get()
+                stale = isinstance(error, _BROKEN) and not path.is_new
                 if not (stale and repeatable and left):
                     raise
             else:
-                response = OpenResponse(self, origin, received)
-                origin.keep_cookies(request, response.headers)
-                return response
+                received.request = request
+                origin.keep_cookies(received)
+                return OpenResponse(self, origin, received)
         raise AssertionError("the last attempt returns or raises")
 
     async def aclose(self) -> None:
@@ -140,8 +130,19 @@ class Connections:
         if self.closed:
             raise PlatformClosedError("This client is closed: nothing was sent.")
         if name not in self._origins:
-            self._origins[name] = _Origin(partial(_pool, config, url.scheme, url.host))
+            self._origins[name] = _Origin(partial(_transport, config, url.scheme, url.host))
         return self._origins[name]
+
+
+class _Path:
+    """Where a request went: over a connection that was made for it, or one that was there."""
+
+    def __init__(self) -> None:
+        self.is_new = False
+
+    async def note(self, event: str, _info: Mapping[str, Any]) -> None:
+        """Hear what httpcore tells of the request."""
+        self.is_new = self.is_new or event.startswith("connection.connect")
 
 
 @dataclass
@@ -150,21 +151,15 @@ class OpenResponse:
 
     connections: Connections
     origin: _Origin
-    received: httpcore.Response
+    head: httpx.Response
     closed: bool = field(default=False, init=False)
 
-    def __post_init__(self) -> None:
-        self.status = self.received.status
-        self.headers = httpx.Headers(self.received.headers)
-
     def pieces(self) -> AsyncIterator[bytes]:
-        """The body, decoded, piece by piece as it arrives. Raises httpcore errors,
-        httpx.DecodingError."""
-        if "content-encoding" not in self.headers:
-            return self.received.aiter_stream()
-        return httpx.Response(
-            self.status, headers=self.headers, stream=_Encoded(self)
-        ).aiter_bytes()
+        """The body, decoded, piece by piece as it arrives. Raises httpx errors."""
+        stream = self.head.stream
+        if "content-encoding" in self.head.headers or not isinstance(stream, httpx.AsyncByteStream):
+            return self.head.aiter_bytes()
+        return aiter(stream)
 
     async def aclose(self) -> None:
         """Give the connection back, where the body was read to its end, or close it."""
@@ -172,20 +167,10 @@ class OpenResponse:
             return
         self.closed = True
         try:
-            await self.received.aclose()
+            await self.head.aclose()
         finally:
             self.origin.under_way -= 1
             self.origin.idle_since = time.monotonic()
-
-
-class _Encoded(httpx.AsyncByteStream):
-    """A body as it arrives, for what decodes it."""
-
-    def __init__(self, response: OpenResponse) -> None:
-        self._response = response
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._response.received.aiter_stream()
 
 
 @lru_cache(maxsize=1)
@@ -199,39 +184,24 @@ def _headers() -> dict[str, str]:
     }
 
 
-def _pool(
+def _transport(
     config: PlatformConfig, scheme: str, host: str, keep: float | None
-) -> httpcore.AsyncConnectionPool:
-    """A connection pool for one address, which keeps idle connections for so many seconds; None as
+) -> httpx.AsyncHTTPTransport:
+    """What sends requests to one address, and keeps idle connections for so many seconds; None as
     long as the service keeps them."""
-    return httpcore.AsyncConnectionPool(
-        ssl_context=tls_context(config) if scheme == "https" else unused_context(),
-        proxy=_proxy(proxy_for(config, scheme, host)),
-        max_keepalive_connections=20,
-        keepalive_expiry=keep,
-        max_connections=None,
-        socket_options=keep_alive_options(),
-        network_backend=_NETWORK,
-    )
-
-
-def _proxy(address: str | None) -> httpcore.Proxy | None:
-    if address is None:
-        return None
     try:
-        given = httpx.Proxy(address)
-        if given.url.scheme.startswith("socks"):
-            import_module("socksio")
+        return httpx.AsyncHTTPTransport(
+            verify=tls_context(config) if scheme == "https" else unused_context(),
+            proxy=proxy_for(config, scheme, host),
+            http2=False,
+            limits=httpx.Limits(
+                max_connections=None, max_keepalive_connections=20, keepalive_expiry=keep
+            ),
+            socket_options=keep_alive_options(),
+        )
     except (ValueError, ImportError, httpx.InvalidURL):
         raise PlatformConfigError(
             "The proxy, of the connection or of the system, cannot be used: its address must begin "
             "with http:// or https://; socks5:// needs the package socksio.",
             field="proxy",
         ) from None
-    return httpcore.Proxy(_address(given.url), auth=given.raw_auth, headers=given.headers.raw)
-
-
-def _address(url: httpx.URL) -> httpcore.URL:
-    return httpcore.URL(
-        scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
-    )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+import httpx
+
 from airflow_provider_platform.client.errors import (
     PlatformClosedError,
     PlatformError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http.bodies import BROKEN, reason
+from airflow_provider_platform.client.http.bodies import reason
 from airflow_provider_platform.client.http.connections import OpenResponse
 
 DRAIN_SECONDS = 0.25
@@ -92,7 +94,7 @@ class Stream:
                     self._room.clear()
                     await self._room.wait()
             self._ended = True
-        except BROKEN as error:
+        except (httpx.HTTPError, httpx.StreamError) as error:
             self._failure = PlatformTransportError(
                 f"{self._what}: the connection broke ({reason(error)})."
             )

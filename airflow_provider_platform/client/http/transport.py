@@ -205,7 +205,7 @@ class Transport:
                 repeatable=repeatable,
             )
             try:
-                said, (status, got) = b"", (response.status, response.headers)
+                said, (status, got) = b"", (response.head.status_code, response.head.headers)
                 if status >= 300 or is_html_type(got):
                     said = await read_body(what, response, MAX_ERROR_BYTES, cut=True)
                 check(what, status, got, said, now=self.clock())
@@ -278,10 +278,11 @@ class Transport:
                 repeatable=repeatable,
             )
             try:
-                answer = await read_body(named, response, limit, cut=response.status >= 300)
+                head = response.head
+                answer = await read_body(named, response, limit, cut=head.status_code >= 300)
             finally:
                 await response.aclose()
-            return response.status, response.headers, answer
+            return head.status_code, head.headers, answer
 
     def _seconds_until(self, deadline: float | None) -> float:
         """What one request may take; the last one before a deadline has at least a second."""

@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from airflow_provider_platform.client.errors import PlatformTransportError
-from airflow_provider_platform.client.network import tls_and_proxy as network
+from airflow_provider_platform.client.http import tls_and_proxy as network
 from tests.unit.client.http.calls import GET, POST, Run, config_for, reading
 from tests.unit.client.http.http_server import answer, serving
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from airflow_provider_platform.client.http import session as session_module
 from airflow_provider_platform.client.http.session import Session
 from airflow_provider_platform.client.http.transport import Transport
+from airflow_provider_platform.client.http.turns import turn
 from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits
 from airflow_provider_platform.client.management.dbt_sync.run import wait as wait_for_sync
 from airflow_provider_platform.client.management.exports.run import wait as wait_for_export
-from airflow_provider_platform.client.network.turns import turn
 from airflow_provider_platform.client.operations.program import Call, Sleep
 from airflow_provider_platform.client.polling.failure_budget import first_pause, poll_pause
 from tests.unit.client.http.calls import config_for

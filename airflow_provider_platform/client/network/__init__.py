@@ -1,1 +1,0 @@
-"""The network below HTTP: sockets, TLS, proxies, and turns on the event loop."""
