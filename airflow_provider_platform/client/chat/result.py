@@ -43,7 +43,8 @@ class ChatResult:
 
     def mended(self) -> Self:
         """The same with no characters that Airflow cannot store."""
-        return self.from_event(storable(self.to_event()))
+        queries = [Query(**storable(vars(query))) for query in self.queries]
+        return type(self)(**{**storable({**vars(self), "queries": []}), "queries": queries})
 
     @classmethod
     def from_event(cls, plain: dict[str, Any]) -> Self:

@@ -18,10 +18,11 @@ import json
 import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 MAX_DEPTH = 100
 _CONTAINERS = (dict, list)
@@ -121,7 +122,11 @@ def whole_characters(value: Any) -> Any:
 
 
 def storable(value: Any) -> Any:
-    """`whole_characters` for what Airflow's database takes over: U+0000 is replaced too."""
+    """`whole_characters` for what Airflow's database takes over: U+0000 is replaced too. What needs
+    no mending, as nearly all, is returned as it is."""
+    with suppress(ValueError):  # half a character
+        if b"\\u0000" not in to_json(value):
+            return value
     return _each_text(value, lambda text: _whole(text).replace("\0", "\N{REPLACEMENT CHARACTER}"))
 
 

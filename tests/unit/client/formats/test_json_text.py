@@ -16,6 +16,7 @@ from airflow_provider_platform.client.formats.json_text import (
     _read_again,
     read_json,
     read_plain_json,
+    storable,
     whole_characters,
 )
 
@@ -60,6 +61,20 @@ def test_one_beyond_every_range_is_none() -> None:
 )
 def test_halves_of_characters(text: str, until_end: str) -> None:
     assert whole_characters({text: [text, 1, None]}) == {until_end: [until_end, 1, None]}
+
+
+texts = st.text(st.sampled_from("aé\0😀" + HALF_FIRST + HALF_LAST), max_size=4)
+
+
+@given(
+    st.recursive(
+        st.none() | st.floats() | texts,
+        lambda inner: st.lists(inner) | st.dictionaries(texts, inner, max_size=1),
+    )
+)
+def test_what_is_stored_has_whole_characters_and_no_zeros(value: Any) -> None:
+    written = json.dumps(whole_characters(value)).replace("\\u0000", "\\ufffd")
+    assert json.dumps(storable(value)) == json.dumps(json.loads(written))
 
 
 @given(JSON.filter(lambda value: isinstance(value, list | dict | str)), st.booleans(), st.data())
