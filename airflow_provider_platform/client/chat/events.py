@@ -48,24 +48,20 @@ class StageChanged:
 
 @dataclass(frozen=True)
 class ToolCallEnded:
-    """A tool call is complete: `rows` of `total_rows` came (None for tools without rows)."""
+    """A tool call is complete; what it gave is read when the event is."""
 
-    tool: str
-    title: str
+    call: ToolCall
     seconds: float
-    rows: int | None = None
-    total_rows: int | None = None
-    error: str | None = None
 
     def __str__(self) -> str:
-        title = quote_service(self.title)
-        took = f"{self.seconds:.1f} s"
-        if self.error is not None:
-            return f"Tool call {title!r} failed after {took}: {quote_service(self.error)}"
-        if self.rows is None:
+        call, took = self.call, f"{self.seconds:.1f} s"
+        title, error = quote_service(call.title), call.error
+        if error is not None:
+            return f"Tool call {title!r} failed after {took}: {quote_service(error)}"
+        if not call.is_query:
             return f"Tool call {title!r}: {took}"
-        among = "" if self.rows == self.total_rows else f" of {self.total_rows}"
-        return f"Query {title!r}: {self.rows}{among} rows, {took}"
+        among = "" if call.rows == call.total_rows else f" of {call.total_rows}"
+        return f"Query {title!r}: {call.rows}{among} rows, {took}"
 
 
 @dataclass(frozen=True)
@@ -133,13 +129,4 @@ class ProgressEvents:
         if not call.has_result or record_id in self._calls_told:
             return
         self._calls_told.add(record_id)
-        self._events.append(
-            ToolCallEnded(
-                tool=call.name,
-                title=call.title,
-                seconds=self.now - began,
-                rows=call.rows if call.is_query else None,
-                total_rows=call.total_rows if call.is_query else None,
-                error=call.error,
-            )
-        )
+        self._events.append(ToolCallEnded(call, self.now - began))

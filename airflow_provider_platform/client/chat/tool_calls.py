@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from airflow_provider_platform.client.formats.json_text import (
@@ -39,7 +40,7 @@ _TITLES = ("queryTitle", "searchQuery")
 _WORDS = (*_TITLES, "error")
 
 _LONG = 64 * 1024
-"""Characters of a result that is not kept as the text it is, but as what is read of it."""
+"""Characters above which a result is not kept as the text it is, but as what is read of it."""
 
 
 @dataclass
@@ -64,23 +65,32 @@ class Query:
 
 
 @dataclass(frozen=True)
+class _Result:
+    """What is told of a call's result: how many rows were kept and how many there are, the title,
+    the error, the `words` of one that is no object."""
+
+    rows: int = 0
+    total_rows: int = 0
+    title: str = ""
+    error: str | None = None
+    words: str | None = None
+
+
+@dataclass(frozen=True)
 class ToolCall:
     """One call as told so far; without a `result` it is not complete.
 
     `input` and `result` are JSON texts or values. A result is kept as the text that it came as,
-    which takes a fraction of the memory of its rows, or, where there is more than is needed, as an
-    object of what is. `rows` and `total_rows` count those kept and all; `words` are those of a
-    result that is no object.
+    which takes a fraction of the memory of its rows, and read when somebody asks for what it says:
+    a stream tells it again with every reconnect. A long one is `read` when it comes, and kept as an
+    object of what is needed.
     """
 
     name: str = ""
     input: Any = None
     result: Any = None
-    rows: int = 0
-    total_rows: int = 0
-    result_title: str = ""
-    result_error: str | None = None
-    words: str | None = None
+    max_rows: int = 100
+    read: _Result | None = None
 
     @property
     def is_query(self) -> bool:
@@ -95,12 +105,27 @@ class ToolCall:
     @property
     def error(self) -> str | None:
         """The error that a complete call ended with, None where it succeeded or is not complete."""
-        return self.words if self.words is not None and self.is_query else self.result_error
+        told = self._told
+        return told.words if told.words is not None and self.is_query else told.error
+
+    @property
+    def rows(self) -> int:
+        """How many rows of the result are kept."""
+        return self._told.rows
+
+    @property
+    def total_rows(self) -> int:
+        """How many rows the result has."""
+        return self._told.total_rows
 
     @property
     def title(self) -> str:
         """A few words for the log: the query's title, or what was searched for."""
-        return self.result_title or _title(_json_text(self.input)) or self.name or "tool call"
+        return self._told.title or _title(_json_text(self.input)) or self.name or "tool call"
+
+    @cached_property
+    def _told(self) -> _Result:
+        return self.read or _read_result(self.result, self.max_rows)[0]
 
     def query(self) -> Query:
         """The query of a SQL call, complete or not."""
@@ -109,7 +134,7 @@ class ToolCall:
         def text(name: str) -> str:
             return str(got.get(name) or given.get(name) or "")
 
-        columns, rows = _table(_columns(got.get("schema")), got.get("data"))
+        columns, rows = _table(_columns(got.get("schema")), _rows(got)[: self.max_rows])
         error = self.error if self.has_result else UNFINISHED
         chart = _json_text(got.get("vegaSpec") or given.get("vegaSpec"))
         return Query(
@@ -130,40 +155,37 @@ def read_tool_call(received: dict[str, Any], known: ToolCall | None, max_rows: i
     """The call with what an earlier record of it said and this one leaves out; a result that came
     before the record of the call's start (connections may overlap) is kept. No more than `max_rows`
     rows are."""
-    before = known or _NOTHING
+    before = known or ToolCall()
     name, given, result = received.get("name"), received.get("input"), received.get("result")
     name = before.name if name is None else str(name or "")
     given = before.input if given is None else given
     if result is None:
-        return replace(before, name=name, input=given) if known else ToolCall(name, given)
-    return _complete(name, given, result, max_rows)
+        return replace(before, name=name, input=given, max_rows=max_rows)
+    if isinstance(result, str) and len(result) <= _LONG:
+        return ToolCall(name, given, result, max_rows)
+    read, value = _read_result(result, max_rows)
+    kept = {name: value[name] for name in _KEPT if name in value}
+    if "data" in kept:
+        kept["data"] = _rows(value)[:max_rows]
+    return ToolCall(name, given, kept, max_rows, read)
 
 
-_NOTHING = ToolCall()
-
-
-def _complete(name: str, given: Any, told: Any, max_rows: int) -> ToolCall:
+def _read_result(told: Any, max_rows: int) -> tuple[_Result, dict[str, Any]]:
+    """What is told of a result, and its object, which is empty where it is none."""
+    if told is None:
+        return _Result(), {}
     result = _json_text(told, plain=True)
     if not isinstance(result, dict):
-        return ToolCall(name, given, result="", words=_words_of(told))
-    as_text = isinstance(told, str) and len(told) <= _LONG and len(_rows(result)) <= max_rows
-    if isinstance(told, str) and not (as_text and _has_plain_words(result)):
+        return _Result(words=_words_of(told)), {}
+    if isinstance(told, str) and not (len(told) <= _LONG and _has_plain_words(result)):
         result = settle_numbers(result, told)
-    rows = _rows(result)
-    kept = told
-    if not as_text:
-        kept = {name: result[name] for name in _KEPT if name in result}
-        if rows:
-            kept["data"] = rows[:max_rows]
-    return ToolCall(
-        name,
-        given,
-        result=kept,
-        rows=min(len(rows), max_rows),
-        total_rows=_total(result.get("totalRows"), len(rows)),
-        result_title=_title(result),
-        result_error=_error(result.get("error")),
-    )
+    rows = len(_rows(result))
+    return _Result(
+        rows=min(rows, max_rows),
+        total_rows=_total(result.get("totalRows"), rows),
+        title=_title(result),
+        error=_error(result.get("error")),
+    ), result
 
 
 def _rows(result: dict[str, Any]) -> list[Any]:

@@ -60,19 +60,20 @@ def test_the_input_of_a_call_is_kept_when_its_result_leaves_it_out() -> None:
     assert (query.sql, query.title, query.chart, query.rows) == ("SELECT 2", "Two", {"a": 1}, [[2]])
 
 
-def test_rows_beyond_the_limit_are_dropped_while_reading() -> None:
+@pytest.mark.parametrize("length", [1, 20_000])
+def test_rows_beyond_the_limit_are_dropped_of_a_long_result_while_reading(length: int) -> None:
     run = new_run(max_rows=2)
-    rows = [[n] for n in range(5)]
+    rows = [[str(n) * length] for n in range(5)]
     run.connect(submits=True)
     for record in (cutoff(), echo(), tool("cubeSqlApi", {}, query_result(rows, total=900))):
         run.feed(json.dumps(record).encode() + b"\n", 0.0)
     kept = next(iter(run._fold)).tool_call
     assert kept is not None
-    assert kept.result["data"] == [[0], [1]]
+    assert isinstance(kept.result, str) if length == 1 else kept.result["data"] == rows[:2]
     run.feed(json.dumps(final("Done.")).encode() + b"\n" + json.dumps(state()).encode() + b"\n", 0)
     run.disconnect(clean=True)
     [query] = run.result().queries
-    assert (query.rows, query.total_rows, query.truncated) == ([[0], [1]], 900, True)
+    assert (query.rows, query.total_rows, query.truncated) == (rows[:2], 900, True)
 
 
 @pytest.mark.parametrize(
