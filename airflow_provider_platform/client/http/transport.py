@@ -7,7 +7,6 @@ credential goes to its own address only.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -38,6 +37,7 @@ from airflow_provider_platform.client.operations.program import (
     OpenDataStream,
     OpenStream,
     SendChat,
+    steady_clock,
 )
 from airflow_provider_platform.client.redaction import KnownSecrets, redactor
 
@@ -55,16 +55,6 @@ MAX_DOWNLOAD_BYTES = 512 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
 
 
-class SteadyClock:
-    """Unix time that a jump of the wall clock does not move while the process runs."""
-
-    def __init__(self) -> None:
-        self._offset = time.time() - time.monotonic()
-
-    def __call__(self) -> float:
-        return self._offset + time.monotonic()
-
-
 class Transport:
     """Performs effects for one configuration; create and use it on one event loop."""
 
@@ -78,7 +68,7 @@ class Transport:
     ) -> None:
         self.config = config
         self.secrets = KnownSecrets(config.secrets)
-        self.clock = clock or SteadyClock()
+        self.clock = clock or steady_clock()
         self.connections = Connections()
         self._reload = reload
         self._mask = mask

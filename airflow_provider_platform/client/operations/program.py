@@ -9,6 +9,7 @@ plays the service by answering effects, and the clock by deciding what `now` say
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -21,6 +22,12 @@ T = TypeVar("T")
 
 Clock = Callable[[], float]
 """Unix time in seconds, not moved by a wall clock that jumps while the process runs."""
+
+
+def steady_clock() -> Clock:
+    """A clock that begins with the wall clock's time."""
+    offset = time.time() - time.monotonic()
+    return lambda: offset + time.monotonic()
 
 
 @dataclass(frozen=True)

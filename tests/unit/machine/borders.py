@@ -266,7 +266,7 @@ def borders(world: World) -> Iterator[None]:
         patch.object(driver, "Session", session),
         patch.object(platform_client, "run_sync", _at_once),
         patch.object(platform_client, "LoopThread", _LoopThread),
-        patch.object(transport, "SteadyClock", lambda: lambda: world.time.now),
+        patch.object(transport, "steady_clock", lambda: lambda: world.time.now),
         patch.object(chat_call, "new_message_id", world.new_message_id),
         patch.object(PlatformHook, "get_connection", world.connection),
         patch.object(platform_hook, "get_connection_on_loop", connection_on_loop),
