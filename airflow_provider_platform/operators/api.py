@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.http.client import PlatformClient
     from airflow_provider_platform.client.operations.operation import Operation
     from airflow_provider_platform.client.operations.rules import Rule
-    from airflow_provider_platform.client.redaction import KnownSecrets
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base.operator import Checks
+
+_QUOTED = "quoted in a text"
 
 
 def _method(name: str, value: Any) -> str:
@@ -130,7 +132,7 @@ class PlatformApiOperator(SingleCallOperator):
         self.log.info("%s %s", operation.method, operation.path)
         with hook.client() as client:
             answer = self._items(hook) if self.paginate else hook.run(operation)
-            return self._chosen(answer, client.secrets)
+            return self._chosen(answer, client)
 
     def remember(self, result: Any) -> dict[str, Any]:
         """Nothing of an answer that carried a credential."""
@@ -149,17 +151,22 @@ class PlatformApiOperator(SingleCallOperator):
         tell_length(len(listed.items), more=listed.truncated, log=self.log)
         return listed.items
 
-    def _chosen(self, answer: Any, secrets: KnownSecrets) -> Any:
+    def _chosen(self, answer: Any, client: PlatformClient) -> Any:
         """What of the answer is returned. Raises PlatformCredentialAnswerError."""
         from airflow_provider_platform.client.operations.credentials import credentials_in
+        from airflow_provider_platform.client.redaction import Redactor
 
         found = [*credentials_in(answer)]
-        if not found and secrets.redact_data(answer) != answer:
-            found = ["quoted in a text"]
+        if not found and client.secrets.redact_data(answer) != answer:
+            found = [_QUOTED]
         self._answer_had_credentials = bool(found)
         if self.response_filter is not None:
             answer = self._filtered(answer, self.response_filter)
             found = [*credentials_in(answer)]
+            # A credential that the service gives may be chosen; those of the connection may not.
+            own = Redactor(client.config.secrets)
+            if not found and own.value(answer, cut=False) != answer:
+                found = [_QUOTED]
         if found:
             raise PlatformCredentialAnswerError(
                 f"{self.method} {self.path}: the call succeeded, and its answer carries a "

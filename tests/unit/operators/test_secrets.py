@@ -109,6 +109,13 @@ class TestAnyCall:
             self.call(tries, **arguments)
         assert token not in json.dumps(tries.store)
 
+    def test_a_filter_that_names_the_field_that_quotes_it(self, platform_sandbox: Sandbox) -> None:
+        token, tries = platform_sandbox.management_token, TaskTries()
+        arguments = {"method": "POST", "path": WORKBOOKS, "body": {"name": f"for {token}"}}
+        with pytest.raises(AirflowFailException, match="quoted in a text"):
+            self.call(tries, **arguments, response_filter=lambda answer: answer["name"])
+        assert token not in json.dumps(tries.store)
+
     def test_a_filter_that_names_another_field(self, platform_sandbox: Sandbox) -> None:
         token, tries = platform_sandbox.management_token, TaskTries()
         arguments = {"method": "POST", "path": WORKBOOKS, "body": {"name": f"for {token}"}}
