@@ -12,6 +12,7 @@ from airflow_provider_platform.sandbox import management
 from airflow_provider_platform.sandbox.chat import api as chat_api
 from airflow_provider_platform.sandbox.control import api as control_api
 from airflow_provider_platform.sandbox.data_api import api as data_api
+from airflow_provider_platform.sandbox.http.own_names import CONTROL, refusal
 from airflow_provider_platform.sandbox.http.request_handler import (
     RequestHandler,
     read_body,
@@ -69,10 +70,14 @@ class SandboxApp:
         body = await read_body(receive)
         if body is None:
             return
+        refused = refusal(scope)
+        if refused is not None:
+            await refused(scope, receive, send)
+            return
         if site.belongs_here(scope["method"], scope["path"]):
             await self._pages(scope, receive, send)
             return
-        if scope["path"].startswith("/sandbox/"):
+        if scope["path"].startswith(CONTROL):
             scope["body"] = body
             await self._control(scope, receive, send)
             return

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_platform.sandbox.http import checks
+from airflow_provider_platform.sandbox.http.media_types import is_json
 from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError
 from airflow_provider_platform.sandbox.state.credentials import matches, verify
 from airflow_provider_platform.sandbox.state.world import World
@@ -147,8 +148,7 @@ def _identity(claims: dict[str, Any] | None, settings: Any) -> str | None:
 
 
 def _document(headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
+    if not is_json(headers):
         raise ApiError(415, "Content-Type must be application/json")
     try:
         document = json.loads(body)

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from airflow_provider_platform.sandbox.http import checks
+from airflow_provider_platform.sandbox.http.media_types import is_json
 from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.state.credentials import matches
@@ -258,8 +259,7 @@ def _document(
             document = json.loads(body)
         except ValueError:
             raise ApiError(400, ["the body must be JSON"]) from None
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
+        if not is_json(request.headers):
             raise ApiError(415, "Content-Type must be application/json")
     if operation.body is None:
         if document != {}:
