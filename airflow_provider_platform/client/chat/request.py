@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import os
 import re
 import secrets
 import time
+from collections.abc import Iterator
+from functools import cache
 from typing import Any, Self
 
 from pydantic import Field, field_validator
@@ -15,7 +19,10 @@ from airflow_provider_platform.client.operations.models import InputModel
 from airflow_provider_platform.client.settings.session_settings import SessionSettings
 
 _STREAM_IN_PROGRESS = "Streaming for thread is in progress"
-RANDOM_DIGITS = 12
+RANDOM_DIGITS = 5
+"""With the 13 digits of the time they make 18, which fit a signed integer of 64 bits."""
+LARGEST_ID = 2**63 - 1
+"""The largest number that the service can keep of a message id."""
 _MESSAGE_ID = re.compile(r"[0-9]{13,}-message")
 
 
@@ -30,18 +37,30 @@ def is_busy(error: PlatformError) -> bool:
 
 
 def new_message_id(now: float | None = None) -> str:
-    """A message id of our own: `<Unix time in milliseconds><random digits>-message`.
+    """Return a new message id: `<Unix time in milliseconds><random digits>-message`.
 
-    The service asks for 13 digits or more. The random ones come from the operating system, so that
-    tasks that were forked from one process in one instant do not share an id.
+    The service asks for 13 digits or more. A process starts at digits that the operating system
+    draws, and counts on from there: it never gives two messages of one millisecond the same id. A
+    forked process draws its own.
     """
-    milliseconds = int((time.time() if now is None else now) * 1000)
-    return f"{milliseconds}{secrets.randbelow(10**RANDOM_DIGITS):0{RANDOM_DIGITS}d}-message"
+    milliseconds = max(0, int((time.time() if now is None else now) * 1000))
+    digits = next(_digits_of(os.getpid())) % 10**RANDOM_DIGITS
+    return f"{milliseconds:013d}{digits:0{RANDOM_DIGITS}d}-message"
+
+
+@cache
+def _digits_of(_process: int) -> Iterator[int]:
+    return itertools.count(secrets.randbelow(10**RANDOM_DIGITS))
 
 
 def is_message_id(text: str) -> bool:
     """Whether an id is one that a client chose, as `new_message_id` does."""
     return _MESSAGE_ID.fullmatch(text) is not None
+
+
+def _fits_64_bits(message_id: str) -> bool:
+    digits = message_id.removesuffix("-message")
+    return len(digits) <= len(str(LARGEST_ID)) and int(digits) <= LARGEST_ID
 
 
 def input_digest(text: str) -> str:
@@ -71,6 +90,8 @@ class ChatRequest(InputModel):
     def _message_id_is_well_formed(cls, value: str | None) -> str | None:
         if value is not None and not is_message_id(value):
             raise ValueError("must be a Unix time in milliseconds (13 digits or more) + '-message'")
+        if value is not None and not _fits_64_bits(value):
+            raise ValueError("must have a number before '-message' that fits 64 bits")
         return value
 
     @classmethod

@@ -37,10 +37,18 @@ _SESSION: checks.Fields = {
     "isEphemeral": checks.boolean,
     "ephemeralTtlSeconds": checks.integer(minimum=1),
 }
+
+
+def _fits_64_bits(value: str, name: str) -> list[str]:
+    """A Unix time is kept as a signed integer of 64 bits."""
+    fits = len(value) <= 27 and int(value.removesuffix("-message")) < 2**63
+    return [] if fits else [f"{name} must be a Unix time in milliseconds that fits 64 bits"]
+
+
 _STREAM: checks.Fields = {
     "input": checks.string(),
     "chatId": checks.string(),
-    "messageId": checks.string(pattern=r"\d{13,}-message"),
+    "messageId": checks.string(pattern=r"[0-9]{13,}-message").also(_fits_64_bits),
     "sessionSettings": checks.anything,
     "activeBranchName": checks.string(),
     "isDefaultBranch": checks.boolean,

@@ -256,6 +256,8 @@ def test_state_of_a_streaming_thread_for_those_who_do_not_follow_it(platform: Pl
         ({}, "one of input and chatId is required"),
         ({"input": "x", "messageId": "123-message"}, "messageId must match"),
         ({"input": "x", "messageId": "1732512345678-msg"}, "messageId must match"),
+        ({"input": "x", "messageId": f"{2**63}-message"}, "that fits 64 bits"),
+        ({"input": "x", "messageId": "1" * 25 + "-message"}, "that fits 64 bits"),
         ({"input": "x", "isDefaultBranch": "yes"}, "isDefaultBranch must be a boolean"),
         ({"input": "x", "sessionSettings": None}, "sessionSettings is required"),
         ({"input": "x", "sessionSettings": {}}, "exactly one of"),

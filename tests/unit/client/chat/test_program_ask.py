@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
+import secrets
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from airflow_provider_platform.client.chat.events import Accepted, Waiting
 from airflow_provider_platform.client.chat.program import ask
@@ -14,6 +19,7 @@ from airflow_provider_platform.client.errors import (
     ChatRpcError,
     ChatSuspendedError,
     PlatformDeadlineError,
+    PlatformInputError,
     PlatformOutcomeUnknownError,
     PlatformRateLimitError,
     PlatformTransportError,
@@ -278,11 +284,45 @@ def test_a_repeated_input_that_is_refused_is_not_left_before_that_is_told() -> N
         call.ask(until_end=False)
 
 
-def test_messages_of_one_instant_have_ids_of_their_own() -> None:
+def test_message_ids_of_one_instant_are_distinct() -> None:
     made = {new_message_id(NOON) for _ in range(20_000)}
     assert len(made) == 20_000
-    assert all(one.startswith(f"{int(NOON * 1000)}") for one in made)
     assert all(ChatRequest.ask(PROMPT, message_id=one) for one in sorted(made)[:3])
+
+
+@given(st.floats(min_value=1e9, max_value=9_999_999_999.0))
+def test_message_id_is_the_time_and_five_digits_and_fits_64_bits(now: float) -> None:
+    number = new_message_id(now).removesuffix("-message")
+    assert re.fullmatch(r"[0-9]{18}", number)
+    assert int(number[:13]) == int(now * 1000)
+    assert int(number) < 2**63
+
+
+@given(st.lists(st.integers(min_value=0, max_value=3), min_size=2, max_size=200))
+def test_message_ids_are_distinct_however_the_clock_goes(milliseconds: list[int]) -> None:
+    made = [new_message_id(NOON + tick / 1000) for tick in milliseconds]
+    assert len(set(made)) == len(made)
+
+
+def test_each_process_draws_digits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter([7, 40_000])
+    monkeypatch.setattr(secrets, "randbelow", lambda _below: next(drawn))
+    ids = []
+    for process in (-1, -2, -1):
+        monkeypatch.setattr(os, "getpid", lambda process=process: process)
+        ids.append(new_message_id(NOON)[13:18])
+    assert ids == ["00007", "40000", "00008"]
+
+
+@pytest.mark.parametrize("number", ["1795262400000", str(2**63 - 1)])
+def test_message_id_of_64_bits_is_sent(number: str) -> None:
+    assert ChatRequest.ask(PROMPT, message_id=f"{number}-message").message_id
+
+
+@pytest.mark.parametrize("number", [str(2**63), "1" * 25, "9" * 5000])
+def test_message_id_of_more_than_64_bits_is_refused(number: str) -> None:
+    with pytest.raises(PlatformInputError, match="fits 64 bits"):
+        ChatRequest.ask(PROMPT, message_id=f"{number}-message")
 
 
 def test_a_service_that_asks_to_wait_beyond_the_deadline_is_not_waited_for() -> None:
