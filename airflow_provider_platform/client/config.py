@@ -190,23 +190,39 @@ class PlatformConfig(BaseModel):
             found += [proxy, *dict.fromkeys(filter(None, (password, unquote(password))))]
         return found
 
-    def resolve_session_settings(self, given: dict[str, Any] | None) -> SessionSettings | None:
-        """The settings of a chat call: the given ones replace the connection's as a whole.
+    def resolve_session_settings(
+        self, given: dict[str, Any] | None, *, required: bool = True
+    ) -> SessionSettings | None:
+        """Return the settings of a chat call: the given ones replace the connection's as a whole.
 
-        None with a service token, whose claims say who the user is. Raises PlatformInputError
-        where an API key is used and nobody says who the user is.
+        None with a service token, whose claims name the user; the connection's settings are not
+        sent then. Raises PlatformInputError for settings given with a service token, because they
+        would name another user than the token does, and, if settings are `required`, where an API
+        key is used and neither the call nor the connection has any.
         """
         if self.chat_service_token is not None:
+            if given:
+                raise PlatformInputError(
+                    f"Nothing was sent: {self.place} uses chat_service_token, whose claims name "
+                    "the user; the service would ignore session_settings. Leave session_settings "
+                    "out, or use a connection with chat_api_key.",
+                    field="session_settings",
+                )
             return None
         if given:
             return session_settings(given)
-        if self.session_settings is None:
+        if self.session_settings is None and required:
             raise PlatformInputError(
                 "Nothing was sent: session_settings must name the user of the chat (externalId or "
                 f"internalId), in {self.place} or in the call; an API key alone does not.",
                 field="session_settings",
             )
         return self.session_settings
+
+    def settings_of_identity(self, identity: dict[str, str]) -> SessionSettings | None:
+        """Return the settings that name the user of an earlier call (see `chat_identity`); None
+        where the connection uses a service token by now."""
+        return None if self.chat_service_token is not None else session_settings(identity)
 
     def resolve_deployment_id(self, given: int | str | None = None) -> int:
         """The given deployment, else the connection's. Raises PlatformInputError."""

@@ -224,9 +224,14 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
             return call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
 
     def abort_chat(self, chat_id: str, session_settings: dict[str, Any] | None = None) -> None:
-        """Stop whatever streams in the thread. Raises PlatformNotFoundError for an unknown
-        thread, PlatformPermissionError for one of another owner, ChatRpcError."""
-        settings = self.config.resolve_session_settings(session_settings)
+        """Stop whatever streams in the thread. Without session settings the request names no user:
+        the service decides whether it takes it.
+
+        Raises PlatformNotFoundError for an unknown thread, PlatformPermissionError for one of
+        another owner, ChatRpcError for a refused credential, and PlatformInputError for
+        `session_settings` that are given with a service token.
+        """
+        settings = self.config.resolve_session_settings(session_settings, required=False)
         self.run(abort(chat_id, settings))
 
     async def aabort_chat(
@@ -234,7 +239,7 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
     ) -> None:
         """`abort_chat` for an event loop."""
         client = await self.open_client_on_loop()
-        settings = client.config.resolve_session_settings(session_settings)
+        settings = client.config.resolve_session_settings(session_settings, required=False)
         await client.run(abort(chat_id, settings))
 
     def test_connection(self) -> tuple[bool, str]:

@@ -27,7 +27,7 @@ class PlatformChatTrigger(RemoteRunTrigger):
     """
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
-        call = self._call(client, self.limits.get("session_settings"))
+        call = self._call(client)
         program = call.follow(client.clock, resumes=False)
         try:
             await self.carry_out(client, program)
@@ -45,10 +45,12 @@ class PlatformChatTrigger(RemoteRunTrigger):
         return bool(self.ids.get("thread_given"))
 
     async def stop(self, client: AsyncPlatformClient) -> bool:
-        settings = self.ids.get("identity") or self.limits.get("session_settings")
-        return await client.run(self._call(client, settings).stop(client.clock))
+        call = self._call(client, identity=self.ids.get("identity"))
+        return await client.run(call.stop(client.clock))
 
-    def _call(self, client: AsyncPlatformClient, settings: dict[str, Any] | None) -> ChatCall:
+    def _call(
+        self, client: AsyncPlatformClient, identity: dict[str, str] | None = None
+    ) -> ChatCall:
         limits = ChatLimits.of(
             client.config,
             deadline=float(self.limits["deadline"]),
@@ -58,6 +60,7 @@ class PlatformChatTrigger(RemoteRunTrigger):
             client.config,
             limits,
             {**self.ids, "input_sha256": self.limits["input_sha256"]},
-            session_settings=settings,
+            session_settings=self.limits.get("session_settings"),
+            identity=identity,
             max_rows=int(self.limits["max_rows"]),
         )

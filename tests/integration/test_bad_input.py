@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk import DAG
+from airflow.sdk import DAG, task
 
+from airflow_provider_platform.client.errors import PlatformInputError, PlatformPermissionError
+from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
+from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
@@ -143,3 +146,94 @@ def test_a_branch_that_does_not_exist_can_be_accepted(
     (query,) = run_dag(dag).xcom("t", "queries")
     assert "Bad branch" in query["error"]
     assert query["rows"] == []
+
+
+def test_settings_of_a_task_are_refused_with_a_service_token(
+    platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform_sandbox.control.set(service_tokens=True)
+    token = platform_sandbox.control.service_token(externalId="nightly")
+    connection = platform_sandbox.connection_json(chat_api_key=None, chat_service_token=token)
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+    own = {"externalId": "customer-1"}
+    with DAG("two_users", schedule=None) as dag:
+        ask(session_settings=own)
+
+        @task.platform_chat(task_id="decorated", session_settings=own)
+        def question() -> str:
+            return "revenue by country"
+
+        question()
+        PlatformChatThreadSensor(
+            task_id="sensed", chat_id="c", session_settings=own, poke_interval=0.1, timeout=5
+        )
+    run = run_dag(dag)
+    for task_id in ("t", "decorated", "sensed"):
+        assert run.task(task_id).state == "failed"
+        said = run.task(task_id).error
+        assert said.startswith("AirflowFailException")
+        assert "'platform_default' uses chat_service_token" in said
+    with pytest.raises(PlatformInputError, match="chat_service_token"):
+        PlatformHook().chat("revenue", session_settings=own)
+    with pytest.raises(PlatformInputError, match="chat_service_token"):
+        PlatformHook().abort_chat("c", session_settings=own)
+    assert not platform_sandbox.control.state().requests
+
+
+def test_connections_settings_are_not_sent_with_a_service_token(
+    platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform_sandbox.control.set(service_tokens=True)
+    token = platform_sandbox.control.service_token(externalId="nightly")
+    connection = platform_sandbox.connection_json(
+        chat_api_key=None, chat_service_token=token, session_settings={"externalId": "else"}
+    )
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+    with DAG("token_user", schedule=None) as dag:
+        ask()
+    assert run_dag(dag).task("t").state == "success"
+    [message] = platform_sandbox.control.state().messages
+    assert message.identity == "external:nightly"
+
+
+def test_rendered_session_settings_reach_the_service_as_booleans_numbers_and_lists(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    settings = {
+        "externalId": "{{ params.who }}",
+        "isEphemeral": "{{ params.is_ephemeral }}",
+        "ephemeralTtlSeconds": "{{ params.seconds }}",
+        "groups": "{{ params.groups | tojson }}",
+        "roles": [],
+        "email": "{{ params.email or '' }}",
+    }
+    params = {"who": 42, "is_ephemeral": False, "seconds": 3600, "groups": ["a"], "email": None}
+    with DAG("rendered_settings", schedule=None, params=params) as dag:
+        ask(session_settings=settings)
+    assert run_dag(dag).task("t").error is None
+    [message] = platform_sandbox.control.state().messages
+    assert message.session_settings == {
+        "externalId": "42",
+        "isEphemeral": False,
+        "ephemeralTtlSeconds": 3600,
+        "groups": ["a"],
+        "roles": [],
+    }
+
+
+def test_abort_without_session_settings_is_left_to_the_service(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = PlatformHook()
+    answer = hook.chat("revenue by country")
+    connection = platform_sandbox.connection_json(session_settings=None)
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+    with pytest.raises(PlatformPermissionError, match="does not own"):
+        PlatformHook().abort_chat(answer.chat_id)
+    platform_sandbox.control.set(abort_needs_identity=False)
+    PlatformHook().abort_chat(answer.chat_id)
+    aborts = platform_sandbox.control.state().aborts
+    assert [(abort.identity, abort.outcome) for abort in aborts] == [
+        (None, "forbidden"),
+        (None, "nothing_running"),
+    ]

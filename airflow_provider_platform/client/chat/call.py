@@ -75,10 +75,12 @@ class ChatCall:
         ids: Mapping[str, Any],
         *,
         session_settings: dict[str, Any] | None = None,
+        identity: dict[str, str] | None = None,
         max_rows: int = 100,
     ) -> ChatCall:
-        """A question that the service has accepted, named by its `ids`: it can be followed and
-        stopped without the prompt."""
+        """Return a question that the service has accepted, named by its `ids`: it can be followed
+        and stopped without the prompt. `identity` names the user who asked it, and counts before
+        the `session_settings`. Raises PlatformInputError."""
         run = ChatRun(
             message_id=ids["message_id"],
             digest=ids["input_sha256"],
@@ -87,7 +89,11 @@ class ChatCall:
             accepted=True,
             max_rows=max_rows,
         )
-        settings = config.resolve_session_settings(session_settings)
+        settings = (
+            config.settings_of_identity(identity)
+            if identity
+            else config.resolve_session_settings(session_settings)
+        )
         request = ChatRequest.build(message_id=run.message_id, session_settings=settings)
         return cls(run, request, limits)
 

@@ -22,6 +22,9 @@ from airflow_provider_platform.client.formats.service_text import MAX_SERVICE_TE
 UNFINISHED = "The call had no result when the run ended."
 """The error of a query whose result did not reach us."""
 
+NO_REASON = "The tool failed without a reason."
+"""The error of a call whose `error` is empty."""
+
 _KEPT = (
     "data",
     "description",
@@ -199,9 +202,14 @@ def _has_plain_words(result: dict[str, Any]) -> bool:
 
 
 def _error(error: Any) -> str | None:
+    """Return the error of a result, None where it has none. A text is an error, an empty one
+    too."""
+    if isinstance(error, str):
+        return error if error.strip() else NO_REASON
     if not error:
         return None
-    return str(error.get("message") or error) if isinstance(error, dict) else str(error)
+    words = error.get("message") if isinstance(error, dict) else None
+    return quote_service(words or error)
 
 
 def _title(part: Any) -> str:

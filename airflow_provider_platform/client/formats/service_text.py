@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from airflow_provider_platform.client.redaction import CUT, printable
@@ -11,11 +12,14 @@ _GROUP_MARK = re.compile(r"[:#](?=:(?:end)?group::|#\[(?:end)?group\])", re.IGNO
 
 
 def quote_service(text: object) -> str:
-    """Text of the service as one printable line of at most 500 characters.
+    """Text of the service as one printable line of at most 500 characters; an object or a list as
+    JSON.
 
     Control characters (line ends, escape codes) and the `::group::` marks that log viewers fold
     on, wherever they stand in a line, are escaped, so that an answer cannot forge log lines.
     """
+    if isinstance(text, dict | list | bool):
+        text = json.dumps(text, ensure_ascii=False, default=str)
     return shortened(str(text), MAX_SERVICE_TEXT)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Self
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
+from airflow_provider_platform.client.formats.booleans import read_boolean
 from airflow_provider_platform.client.operations.models import InputModel
 
 NOT_WITH_INTERNAL_ID = ("roles", "groups", "userAttributes", "securityContext")
@@ -24,6 +26,9 @@ class SessionSettings(InputModel):
 
     `externalId` is lowercase without white space; with `internalId` (an existing user) the user's
     own permissions apply, so none may be given here. `ephemeralTtlSeconds` is in seconds.
+
+    A template renders to text: booleans and numbers may be texts, lists and objects JSON texts.
+    An empty list is sent, because it means "none".
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -51,6 +56,30 @@ class SessionSettings(InputModel):
             raise ValueError("must be lowercase and without spaces")
         return value
 
+    @field_validator("is_ephemeral", mode="before")
+    @classmethod
+    def _boolean_may_be_text(cls, value: Any) -> bool:
+        return read_boolean(value)
+
+    @field_validator("ephemeral_ttl_seconds", mode="before")
+    @classmethod
+    def _boolean_is_no_number(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            raise ValueError("must be a number of seconds")
+        return value
+
+    @field_validator("user_attributes", "groups", "roles", "security_context", mode="before")
+    @classmethod
+    def _container_may_be_json_text(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            raise ValueError(
+                "must be a list or an object, or its JSON text (in a template: | tojson)"
+            ) from None
+
     @model_validator(mode="after")
     def _names_one_user(self) -> Self:
         if (self.external_id is None) == (self.internal_id is None):
@@ -71,6 +100,14 @@ class SessionSettings(InputModel):
 
 
 def session_settings(given: dict[str, Any]) -> SessionSettings:
-    """Checked settings; None and empty values count as absent. Raises PlatformInputError."""
-    present = {name: value for name, value in given.items() if value not in (None, "", [], {})}
+    """Return the checked settings. None, "", "None" and {} count as absent, an empty list does
+    not. Raises PlatformInputError."""
+    present = {name: value for name, value in given.items() if not _is_absent(value)}
     return SessionSettings.build(**present)
+
+
+def _is_absent(value: Any) -> bool:
+    """Whether the value is what a form, or a template without a value, leaves of a setting."""
+    if isinstance(value, str):
+        return value.strip() in ("", "None")
+    return value is None or value == {}

@@ -154,7 +154,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
     ) -> Program[bool]:
         """Stop the run as the user who began it: the settings may have changed since."""
         call = self._known_call(
-            config, ids, deadline=clock() + LOOK_SECONDS, settings=ids.get("identity")
+            config, ids, deadline=clock() + LOOK_SECONDS, identity=ids.get("identity")
         )
         return (yield from (call.stop(clock, seconds=seconds) if seconds else call.stop(clock)))
 
@@ -203,7 +203,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
         ids: Ids,
         *,
         deadline: float,
-        settings: dict[str, Any] | None = None,
+        identity: dict[str, str] | None = None,
     ) -> ChatCall:
         """The accepted call that the ids name, without its prompt."""
         from airflow_provider_platform.client.chat.call import ChatCall
@@ -212,7 +212,8 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
             config,
             self._limits(config, deadline),
             ids,
-            session_settings=settings or self.session_settings,
+            session_settings=self.session_settings,
+            identity=identity,
             max_rows=self.rows_to_read,
         )
 

@@ -68,6 +68,8 @@ class StreamRequest:
     message_id: str | None
     branch: str | None
     is_default_branch: bool
+    session_settings: dict[str, Any] | None
+    """What an API key's request says of the user; None with a service token, which ignores it."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ def read_stream_request(world: World, headers: Mapping[str, str], body: bytes) -
         message_id=document.get("messageId"),
         branch=branch,
         is_default_branch=document.get("isDefaultBranch", branch is None),
+        session_settings=document.get("sessionSettings") if claims is None else None,
     )
 
 

@@ -99,7 +99,15 @@ def _submit(world: World, thread: Thread, request: StreamRequest) -> ChatStream:
     else:
         outcome = "busy" if thread.streaming else "started"
     world.journal.state.messages.append(
-        MessageEntry(time.time(), thread.chat_id, message_id, text, thread.owner, outcome)
+        MessageEntry(
+            time.time(),
+            thread.chat_id,
+            message_id,
+            text,
+            thread.owner,
+            outcome,
+            request.session_settings,
+        )
     )
     world.journal.changed()
     if current is not None and outcome == "resubscribed":

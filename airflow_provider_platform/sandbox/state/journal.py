@@ -51,6 +51,8 @@ class MessageEntry:
     text: str
     identity: str
     outcome: str
+    session_settings: dict[str, Any] | None = None
+    """As they were sent with an API key."""
 
 
 @dataclass

@@ -12,6 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from airflow_provider_platform.client.chat.call import ChatCall
+from airflow_provider_platform.client.chat.reading import ChatLimits
 from airflow_provider_platform.client.config import (
     PlatformConfig,
     fingerprint,
@@ -359,7 +361,7 @@ def test_session_settings(settings: dict[str, Any], as_text: bool) -> None:
     given_ = json.dumps(settings) if as_text else settings
     config = PlatformConfig.build(**{**CHATTING, "session_settings": given_})
     assert config.session_settings is not None
-    present = {name: value for name, value in settings.items() if value not in (None, "", [])}
+    present = {name: value for name, value in settings.items() if value not in (None, "")}
     assert config.session_settings.to_json() == present
 
 
@@ -399,10 +401,80 @@ def test_with_a_service_token_the_claims_say_who_asks() -> None:
         chat_url=CHAT, chat_service_token=token, session_settings={"externalId": "someone"}
     )
     assert config.session_settings is None
-    assert config.resolve_session_settings({"externalId": "else"}) is None
+    assert config.resolve_session_settings(None) is None
+    assert config.resolve_session_settings({}) is None
     assert config.chat_identity(None) == {"externalId": "nightly"}
     bare = PlatformConfig.build(chat_url=CHAT, chat_service_token=jwt({"sub": "Robot"}))
     assert bare.chat_identity(None) == {"externalId": "robot"}
+
+
+def test_settings_of_a_call_are_refused_with_a_service_token() -> None:
+    token = jwt({"externalId": "nightly"})
+    config = PlatformConfig.build(chat_url=CHAT, chat_service_token=token)
+    with pytest.raises(PlatformInputError) as caught:
+        config.of_connection("nightly").resolve_session_settings({"externalId": "customer-1"})
+    assert caught.value.field == "session_settings"
+    assert caught.value.message == (
+        "Nothing was sent: connection 'nightly' uses chat_service_token, whose claims name the "
+        "user; the service would ignore session_settings. Leave session_settings out, or use a "
+        "connection with chat_api_key."
+    )
+
+
+def test_run_can_be_stopped_after_its_connection_got_a_service_token() -> None:
+    token = jwt({"externalId": "nightly"})
+    config = PlatformConfig.build(chat_url=CHAT, chat_service_token=token)
+    ids = {"message_id": "1795262400000-message", "chat_id": "c", "input_sha256": "0"}
+    call = ChatCall.known(config, ChatLimits(0.0), ids, identity={"externalId": "customer-1"})
+    assert call.request.session_settings is None
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ({"isEphemeral": "False"}, {"isEphemeral": False}),
+        ({"isEphemeral": "true"}, {"isEphemeral": True}),
+        ({"ephemeralTtlSeconds": "3600"}, {"ephemeralTtlSeconds": 3600}),
+        ({"groups": '["a", "b"]'}, {"groups": ["a", "b"]}),
+        ({"securityContext": '{"tenant": 7}'}, {"securityContext": {"tenant": 7}}),
+        (
+            {"userAttributes": '[{"name": "country", "value": "true"}]'},
+            {"userAttributes": [{"name": "country", "value": "true"}]},
+        ),
+        ({"isEphemeral": "None", "email": "", "securityContext": {}}, {}),
+        (
+            {"groups": [], "roles": [], "userAttributes": []},
+            {"groups": [], "roles": [], "userAttributes": []},
+        ),
+    ],
+)
+def test_rendered_settings_become_what_they_mean_and_empty_lists_stay(
+    given: dict[str, Any], sent: dict[str, Any]
+) -> None:
+    config = PlatformConfig.build(**CHATTING)
+    found = config.resolve_session_settings({"externalId": "customer-1", **given})
+    assert found is not None
+    assert found.to_json() == {"externalId": "customer-1", **sent}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"isEphemeral": "perhaps"}, "isEphemeral: must be true or false"),
+        ({"isEphemeral": 2}, "isEphemeral: must be true or false"),
+        ({"ephemeralTtlSeconds": True}, "ephemeralTtlSeconds: must be a number of seconds"),
+        ({"ephemeralTtlSeconds": "soon"}, "ephemeralTtlSeconds: "),
+        ({"groups": "['a']"}, "groups: must be a list or an object, or its JSON text"),
+        ({"groups": [7]}, "groups.0: "),
+        ({"externalId": True}, "externalId: "),
+        ({"externalId": None, "internalId": "a@b.c", "groups": []}, "groups cannot be given"),
+    ],
+)
+def test_setting_that_rendered_to_nonsense_is_refused(given: dict[str, Any], words: str) -> None:
+    config = PlatformConfig.build(**CHATTING)
+    with pytest.raises(PlatformInputError) as caught:
+        config.resolve_session_settings({"externalId": "customer-1", **given})
+    assert words in caught.value.message
 
 
 def test_the_callers_settings_replace_the_connections_as_a_whole() -> None:

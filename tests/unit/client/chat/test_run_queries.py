@@ -107,7 +107,11 @@ def test_how_many_rows_there_are(
         ({"error": {"message": "Bad branch", "code": 1}}, "Bad branch"),
         ({"error": "two\nlines"}, "two\\nlines"),
         ({"error": None, "data": []}, None),
-        ({"error": ""}, None),
+        ({"error": ""}, "The tool failed without a reason."),
+        ({"error": " \n"}, "The tool failed without a reason."),
+        ({"error": False}, None),
+        ({"error": {"code": 7, "fields": ["a", None]}}, '{"code": 7, "fields": ["a", null]}'),
+        ({"error": ["Bad branch", True]}, '["Bad branch", true]'),
         ("no JSON", "no JSON"),
         ("Error: Bad branch\n Fix it.", "Error: Bad branch\\n Fix it."),
         ('"Bad branch"', "Bad branch"),
@@ -127,6 +131,11 @@ def test_errors_of_queries(result: Any, error: str | None) -> None:
     [query] = result_of(tool("SqlApi", {}, result), final("Sorry.")).queries
     assert query.error == error
     assert query.rows == []
+
+
+def test_run_whose_every_query_has_an_empty_error_fails() -> None:
+    with pytest.raises(ChatToolError, match="The tool failed without a reason"):
+        result_of(tool("SqlApi", {}, {"error": ""}), final("Done."), rule="all")
 
 
 @pytest.mark.parametrize("result", [[1, 2], True, 7])
