@@ -167,6 +167,23 @@ def resumes(context: Context) -> bool:
     return bool(getattr(told, "next_method", None))
 
 
+def retry_policy_fails(task: Any, error: BaseException, context: Context) -> bool:
+    """Whether the task's retry policy (Airflow 3.3+) answers FAIL to this error, so that no retry
+    follows. Airflow asks the policy again itself; a policy that raises counts as no answer there
+    and here."""
+    policy = getattr(task, "retry_policy", None)
+    ti: Any = context.get("ti")
+    if policy is None or ti is None:
+        return False
+    try:
+        decision = policy.evaluate(
+            exception=error, try_number=ti.try_number, max_tries=ti.max_tries, context=context
+        )
+    except Exception:  # noqa: BLE001 - as Airflow does, which then retries as usual
+        return False
+    return str(getattr(decision.action, "value", decision.action)) == "fail"
+
+
 def get_task_states(ti: Any) -> str | None:
     """The state of a task instance as Airflow has it now, "removed" for one that is gone and None
     for one that has none (it was cleared and has not begun).

@@ -34,22 +34,19 @@ def stops_run(
     killed: Literal["worker", "trigger"],
     last_try: bool = False,
     has_record: bool = True,
-    given_thread: bool = False,
 ) -> bool:
-    """Whether the remote run is to be stopped.
+    """Return whether to stop the remote run.
 
-    `state` is the task's, as Airflow has it after the kill. For a worker `last_try` says that no
-    retry follows this try, and `has_record` that one could take the run up: without a record
-    nobody will ever find it again. For a trigger `given_thread` says that a stop that comes late
-    could hit the next try's run.
+    `state` is the task's state in Airflow after the kill. For a worker, `last_try` means that no
+    retry follows this try, and `has_record` that a retry can find the run: without a record
+    nobody will find it again. A trigger stops the run only if the task has ended. If the task
+    runs again, its next try stops the run, because a stop by the trigger may come late and meet
+    that try.
     """
     if state in ENDED_STATES or not has_record:
         return True
-    if state == "deferred":
+    if state == "deferred" or killed == "trigger":
         return False
-    if killed == "trigger":
-        # A task whose trigger is killed while it is not deferred was cleared.
-        return state != UNKNOWN and not given_thread
     if state == "restarting":
         return True
     return state not in NEXT_TRY_STATES and last_try

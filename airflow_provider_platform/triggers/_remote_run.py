@@ -36,6 +36,10 @@ KILL_SECONDS = 25.0
 LOOK_UP_SECONDS = 15.0
 """What Airflow may take of these to tell the task's state; the first such call takes seconds."""
 
+STOOD_STILL_SECONDS = 10.0
+"""How far past its deadline a trigger must be to conclude that its triggerer stood still (or was
+down): a trigger that runs notices its deadline at once."""
+
 _STOPS: set[asyncio.Task[None]] = set()
 """Stops under way: the event loop itself keeps no strong reference to a task."""
 
@@ -76,11 +80,6 @@ class RemoteRunTrigger(BaseTrigger):
         with closing(EventLog(self.log, client.secrets)) as tell:
             return await client.run(program, tell)
 
-    @property
-    def stop_may_hit_next_try(self) -> bool:
-        """Whether a stop that comes late could end the run of the task's next try."""
-        return False
-
     async def on_kill(self) -> None:
         """Stop the run of a task that was ended from outside (Airflow 3.3+).
 
@@ -101,7 +100,7 @@ class RemoteRunTrigger(BaseTrigger):
                     with client.redacted_errors():
                         return {"run": self.ids, **await self.follow(client)}
                 except (PlatformDeadlineError, PlatformProtocolError):
-                    if self.limits.get("cancel_on_kill", True):
+                    if self.limits.get("cancel_on_kill", True) and not self._stood_still(client):
                         stopped = await self._stop_quietly(client)
                     raise
         except PlatformError as error:
@@ -116,14 +115,27 @@ class RemoteRunTrigger(BaseTrigger):
             "stopped": stopped,
         }
 
+    def _stood_still(self, client: AsyncPlatformClient) -> bool:
+        """Whether this trigger comes so late that others may have gone on with its task: then it
+        only reports, and the worker that resumes the task decides what to stop."""
+        late = client.clock() - float(self.limits["deadline"])
+        if late <= STOOD_STILL_SECONDS:
+            return False
+        self.log.warning(
+            "This trigger noticed its deadline %.0f seconds late, so its triggerer stood still or "
+            "was down. It stops nothing; the worker that resumes the task does.",
+            late,
+        )
+        return True
+
     async def _stop_unless_wanted(self) -> None:
-        """A trigger is also killed when it moves to another triggerer: then its task is deferred,
-        and wants the run. A task that was cleared runs again and stops the old run itself."""
+        """Stop the run if the task has ended. A trigger is also killed when it moves to another
+        triggerer: then its task is deferred and needs the run. A cleared task runs again, and its
+        next try stops the old run."""
         try:
             async with asyncio.timeout(KILL_SECONDS):
                 state = await self._state_of_task()
-                given = self.stop_may_hit_next_try
-                if stops_run(state, killed="trigger", given_thread=given):
+                if stops_run(state, killed="trigger"):
                     await self._stop_with_own_client()
                 elif state == "deferred":
                     self.log.info(

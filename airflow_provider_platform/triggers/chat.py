@@ -39,11 +39,6 @@ class PlatformChatTrigger(RemoteRunTrigger):
             return {"status": "success", "result": None, "usage": result.usage}
         return event
 
-    @property
-    def stop_may_hit_next_try(self) -> bool:
-        """In a given thread the next try asks too, and an abort knows threads only."""
-        return bool(self.ids.get("thread_given"))
-
     async def stop(self, client: AsyncPlatformClient) -> bool:
         call = self._call(client, identity=self.ids.get("identity"))
         return await client.run(call.stop(client.clock))

@@ -141,11 +141,19 @@ class ChatRun(RunState):
 
     @property
     def is_latest(self) -> bool:
-        """Whether the latest user message that the thread has told of is ours."""
+        """Whether the latest user message of the thread is ours.
+
+        The first message of a thread that our message made is ours, under whatever id the service
+        shows it; if the service shows none, there is no later one.
+        """
         connection = self._open_connection
         if connection.last_user_id is not None:
-            return connection.last_user_id == self.message_id
+            first = not self.thread_given and connection.last_user_id == connection.first_user_id
+            return first or connection.last_user_id == self.message_id
         messages = connection.messages
+        humans = messages.humans if messages is not None else []
+        if len(humans) < 2 and not self.thread_given:
+            return True
         return messages is not None and self.is_our_prompt(messages)
 
     @property

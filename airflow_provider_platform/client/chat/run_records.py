@@ -76,6 +76,7 @@ class ChatConnection:
     end: End | None = None
     error: Any = None
     messages: ThreadMessages | None = None
+    first_user_id: str | None = None
     last_user_id: str | None = None
     records: int = 0
     user_records: int = 0
@@ -239,6 +240,7 @@ class ChatConnection:
             self.ours = not self.run.thread_given
             self.may_hold_ours = self.run.thread_given
         self.last_user_id = self.run.message_id if self.ours else received_id
+        self.first_user_id = self.first_user_id or self.last_user_id
         if self.ours:
             self.echo = True
             self.echo_after_mark = self.cutoff

@@ -1,8 +1,10 @@
 """Threads: whether one is streaming, and how a run in it is stopped.
 
-An abort knows threads only. In a thread that the run made itself, aborting the thread aborts the
-run. In a thread that was given, another turn may be streaming by now: it is read first, and stopped
-only if its latest user record is ours.
+An abort knows threads only, and a stop may come late: a worker or a triggerer that stood still can
+try to stop a run that ended long ago, while the thread answers somebody else's message. So every
+stop reads the thread first and aborts only if its latest user record is ours. If that read fails,
+a thread that the caller named is left alone; a thread that our own message made is aborted unread,
+because otherwise nobody would stop its run.
 """
 
 from __future__ import annotations
@@ -65,18 +67,23 @@ def abort(
 
 
 def stop_run(run: ChatRun, request: ChatRequest, clock: Clock, *, seconds: float) -> Program[bool]:
-    """Stop this run and no other, within so many seconds: a read of the thread, where it was
-    given, and the abort.
+    """Stop this run and no other, within `seconds`: read the thread, then abort it.
 
-    Returns False where the thread was given and its latest message is not ours, so that nothing
-    was stopped. Raises what `abort` raises, and PlatformTransportError where a given thread could
-    not be read: whose run streams there is not known then, and it is left alone.
+    Returns False, with nothing stopped, if the latest message of the thread is not ours. Raises
+    what `abort` raises, and PlatformTransportError if a thread that the caller named could not be
+    read: it is not known whose run streams there, so it is left alone.
     """
     if run.chat_id is None:
         return False
     until = clock() + seconds
     read_until = until - seconds * ABORT_SHARE
-    if run.thread_given and not (yield from _is_latest(run, request, clock, read_until)):
+    try:
+        latest = yield from _is_latest(run, request, clock, read_until)
+    except PlatformError:
+        if run.thread_given:
+            raise
+        latest = True
+    if not latest:
         return False
     left = max(LEAST_SECONDS, until - clock())
     yield from abort(run.chat_id, request.session_settings, timeout=left)
@@ -90,7 +97,10 @@ def _is_latest(run: ChatRun, request: ChatRequest, clock: Clock, until: float) -
     while True:
         failure: PlatformError | None = None
         reader = ChatRun(
-            message_id=run.message_id, digest=run.digest, chat_id=run.chat_id, thread_given=True
+            message_id=run.message_id,
+            digest=run.digest,
+            chat_id=run.chat_id,
+            thread_given=run.thread_given,
         )
         try:
             latest = yield from _read_latest(reader, request, clock, until)

@@ -38,9 +38,11 @@ class FailureDisposition:
 def disposition_of(
     error: PlatformError, *, submitted: bool, named: bool, last_try: bool
 ) -> FailureDisposition:
-    """The ending that an error makes of a try. `submitted` says that the submission is known to
-    have gone out before the request that met the error, `named` that it can be looked up or
-    stopped."""
+    """Return how a try ends that met this error.
+
+    `submitted`: the submission is known to have gone out before the request that failed. `named`:
+    the run can be looked up or stopped. `last_try`: no later try will find the run.
+    """
     if isinstance(error, PlatformOutcomeUnknownError):
         return FailureDisposition("lost", stop=False)
     if isinstance(error, PlatformDeadlineError | PlatformProtocolError):

@@ -12,7 +12,11 @@ from abc import abstractmethod
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform._airflow import AirflowTaskTimeout, get_task_states
+from airflow_provider_platform._airflow import (
+    AirflowTaskTimeout,
+    get_task_states,
+    retry_policy_fails,
+)
 from airflow_provider_platform.client.errors import PlatformError, PlatformInterruptedError
 from airflow_provider_platform.operators._base.operator import PlatformOperator
 from airflow_provider_platform.triggers._killed_tasks import UNKNOWN, run_within, stops_run
@@ -130,9 +134,18 @@ class KillableOperator(PlatformOperator):
         last_try = self._is_last_try(attempt) and not self._deferring
         return stops_run(state, killed="worker", last_try=last_try, has_record=has_record)
 
-    def _is_last_try(self, attempt: Attempt) -> bool:
+    def _is_last_try(self, attempt: Attempt, error: PlatformError | None = None) -> bool:
+        """Whether no later try will find this try's run: no retry is left, the task's retry policy
+        refuses one after this error, or no record names the run (an Airflow without a task state
+        store, or one that did not take the record)."""
         ti = attempt.context.get("ti")
-        return int(getattr(ti, "try_number", 1) or 1) > int(getattr(ti, "max_tries", 0) or 0)
+        if int(getattr(ti, "try_number", 1) or 1) > int(getattr(ti, "max_tries", 0) or 0):
+            return True
+        if error is None or attempt.known is None:
+            return False
+        return not attempt.submission.finds(attempt.known) or retry_policy_fails(
+            self, error, attempt.context
+        )
 
     def _refuse_when_killed(self) -> None:
         if self._killed:

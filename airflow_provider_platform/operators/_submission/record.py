@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextvars
 import logging
 import threading
-from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.operators._submission.retry import (
     Phase,
     Step,
     SubmissionRecord,
+    TryCounters,
     decide,
 )
 
@@ -36,10 +36,9 @@ def read_record(context: Context) -> SubmissionRecord | None:
     stored = store.get(STORE_KEY) if store is not None else None
     if not isinstance(stored, dict):
         return None
-    known = {one.name for one in fields(SubmissionRecord)}
     try:
-        return SubmissionRecord(**{name: stored[name] for name in stored.keys() & known})
-    except TypeError:
+        return SubmissionRecord.from_json(stored)
+    except KeyError:
         return None
 
 
@@ -53,10 +52,8 @@ class Submission:
     _told_no_store = False
 
     def __init__(self, context: Context, key: str) -> None:
-        ti = context.get("ti")
         self.key = key
-        self.max_tries = int(getattr(ti, "max_tries", 0) or 0)
-        self.try_number = getattr(ti, "try_number", None)
+        self._counters = TryCounters.of(context)
         self._store: Any = context.get("task_state_store")
         self._lock = threading.RLock()
         self._missed: SubmissionRecord | None = None
@@ -74,7 +71,7 @@ class Submission:
     def first_step(self, record: SubmissionRecord | None) -> tuple[Step, bool]:
         """What this try does first, by what the last one left (see `decide`)."""
         self._stored = record.ids if record is not None else {}
-        return decide(record, self.key, self.max_tries, self.try_number)
+        return decide(record, self.key, self._counters)
 
     def write(self, phase: Phase, ids: dict[str, Any]) -> None:
         """Write the record; the call that it announces must not happen where this raises."""
@@ -122,14 +119,14 @@ class Submission:
         self._closed.set()
 
     def _record(self, phase: Phase, ids: dict[str, Any]) -> SubmissionRecord:
-        return SubmissionRecord(self.key, self.max_tries, phase, dict(ids), self.try_number)
+        return SubmissionRecord(self.key, phase, self._counters, dict(ids))
 
     def _write(self, record: SubmissionRecord) -> None:
         if self._store is None:
             return
         with self._lock:
             self._missed = None  # whatever becomes of this one, it is the newer
-            self._store.set(STORE_KEY, asdict(record))
+            self._store.set(STORE_KEY, record.to_json())
             self._stored = record.ids
 
     def _write_later(self) -> None:

@@ -174,14 +174,26 @@ class RemoteRunOperator(RunKind[OutcomeT]):
         if record is not None and stop_first:
             self.log.info("The input changed or the task was cleared: stopping the earlier run.")
             self._stop_quietly(attempt.client, record.ids)
-        if record is None or step is Step.START:
+        if record is not None and step is Step.REPORT:
+            self._report_lost(attempt, record.ids)
+        if record is None or step in (Step.START, Step.REPORT):
             return self._submit(attempt, None)
-        if step is Step.RECOVER:
+        if step is Step.FIND_OUT:
             return self._recover(attempt, record.ids)
-        if step is Step.TAKE:
+        if step is Step.RELOAD:
             self.log.info("An earlier try saw the run succeed; taking its result again.")
             return self._finish(attempt, record.ids, self.take(attempt, record.ids))
         return self._reattach(attempt, record.ids)
+
+    def _report_lost(self, attempt: Attempt, ids: Ids) -> None:
+        """An earlier try was lost while it submitted other input: stop what is known of that run,
+        and say that it may be running."""
+        self.log.warning(
+            "An earlier try was lost while it submitted other input, so a run with that input may "
+            "be running at the service. This try stops what it knows of that run and submits the "
+            "input of now."
+        )
+        self._stop_quietly(attempt.client, ids)
 
     def _recover(self, attempt: Attempt, ids: Ids) -> Any:
         self.log.warning("An earlier try was lost while it submitted; looking it up.")
@@ -280,11 +292,12 @@ class RemoteRunOperator(RunKind[OutcomeT]):
     ) -> None:
         """Leave the record as the next try needs it, and nothing running that nobody follows."""
         known = attempt.known
+        attempt.submission.make_up()  # whether a retry finds the run depends on it
         disposition = disposition_of(
             error,
             submitted=submitted,
             named=known is not None,
-            last_try=self._is_last_try(attempt),
+            last_try=self._is_last_try(attempt, error),
         )
         if disposition.stop and self._left_to_retry:
             return  # the record says that it runs, and the retry stops it if need be

@@ -81,7 +81,15 @@ class SingleCallOperator(PlatformOperator):
         self, hook: PlatformHook, submission: Submission, record: SubmissionRecord | None
     ) -> Any:
         step, _ = submission.first_step(record)
-        if record is not None and step is Step.TAKE:
+        if record is not None and step is Step.REPORT:
+            submission.note("lost", record.ids)
+            raise PlatformOutcomeUnknownError(
+                f"{self.task_type}: an earlier try was lost while it made this call with other "
+                "input (a template rendered differently then), so the call may have been carried "
+                "out already. Check at the platform, then clear the task to make the call with "
+                "the input of now."
+            )
+        if record is not None and step is Step.RELOAD:
             self.log.info("An earlier try saw the call succeed; taking its result again.")
             return self.take(hook, record.ids)
         try:
@@ -97,7 +105,7 @@ class SingleCallOperator(PlatformOperator):
     ) -> Any:
         from airflow_provider_platform.client.http.retry import may_have_been_processed
 
-        if step is Step.RECOVER:
+        if step is Step.FIND_OUT:
             self.log.warning("An earlier try was lost while it made the call; looking it up.")
             found = self.find(hook, lost)
             if found is not None:

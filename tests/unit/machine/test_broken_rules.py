@@ -91,7 +91,7 @@ def _ask_for_the_result(patch: pytest.MonkeyPatch) -> None:
 
     def step(self: Submission, record: Any) -> Any:
         first, stop = first_step(self, record)
-        return (Step.START if first is Step.TAKE else first), stop
+        return (Step.START if first is Step.RELOAD else first), stop
 
     patch.setattr(Submission, "first_step", step)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,9 +26,10 @@ class TaskInstance:
     start_date = None
     dag_id, run_id, task_id, map_index = "dag", "run", "task", -1
 
-    def __init__(self, try_number: int, max_tries: int) -> None:
+    def __init__(self, try_number: int, max_tries: int, retries: int = 2) -> None:
         self.try_number = try_number
         self.max_tries = max_tries
+        self.task = SimpleNamespace(retries=retries)
         self.xcoms: dict[str, Any] = {}
 
     def xcom_push(self, key: str, value: Any) -> None:
@@ -40,20 +42,24 @@ class TaskTries:
     def __init__(self, max_tries: int = 2, *, store: bool = True) -> None:
         self.store = StateStore()
         self._has_store = store
-        self._max_tries = max_tries
-        self._tries = 0
+        self._max_tries = self.retries = max_tries
+        self._tries = self._clears = 0
 
     def context(self) -> Any:
         """The context of the next try."""
         self._tries += 1
-        found: dict[str, Any] = {"ti": TaskInstance(self._tries, self._max_tries)}
+        found: dict[str, Any] = {
+            "ti": TaskInstance(self._tries, self._max_tries, self.retries),
+            "dag_run": SimpleNamespace(clear_number=self._clears),
+        }
         if self._has_store:
             found["task_state_store"] = self.store
         return found
 
     def clear(self) -> None:
         """What clearing the task does to its counters."""
-        self._max_tries += self._tries
+        self._max_tries = self._tries + self.retries
+        self._clears += 1
 
 
 def deferral(function: Any, *args: Any, **kwargs: Any) -> TaskDeferred:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +20,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.http import retry
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from tests.unit.operators.remote_tasks import LOOK, chat
-from tests.unit.operators.task_context import TaskTries, deferral
+from tests.unit.operators.task_context import StateStore, TaskTries, deferral
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
@@ -293,6 +294,97 @@ def test_the_last_try_leaves_nothing_running(control: SandboxControl) -> None:
     with pytest.raises(PlatformServerError):
         chat().execute(TaskTries(max_tries=0).context())
     assert statuses(control) == ["aborted"]
+
+
+def lose_connection(control: SandboxControl) -> None:
+    """The run is accepted, then the service cannot be reached until the try gives up."""
+    control.hold("mid_stream")
+    control.fault("cut", after=4)
+    control.fault("status", api="chat", has_input=False, status=503, retry_after=0, count=5)
+
+
+def test_a_failed_try_stops_its_run_if_airflow_has_no_task_state_store(
+    control: SandboxControl,
+) -> None:
+    """No retry could find the run."""
+    lose_connection(control)
+    with pytest.raises(PlatformServerError):
+        chat().execute(TaskTries(store=False).context())
+    assert statuses(control) == ["aborted"]
+
+
+def test_a_failed_try_stops_its_run_if_the_store_took_no_record_of_it(
+    control: SandboxControl,
+) -> None:
+    lose_connection(control)
+    tries = TaskTries()
+    tries.store = StoreOfIntents()
+    with pytest.raises(PlatformServerError):
+        chat().execute(tries.context())
+    assert statuses(control) == ["aborted"]
+
+
+class StoreOfIntents(StateStore):
+    """Takes the record before the submission and none after it."""
+
+    def set(self, key: str, value: Any) -> None:
+        if value["ids"].get("accepted"):
+            raise ConnectionError("Airflow's API server does not answer")
+        super().set(key, value)
+
+
+class Policy:
+    """A retry policy with one answer."""
+
+    def __init__(self, action: str | Exception) -> None:
+        self.action = action
+        self.asked: list[BaseException] = []
+
+    def evaluate(self, *, exception: BaseException, **_: Any) -> Any:
+        self.asked.append(exception)
+        if isinstance(self.action, Exception):
+            raise self.action
+        return SimpleNamespace(action=SimpleNamespace(value=self.action))
+
+
+@pytest.mark.parametrize(
+    ("action", "status"),
+    [
+        ("fail", "aborted"),
+        ("retry", "streaming"),
+        ("default", "streaming"),
+        (ValueError("broken policy"), "streaming"),
+    ],
+)
+def test_a_failed_try_stops_its_run_if_the_retry_policy_refuses_a_retry(
+    control: SandboxControl, action: Any, status: str
+) -> None:
+    lose_connection(control)
+    operator = chat()
+    operator.retry_policy = policy = Policy(action)
+    with pytest.raises(PlatformServerError):
+        operator.execute(TaskTries().context())
+    assert statuses(control) == [status]
+    assert [type(error) for error in policy.asked] == [PlatformServerError]
+
+
+@pytest.mark.parametrize(
+    ("retries", "cleared", "runs"), [(2, True, 2), (2, False, 1), (3, True, 2), (3, False, 1)]
+)
+def test_a_clear_is_told_from_a_retry_also_after_retries_was_lowered(
+    control: SandboxControl, retries: int, cleared: bool, runs: int
+) -> None:
+    """Clearing after the first try with two retries sets max_tries to 3, which it was before."""
+    lose_connection(control)
+    tries = TaskTries(max_tries=3)
+    with pytest.raises(PlatformServerError):
+        chat().execute(tries.context())
+    control.release()
+    tries.retries = retries
+    if cleared:
+        tries.clear()
+    chat().execute(tries.context())
+    assert len(statuses(control)) == runs
 
 
 @pytest.mark.parametrize("given", [False, True])

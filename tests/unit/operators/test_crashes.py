@@ -5,11 +5,14 @@ What ends it is a crash (nothing of the try's own code runs on) or a store that 
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.operators.notifications import PlatformCreateNotificationOperator
+from airflow_provider_platform.operators.workbooks import PlatformDuplicateWorkbookOperator
 from tests.unit.operators.remote_tasks import chat, sync
 from tests.unit.operators.task_context import StateStore, TaskTries
 
@@ -132,3 +135,54 @@ def test_a_notification_is_created_once(
     )
     (created,) = control.state().changed("notifications")
     assert created.id == result["id"]
+
+
+def crash_between_intent_and_answer(operator: Any) -> TaskTries:
+    """The tries of a task whose first one crashed after it wrote its intent."""
+    tries = TaskTries()
+    tries.store = FailingStore(1, "after", Crash)
+    with pytest.raises(Crash):
+        operator.execute(tries.context())
+    return tries
+
+
+def duplicate(workbook_id: int) -> PlatformDuplicateWorkbookOperator:
+    return PlatformDuplicateWorkbookOperator(task_id="duplicate", workbook_id=workbook_id)
+
+
+def test_a_single_call_lost_with_other_input_fails_and_says_so_until_the_task_is_cleared(
+    control: SandboxControl,
+) -> None:
+    tries = crash_between_intent_and_answer(duplicate(301))
+    with pytest.raises(AirflowFailException, match=r"with other input .* Check at the platform"):
+        duplicate(302).execute(tries.context())
+    assert control.state().changed("workbooks") == []
+    tries.clear()
+    duplicate(302).execute(tries.context())
+    assert len(control.state().changed("workbooks")) == 1
+
+
+def test_a_chat_lost_with_other_input_is_reported_before_the_new_question_is_asked(
+    control: SandboxControl, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tries = crash_between_intent_and_answer(chat(prompt="revenue by month"))
+    assert chat().execute(tries.context())["answer"]
+    assert "a run with that input may be running" in capfd.readouterr().out
+    assert len(control.state().runs) == 1
+
+
+def test_a_chat_lost_with_other_input_is_stopped_if_its_thread_is_known(
+    control: SandboxControl,
+) -> None:
+    control.hold("mid_stream")
+    tries = TaskTries()
+    tries.store = FailingStore(2, "after", Crash)
+    with pytest.raises(Crash):
+        chat(prompt="revenue by month").execute(tries.context())
+    control.wait_held("mid_stream")
+    thread = threading.Thread(target=chat().execute, args=(tries.context(),))
+    thread.start()
+    control.wait_until(lambda state: len(state.runs) == 2)
+    control.release()
+    thread.join(30)
+    assert [run.status for run in control.state().runs] == ["aborted", "finished"]

@@ -17,66 +17,88 @@ from airflow_provider_platform.operators._submission.record import (
     Submission,
     read_record,
 )
-from airflow_provider_platform.operators._submission.retry import Step, SubmissionRecord, decide
+from airflow_provider_platform.operators._submission.retry import (
+    Step,
+    SubmissionRecord,
+    TryCounters,
+    decide,
+)
 
 PHASES = ["intent", "running", "done", "failed", "lost"]
 
 
-def record(phase: str, key: str = "k", max_tries: int = 2) -> SubmissionRecord:
-    return SubmissionRecord(key, max_tries, phase, {"message_id": "1"})  # type: ignore[arg-type]
+def record(phase: str, key: str = "k") -> SubmissionRecord:
+    return SubmissionRecord(key, phase, TryCounters(2, 1), {"message_id": "1"})  # type: ignore[arg-type]
+
+
+RETRY = TryCounters(2, 2)
+CLEARED = TryCounters(5, 2)
 
 
 @pytest.mark.parametrize(
     ("phase", "step"),
     [
-        ("intent", Step.RECOVER),
+        ("intent", Step.FIND_OUT),
         ("running", Step.REATTACH),
-        ("done", Step.TAKE),
+        ("done", Step.RELOAD),
         ("failed", Step.START),
         ("lost", Step.START),
     ],
 )
-def test_a_retry_goes_on_from_the_phase(phase: str, step: Step) -> None:
-    assert decide(record(phase), "k", 2) == (step, False)
+def test_a_retry_continues_from_the_recorded_phase(phase: str, step: Step) -> None:
+    assert decide(record(phase), "k", RETRY) == (step, False)
 
 
 def test_a_first_try_starts() -> None:
-    assert decide(None, "k", 0) == (Step.START, False)
+    assert decide(None, "k", TryCounters()) == (Step.START, False)
 
 
-@given(phase=st.sampled_from(PHASES), cleared=st.booleans(), changed=st.booleans())
-def test_a_clear_or_another_input_starts_anew_and_stops_only_what_runs(
-    phase: str, cleared: bool, changed: bool
+@given(phase=st.sampled_from(PHASES), changed=st.booleans())
+def test_a_clear_starts_a_new_run_and_stops_only_a_running_one(phase: str, changed: bool) -> None:
+    found = decide(record(phase), "other" if changed else "k", CLEARED)
+    assert found == (Step.START, phase == "running")
+
+
+@given(phase=st.sampled_from(PHASES))
+def test_a_retry_with_other_input_reports_a_lost_submission_and_stops_a_running_one(
+    phase: str,
 ) -> None:
-    found = decide(record(phase), "other" if changed else "k", 5 if cleared else 2)
-    if cleared or changed:
-        assert found == (Step.START, phase == "running")
-    else:
-        assert found[1] is False
+    step = Step.REPORT if phase == "intent" else Step.START
+    assert decide(record(phase), "other", RETRY) == (step, phase == "running")
 
 
 @pytest.mark.parametrize(
     ("recorded", "now", "step"),
     [
-        # (try_number, max_tries) of the record and of this try
-        pytest.param((1, 2), (2, 2), Step.REATTACH, id="a retry"),
-        pytest.param((1, 2), (3, 2), Step.REATTACH, id="a retry after one that wrote nothing"),
-        pytest.param((1, 2), (2, 3), Step.START, id="a clear"),
-        pytest.param((3, 2), (4, 5), Step.START, id="a clear of the last try"),
-        pytest.param((4, 5), (5, 5), Step.REATTACH, id="a retry after a clear"),
-        pytest.param((1, 0), (2, 0), Step.START, id="a clear that is lost, without retries"),
-        pytest.param((3, 2), (4, 2), Step.START, id="a clear of the last try that is lost"),
-        pytest.param((1, 2), (2, 2), Step.REATTACH, id="a clear that is lost: nothing tells"),
-        pytest.param((2, 2), (2, 4), Step.REATTACH, id="the same try, gone on with"),
-        pytest.param((None, 2), (2, 2), Step.REATTACH, id="a retry after an early release"),
-        pytest.param((None, 2), (2, 3), Step.START, id="a clear after an early release"),
+        # (max_tries, try_number) of the record and of this try
+        pytest.param((2, 1), (2, 2), Step.REATTACH, id="a retry"),
+        pytest.param((2, 1), (2, 3), Step.REATTACH, id="a retry after one that wrote nothing"),
+        pytest.param((2, 1), (3, 2), Step.START, id="a clear"),
+        pytest.param((2, 3), (5, 4), Step.START, id="a clear of the last try"),
+        pytest.param((5, 4), (5, 5), Step.REATTACH, id="a retry after a clear"),
+        pytest.param((0, 1), (0, 2), Step.START, id="a lost clear, without retries"),
+        pytest.param((2, 3), (2, 4), Step.START, id="a lost clear of the last try"),
+        pytest.param((2, 1), (2, 2), Step.REATTACH, id="a lost clear that nothing shows"),
+        pytest.param((2, 2), (4, 2), Step.REATTACH, id="the same try, going on"),
+        # (max_tries, try_number, retries, clear_number)
+        pytest.param((3, 1, 3, 0), (3, 2, 2, 1), Step.START, id="a clear after fewer retries"),
+        pytest.param((3, 1, 3, 0), (3, 2, 2, 0), Step.REATTACH, id="fewer retries, no clear"),
+        pytest.param((3, 1, 3, 0), (3, 2, 3, 1), Step.REATTACH, id="a clear of another task"),
+        pytest.param((3, 1), (3, 2, 3, 1), Step.START, id="a record without these counters"),
     ],
 )
-def test_what_tells_a_retry_from_a_clear(
-    recorded: tuple[int | None, int], now: tuple[int, int], step: Step
+def test_counters_tell_a_retry_from_a_clear(
+    recorded: tuple[int, ...], now: tuple[int, ...], step: Step
 ) -> None:
-    left = SubmissionRecord("k", recorded[1], "running", {}, recorded[0])
-    assert decide(left, "k", now[1], now[0]) == (step, step is Step.START)
+    left = SubmissionRecord("k", "running", TryCounters(*recorded))
+    assert decide(left, "k", TryCounters(*now)) == (step, step is Step.START)
+
+
+def test_the_counters_of_a_try_come_from_its_context() -> None:
+    task = SimpleNamespace(retries=3)
+    ti = SimpleNamespace(max_tries=4, try_number=2, task=task)
+    found: Any = {"ti": ti, "dag_run": SimpleNamespace(clear_number=1)}
+    assert TryCounters.of(found) == TryCounters(4, 2, 3, 1)
 
 
 class Store(dict[str, Any]):
@@ -94,7 +116,7 @@ def context(store: Store | None, max_tries: int = 2) -> Any:
 def test_what_is_written_is_read_again() -> None:
     where = context(Store())
     Submission(where, "k").write("running", {"chat_id": "c"})
-    assert read_record(where) == SubmissionRecord("k", 2, "running", {"chat_id": "c"})
+    assert read_record(where) == SubmissionRecord("k", "running", TryCounters(2), {"chat_id": "c"})
 
 
 def test_a_record_of_another_shape_counts_as_none() -> None:
@@ -131,11 +153,13 @@ def test_what_came_of_it_is_logged_only_where_it_cannot_be_written(
     assert "could not be written" in caplog.text
 
 
-def test_records_of_other_releases_are_read() -> None:
-    old = {"key": "k", "max_tries": 2, "phase": "running", "ids": {"chat_id": "c"}}
-    assert read_record(context(Store({STORE_KEY: old}))) == SubmissionRecord(**old)
-    later = {**old, "try_number": 3, "new": {"a": 1}}
-    assert read_record(context(Store({STORE_KEY: later}))) == SubmissionRecord(**old, try_number=3)
+def test_a_record_with_unknown_or_missing_counters_is_read() -> None:
+    least = {"key": "k", "phase": "running", "ids": {"chat_id": "c"}, "max_tries": 2}
+    expected = SubmissionRecord("k", "running", TryCounters(2), {"chat_id": "c"})
+    assert read_record(context(Store({STORE_KEY: least}))) == expected
+    more = {**least, "try_number": 3, "new": {"a": 1}}
+    expected = SubmissionRecord("k", "running", TryCounters(2, 3), {"chat_id": "c"})
+    assert read_record(context(Store({STORE_KEY: more}))) == expected
 
 
 class StoreThatIsAway(Store):

@@ -216,8 +216,8 @@ def test_a_stored_record_is_read() -> None:
             context: Any = {"task_state_store": {STORE_KEY: example["record"]}}
             record = read_record(context)
             assert record is not None
-            assert stored(vars(record)) == example["record"]
-            # One of the first release, which had fewer fields.
-            early = {name: of for name, of in example["record"].items() if name != "try_number"}
-            context = {"task_state_store": {STORE_KEY: early}}
+            assert stored(record.to_json()) == example["record"]
+            # Airflow 3.0 to 3.2 count no clears.
+            fewer = {name: of for name, of in example["record"].items() if name != "clear_number"}
+            context = {"task_state_store": {STORE_KEY: fewer}}
             assert read_record(context) is not None

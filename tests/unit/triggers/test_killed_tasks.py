@@ -55,10 +55,8 @@ def test_of_a_worker_without_a_record_it_is_stopped(state: str | None, last_try:
 
 
 @pytest.mark.parametrize("state", EVERY_STATE)
-def test_of_a_trigger(state: str | None) -> None:
-    """It is killed where the task was ended, cleared, or moved (then it is deferred)."""
-    assert of_trigger(state) is (state not in ("deferred", UNKNOWN))
-    assert of_trigger(state, given_thread=True) is (state in ENDED)
+def test_a_killed_trigger_stops_the_run_only_if_the_task_has_ended(state: str | None) -> None:
+    assert of_trigger(state) is (state in ENDED)
 
 
 class Ti:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -83,34 +84,62 @@ def test_the_run_of_a_task_that_is_deferred_is_left_alone(
     assert control.state().aborts == []
 
 
+@pytest.mark.parametrize("given", [False, True])
 @pytest.mark.parametrize("state", RUNS_AGAIN)
-def test_in_a_given_thread_a_cleared_task_leaves_the_stop_to_its_next_try(
-    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, state: str | None
+def test_the_next_try_of_a_cleared_task_stops_the_run_and_not_the_trigger(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, state: str | None, given: bool
 ) -> None:
-    """An abort that comes late would end the run of that try."""
     control = platform_sandbox.control
-    kill(asking(control, a_thread()), monkeypatch, state)
+    kill(asking(control, a_thread() if given else None), monkeypatch, state)
     assert control.state().aborts == []
 
 
-@pytest.mark.parametrize("state", RUNS_AGAIN)
-def test_in_its_own_thread_the_run_of_a_cleared_task_is_stopped_at_once(
-    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, state: str | None
-) -> None:
-    control = platform_sandbox.control
-    kill(asking(control), monkeypatch, state)
-    assert [run.status for run in control.state().runs] == ["aborted"]
-
-
-@pytest.mark.parametrize("state", ["failed", "queued"])
-def test_a_sync_is_cancelled_by_its_id(
-    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, state: str
+@pytest.mark.parametrize(("state", "stopped"), [("failed", True), ("queued", False)])
+def test_a_sync_is_cancelled_by_its_id_if_its_task_has_ended(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, state: str, stopped: bool
 ) -> None:
     control = platform_sandbox.control
     control.set(dbt_pace=60)
     trigger = triggered(PlatformDbtSyncOperator(task_id="sync", deferrable=True))
     kill(trigger, monkeypatch, state)
-    assert [one.status for one in control.state().syncs] == ["CANCELLED"]
+    assert [one.status == "CANCELLED" for one in control.state().syncs] == [stopped]
+
+
+def test_a_kill_that_comes_late_leaves_the_next_question_of_the_thread_alone(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task goes on in the thread that the agent made for the first one."""
+    control = platform_sandbox.control
+    trigger = asking(control)
+    control.release()
+    control.wait_until(lambda state: state.runs[-1].status == "finished")
+    asking(control, trigger.ids["chat_id"])
+    kill(trigger, monkeypatch, "failed")
+    assert control.state().aborts == []
+    assert control.state().runs[-1].status == "streaming"
+
+
+def event_of(trigger: RemoteRunTrigger) -> dict[str, Any]:
+    """The event that the trigger ends with."""
+
+    async def run() -> Any:
+        return [event.payload async for event in trigger.run()]
+
+    (payload,) = asyncio.run(run())
+    return dict(payload)
+
+
+@pytest.mark.parametrize(("late", "stopped"), [(0.0, True), (600.0, False)])
+def test_a_trigger_that_stood_still_past_its_deadline_reports_and_stops_nothing(
+    platform_sandbox: Sandbox, late: float, stopped: bool
+) -> None:
+    control = platform_sandbox.control
+    trigger = asking(control)
+    trigger.limits["deadline"] = time.time() - late
+    event = event_of(trigger)
+    assert event["error"]["type"] == "PlatformDeadlineError"
+    assert event["stopped"] is stopped
+    assert len(control.state().aborts) == stopped
 
 
 def test_a_state_that_cannot_be_looked_up_leaves_the_run_alone(

@@ -78,14 +78,69 @@ def test_a_key_that_stays_refused_stops_nothing() -> None:
     assert service.aborts == []
 
 
-def test_a_thread_of_our_own_is_stopped_without_a_look() -> None:
+def test_a_thread_of_our_own_is_read_and_then_aborted() -> None:
     service = PlayedService()
     call = accepted_call(service)
     assert stop(service, call.run) is True
-    assert service.bodies == []
+    assert service.bodies == [{"chatId": CHAT_ID, "messageId": MESSAGE_ID}]
     assert service.aborts == [{"chatId": CHAT_ID}]
     with pytest.raises(ChatAbortedError):
         drive(look_at_end(call.run, call.request, call.limits, service.clock), service)
+
+
+def own_thread() -> ChatRun:
+    return new_run(chat_id=CHAT_ID, accepted=True)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [echo(), cutoff(streaming=True), LATER, tool("SqlApi", record_id="x")],
+        [echo("renamed-by-the-service", "In other words"), LATER, cutoff(), state()],
+        [cutoff(streaming=True), {"error": "Streaming for thread is in progress"}],
+        [
+            cutoff(streaming=True),
+            state(
+                [
+                    serialized("HumanMessage", PROMPT, MESSAGE_ID),
+                    serialized("HumanMessage", "Other?"),
+                ]
+            ),
+        ],
+    ],
+    ids=["later echo", "renamed echo and a later one", "busy", "messages"],
+)
+def test_a_later_question_in_a_thread_of_our_own_is_left_alone(told: list[Record]) -> None:
+    service = PlayedService(scripted=[told])
+    assert stop(service, own_thread()) is False
+    assert service.aborts == []
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [echo("renamed-by-the-service", "In other words"), cutoff(streaming=True)],
+        [cutoff(streaming=True), state()],
+        [cutoff(streaming=True), tool("SqlApi", record_id="x"), state([])],
+        [cutoff(streaming=True), state([serialized("HumanMessage", "In other words")])],
+    ],
+    ids=["renamed echo", "no messages", "no echo", "other words"],
+)
+def test_a_thread_of_our_own_without_a_later_question_is_aborted(told: list[Record]) -> None:
+    service = PlayedService(scripted=[told])
+    assert stop(service, own_thread()) is True
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault("silence"), Fault("blank"), Fault("reset"), Fault("refuse", status=502)]
+)
+def test_a_thread_of_our_own_that_cannot_be_read_is_aborted_unread(fault: Fault) -> None:
+    """Otherwise nobody would stop its run."""
+    service = PlayedService(faults=[fault] * 99)
+    accepted_call(service)
+    assert stop(service, own_thread()) is True
+    assert service.aborts == [{"chatId": CHAT_ID}]
+    assert service.now <= NOON + SECONDS + 1
 
 
 def test_a_run_without_a_thread_cannot_be_stopped() -> None:
