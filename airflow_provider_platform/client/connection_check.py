@@ -14,6 +14,7 @@ Nothing is started and nothing is changed.
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ _STATE = "chat stream: POST /stream-chat-state"
 _END = "__state__"
 _NO_ROUTE = "cannot post"
 _PARTS_OF_ADDRESS = (_NO_ROUTE, "html page", "agent", "account", "tenant", "deployment")
+_OF_A_DEPLOYMENT = re.compile(r"/deployments/[^/]+/chat$")
 _NAMES: dict[Side, str] = {"management": "Management API", "chat": "Chat API"}
 
 
@@ -103,6 +105,11 @@ def chat_notes(config: PlatformConfig, now: float) -> list[str]:
     """What can be said of the chat settings without asking the service; `now` is Unix time."""
     if config.chat_service_token is not None:
         return token_warnings(config.chat_service_token.get_secret_value(), now)
+    if _OF_A_DEPLOYMENT.search(config.chat_url or ""):
+        return [
+            "chat_url is the address of a deployment, which takes a service token only: use "
+            "chat_service_token, or the agent's address."
+        ]
     if config.session_settings is None:
         return [
             "session_settings is empty: each chat task must name its user (externalId or "

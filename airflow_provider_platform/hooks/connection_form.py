@@ -77,8 +77,8 @@ EXTRA_FIELDS: tuple[FormField, ...] = (
         name="chat_url",
         label="Chat address",
         description=(
-            "Address of the agent, ending in /chat: copy it from the agent's settings in the "
-            "platform's admin area. Leave empty for a connection without chat."
+            "Address of the agent: copy it from the agent's settings in the platform's admin "
+            "area. A missing /chat at its end is added. Leave empty for a connection without chat."
         ),
         section=_CHAT,
     ),

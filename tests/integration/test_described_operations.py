@@ -97,7 +97,7 @@ def test_attaching_an_ai_widget_thread(hook: PlatformHook) -> None:
 
 
 @pytest.mark.parametrize("path", ["slash", "plain"])
-@pytest.mark.parametrize("other", ["404", "redirect"])
+@pytest.mark.parametrize("other", ["404", "405", "redirect"])
 def test_deleting_an_embed_tenant_whichever_path_the_tenant_serves(
     hook: PlatformHook, platform_sandbox: Sandbox, path: str, other: str
 ) -> None:

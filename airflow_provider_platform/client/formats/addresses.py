@@ -13,23 +13,28 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from airflow_provider_platform.client.errors import PlatformConfigError
 
 DEFAULT_PORTS = {"https": 443, "http": 80}
+_AGENT_OR_DEPLOYMENT = re.compile(r"/(agents|deployments)/[^/]+$")
 
 
 def management_address(host: str, *, port: int | None, allow_http: bool) -> str:
-    """The management address ending in `/api`, from the connection's host and port."""
+    """The management address ending in `/api`, from the connection's host and port; a pasted
+    `/v1` is dropped, because operations add it."""
     parts = split_address(host, field="host", port=port, allow_http=allow_http)
-    path = parts.path.rstrip("/")
+    path = parts.path.rstrip("/").removesuffix("/v1")
     return _join(parts, path if path.endswith("/api") else f"{path}/api")
 
 
 def chat_address(chat_url: str, *, allow_http: bool) -> str:
-    """The chat address ending in `/chat`; a pasted `/stream-chat-state` is dropped."""
+    """The chat address ending in `/chat`. The admin area shows `…/agents/{id}` or
+    `…/deployments/{id}`: `/chat` is added. A pasted `/stream-chat-state` is dropped."""
     parts = split_address(chat_url, field="chat_url", port=None, allow_http=allow_http)
     path = parts.path.rstrip("/").removesuffix("/stream-chat-state")
+    if _AGENT_OR_DEPLOYMENT.search(path):
+        path = f"{path}/chat"
     if not path.endswith("/chat"):
         raise PlatformConfigError(
-            "chat_url must end in /chat: copy the agent's chat address from its settings in the "
-            "platform's admin area.",
+            "chat_url must end in /chat, /agents/{id} or /deployments/{id}: copy the agent's chat "
+            "address from its settings in the platform's admin area.",
             field="chat_url",
         )
     return _join(parts, path)

@@ -1,4 +1,7 @@
-"""The chat API over HTTP: the stream and the abort operation of one agent."""
+"""The chat API over HTTP: the stream and the abort operation of one agent.
+
+They have two addresses: the agent's, and its deployment's, which takes a service token only.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,24 @@ from airflow_provider_platform.sandbox.chat.requests import (
 from airflow_provider_platform.sandbox.chat.stream import open_stream
 from airflow_provider_platform.sandbox.chat.threads import Threads
 from airflow_provider_platform.sandbox.http.request_handler import handler_of
-from airflow_provider_platform.sandbox.http.responses import ApiError, JsonLines
+from airflow_provider_platform.sandbox.http.responses import ApiError, JsonLines, JsonRpcError
 from airflow_provider_platform.sandbox.management.shared.resource import VERBS
 from airflow_provider_platform.sandbox.state.journal import AbortEntry
 from airflow_provider_platform.sandbox.state.world import World
 
-ACCOUNT, AGENT = "acme", "1"
+ACCOUNT, AGENT, DEPLOYMENT = "acme", "1", "1"
 
 
 def routes() -> list[Route]:
-    base = "/api/v1/public/{account}/agents/{agent}/chat"
+    bases = [
+        "/api/v1/public/{account}/agents/{agent}/chat",
+        "/api/v1/public/{account}/deployments/{deployment}/chat",
+    ]
+    operations = {"stream-chat-state": _stream, "abort": _abort}
     return [
-        Route(f"{base}/stream-chat-state", _checked(_stream), methods=list(VERBS)),
-        Route(f"{base}/abort", _checked(_abort), methods=list(VERBS)),
+        Route(f"{base}/{name}", _checked(handle), methods=list(VERBS))
+        for base in bases
+        for name, handle in operations.items()
     ]
 
 
@@ -39,8 +47,15 @@ def _checked(handle: Callable[[World, Request, bytes], Response]) -> Callable[[R
         handler = handler_of(request.scope)
         if request.method != "POST":
             raise ApiError(405, f"Cannot {request.method} {request.url.path}")
-        if (request.path_params["account"], request.path_params["agent"]) != (ACCOUNT, AGENT):
+        place = request.path_params
+        if (place["account"], place.get("agent", AGENT)) != (ACCOUNT, AGENT):
             raise ApiError(404, "Agent not found")
+        if place.get("deployment", DEPLOYMENT) != DEPLOYMENT:
+            raise ApiError(404, "Deployment not found")
+        if "deployment" in place and "authorization" in request.headers:
+            raise JsonRpcError(
+                "Unauthorized: the address of a deployment takes service tokens only"
+            )
         return handle(handler.world, request, handler.body)
 
     return endpoint

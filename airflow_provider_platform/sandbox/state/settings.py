@@ -103,7 +103,7 @@ class Settings(BaseModel):
 
     embed_tenant_path: Literal["slash", "plain"] = "slash"
     """Whether the path that deletes an embed tenant ends in ``/``, as on older tenants."""
-    embed_tenant_other_path: Literal["404", "redirect"] = "404"
+    embed_tenant_other_path: Literal["404", "405", "redirect"] = "404"
     """What the other form of that path answers."""
     undeclared_answers: Literal["empty", "json"] = "empty"
     """What is sent under 200 where the contract declares no answer."""

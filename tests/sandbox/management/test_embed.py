@@ -125,6 +125,8 @@ def test_a_tenant_is_deleted_at_one_form_of_its_path(
 ) -> None:
     platform.control.set(embed_tenant_path=setting)
     assert platform.call("DELETE", f"{RETAIL}{other}").status_code == 404
+    platform.control.set(embed_tenant_other_path="405")
+    assert platform.call("DELETE", f"{RETAIL}{other}").status_code == 405
     platform.control.set(embed_tenant_other_path="redirect")
     redirect = platform.call("DELETE", f"{RETAIL}{other}")
     assert redirect.status_code == 308

@@ -60,6 +60,9 @@ def jwt(claims: Any) -> str:
         ("//acme.example.com", None, HOST),
         ("https://acme.example.com/api/", None, HOST),
         (" https://ACME.example.com/api \n", None, HOST),
+        ("https://acme.example.com/api/v1", None, HOST),
+        ("https://acme.example.com/api/v1/", None, HOST),
+        ("acme.example.com/v1", None, HOST),
         ("HTTPS://acme.example.com:443/api", None, HOST),
         ("acme.example.com", 0, HOST),
         ("acme.example.com", 443, HOST),
@@ -128,13 +131,32 @@ def test_bad_ports(port: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", [CHAT, f"{CHAT}/", f"{CHAT}/stream-chat-state", f"{CHAT}/stream-chat-state/"]
+    "address",
+    [
+        CHAT,
+        f"{CHAT}/",
+        f"{CHAT}/stream-chat-state",
+        f"{CHAT}/stream-chat-state/",
+        CHAT.removesuffix("/chat"),
+        CHAT.removesuffix("chat"),
+    ],
 )
-def test_chat_addresses(address: str) -> None:
-    assert PlatformConfig.build(**{**CHATTING, "chat_url": address}).chat_url == CHAT
+@pytest.mark.parametrize("kind", ["agents", "deployments"])
+def test_chat_addresses(address: str, kind: str) -> None:
+    given, expected = (text.replace("/agents/", f"/{kind}/") for text in (address, CHAT))
+    assert PlatformConfig.build(**{**CHATTING, "chat_url": given}).chat_url == expected
 
 
-@pytest.mark.parametrize("address", [CHAT.removesuffix("/chat"), f"{CHAT}/abort", f"{CHAT}s"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"{CHAT}/abort",
+        f"{CHAT}s",
+        CHAT.removesuffix("/7/chat"),
+        CHAT.removesuffix("/agents/7/chat"),
+        "https://acme.example.com",
+    ],
+)
 def test_a_chat_address_ends_in_chat(address: str) -> None:
     assert "must end in /chat" in refused("chat_url", **{**CHATTING, "chat_url": address})
 

@@ -422,3 +422,33 @@ class TestOverHttp:
         ok, message = self.check(platform_sandbox, deployment_id=None)
         assert ok, message
         assert "Not for this key" in message
+
+
+@pytest.mark.parametrize("pasted", ["", "/", "/chat", "/chat/stream-chat-state"])
+@pytest.mark.parametrize("kind", ["agents", "deployments"])
+def test_address_as_the_admin_area_shows_it_reaches_the_agent(
+    platform_sandbox: Sandbox, kind: str, pasted: str
+) -> None:
+    platform_sandbox.control.set(service_tokens=True)
+    shown = platform_sandbox.chat_url.removesuffix("/agents/1/chat")
+    config = PlatformConfig.build(
+        chat_url=f"{shown}/{kind}/1{pasted}",
+        chat_service_token=platform_sandbox.control.service_token(externalId="nightly"),
+    )
+    with PlatformClient(config) as client:
+        ok, message = summary(client.run(check_connection(config)))
+    assert ok, message
+
+
+def test_address_of_a_deployment_takes_no_api_key(platform_sandbox: Sandbox) -> None:
+    info = platform_sandbox.control.info()
+    config = PlatformConfig.build(
+        chat_url=platform_sandbox.chat_url.replace("/agents/", "/deployments/"),
+        chat_api_key=info["chat_api_key"],
+        session_settings={"externalId": "nightly"},
+    )
+    with PlatformClient(config) as client:
+        ok, message = summary(client.run(check_connection(config)))
+    assert not ok
+    assert "takes service tokens only" in message
+    assert "use chat_service_token, or the agent's address" in message

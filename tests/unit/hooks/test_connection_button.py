@@ -48,7 +48,7 @@ def test_only_what_is_configured_is_asked(
         ({"password": None}, "password"),
         ({"chat_api_key": None}, "chat_api_key"),
         ({"chat_service_token": "a.b.c"}, "chat_service_token"),
-        ({"chat_url": "https://ai.example.com/agents/1"}, "chat_url"),
+        ({"chat_url": "https://ai.example.com/agents"}, "chat_url"),
         ({"session_settings": {"externalId": "Two Words"}}, "session_settings"),
         ({"deployment_id": "seven"}, "deployment_id"),
         ({"chat_api_key": "***"}, "chat_api_key"),

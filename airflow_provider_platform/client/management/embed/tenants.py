@@ -8,6 +8,7 @@ from pydantic import Field
 
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
+    PlatformBadRequestError,
     PlatformInputError,
     PlatformNotFoundError,
 )
@@ -220,7 +221,7 @@ def delete_embed_tenant(embed_tenant_name: str) -> Program[None]:
     """Delete an embed tenant with its users, groups and content; gone already is fine.
 
     The path ends in `/` on the first releases and without one later: where a tenant does not know
-    the one (404, a redirect, a web page), the other is tried. Raises PlatformInputError for a
+    the one (404, 405, a redirect, a web page), the other is tried. Raises PlatformInputError for a
     name that is not in lower case, else the error of the second form.
     """
     if embed_tenant_name != embed_tenant_name.lower():
@@ -229,5 +230,7 @@ def delete_embed_tenant(embed_tenant_name: str) -> Program[None]:
         )
     try:
         yield from call(delete_embed_tenant_with_slash(embed_tenant_name=embed_tenant_name))
-    except (PlatformNotFoundError, PlatformAddressError):
+    except (PlatformNotFoundError, PlatformAddressError, PlatformBadRequestError) as error:
+        if isinstance(error, PlatformBadRequestError) and error.status != 405:
+            raise
         yield from call(delete_embed_tenant_without_slash(embed_tenant_name=embed_tenant_name))

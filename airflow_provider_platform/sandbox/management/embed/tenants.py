@@ -50,9 +50,11 @@ def _in_use(form: str) -> Callable[[World], None]:
     def check(world: World) -> None:
         if world.settings.embed_tenant_path == form:
             return
-        if world.settings.embed_tenant_other_path == "404":
-            raise ApiError(404, "Cannot DELETE this path: embed tenants are deleted at another one")
-        raise Diverted(_redirect)
+        answer = world.settings.embed_tenant_other_path
+        if answer == "redirect":
+            raise Diverted(_redirect)
+        text = "Cannot DELETE this path: embed tenants are deleted at another one"
+        raise ApiError(int(answer), text)
 
     return check
 

@@ -8,6 +8,7 @@ import pytest
 
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
+    PlatformBadRequestError,
     PlatformError,
     PlatformInputError,
     PlatformNotFoundError,
@@ -209,7 +210,12 @@ def test_a_tenant_is_deleted_at_the_described_path() -> None:
 
 
 @pytest.mark.parametrize(
-    "unknown", [PlatformNotFoundError("404", status=404), PlatformAddressError("308")]
+    "unknown",
+    [
+        PlatformNotFoundError("404", status=404),
+        PlatformBadRequestError("405", status=405),
+        PlatformAddressError("308"),
+    ],
 )
 def test_the_path_without_a_slash_is_tried_where_the_other_is_unknown(
     unknown: PlatformError,
@@ -218,9 +224,11 @@ def test_the_path_without_a_slash_is_tried_where_the_other_is_unknown(
 
 
 def test_other_errors_of_a_deletion_are_not_tried_around() -> None:
-    refused = PlatformPermissionError("403", status=403)
-
-    assert delete(refused) == ([WITH_SLASH], refused)
+    for refused in (
+        PlatformPermissionError("403", status=403),
+        PlatformBadRequestError("400", status=400),
+    ):
+        assert delete(refused) == ([WITH_SLASH], refused)
 
 
 def test_where_neither_path_is_known_the_second_error_is_told() -> None:
