@@ -62,15 +62,18 @@ class Condition:
 
 
 def is_fresh(report: Report, updated_after: datetime | None) -> bool:
-    """Whether the report was updated after that time; any report is, without one."""
+    """Whether the report was updated after that time; any report is, without one. Raises
+    PlatformProtocolError where the service's time cannot be read."""
     if updated_after is None:
         return True
-    return report.updated_at is not None and report.updated_at > updated_after
+    updated_at = report.decided("updated_at")
+    return updated_at is not None and updated_at > updated_after
 
 
 def is_switched(notification: Notification, is_enabled: bool | None) -> bool:
-    """Whether the schedule is switched on or off as wanted; any is, where nothing is wanted."""
-    return is_enabled is None or notification.is_enabled == is_enabled
+    """Whether the schedule is switched on or off as wanted; any is, where nothing is wanted. Raises
+    PlatformProtocolError where the answer's switch cannot be read."""
+    return is_enabled is None or notification.decided("is_enabled") == is_enabled
 
 
 def has_status(token: UserOAuthToken, statuses: Sequence[str]) -> bool:

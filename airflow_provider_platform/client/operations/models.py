@@ -1,24 +1,27 @@
 """Base classes of the models: lenient towards answers, strict towards requests.
 
 Answers age: unknown fields are kept, names follow the service (camelCase in JSON, snake_case in
-Python), numbers may arrive as strings and strings as numbers. Requests are ours: an unknown
-argument is a mistake and is refused before anything is sent.
+Python), numbers may arrive as strings and strings as numbers. A field that need not be there may
+also have another type than the described one: it is None then, and the JSON keeps what the service
+sent, since an answer that was given must not count as lost. Requests are ours: an unknown argument
+is a mistake and is refused before anything is sent.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
-    Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
     PlainSerializer,
     SecretStr,
     ValidationError,
@@ -27,7 +30,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import CoreSchema, core_schema
 
-from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.operations.rules import Rule
 
 Number = int | float
@@ -85,13 +88,6 @@ class Timestamp(datetime):
         return {"type": "string", "format": "date-time"}
 
 
-T = TypeVar("T")
-
-Loose = Annotated[T | Any, Field(union_mode="left_to_right")]
-"""A field of an answer that nothing depends on: another type than the described one is kept as it
-comes, rather than that the whole answer is refused for it."""
-
-
 _NAMES = ConfigDict(
     alias_generator=to_camel,
     populate_by_name=True,
@@ -104,10 +100,61 @@ class ResponseModel(BaseModel):
     """A resource as the service describes it; fields it adds later are kept as they come.
 
     Required fields are those without which the resource cannot be told or used (its id, a
-    token) and those the service's description requires; any other may be missing.
+    token) and those the service's description requires; any other may be missing. Any other may
+    also hold what its type does not allow: the field is None then and not in `model_fields_set`,
+    and `to_json` has the value as it came. `deciding` names the optional fields for which that is
+    not so, because a caller would do the wrong thing with None.
     """
 
     model_config = ConfigDict(**_NAMES, extra="allow")
+    deciding: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keep_odd_fields(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return handler(value)
+        except ValidationError as error:
+            odd = cls._odd_fields(value, error)
+            if not odd:
+                raise
+        rest = {name: item for name, item in value.items() if name not in odd}
+        known = handler(rest)
+        if known.__pydantic_extra__ is not None:
+            known.__pydantic_extra__.update(odd)
+        return known
+
+    @classmethod
+    def _odd_fields(cls, value: Any, error: ValidationError) -> dict[str, Any]:
+        """The fields that the error is about, as they came; nothing where one of them decides."""
+        odd: dict[str, Any] = {}
+        for item in error.errors(include_input=False, include_url=False, include_context=False):
+            sent = item["loc"][0] if item["loc"] else None
+            name = next((n for n, f in cls.model_fields.items() if sent in (n, f.alias)), None)
+            if name is None or not isinstance(value, dict) or not isinstance(sent, str):
+                return {}
+            if cls.model_fields[name].is_required() or name in cls.deciding:
+                return {}
+            odd[sent] = value[sent]
+            if is_credential_name(sent) or "SecretStr" in str(cls.model_fields[name].annotation):
+                odd[sent] = SecretStr(json.dumps(value[sent]))
+        return odd
+
+    def words(self, name: str) -> str | None:
+        """What the service says in a text field; the JSON of what it sent where that is no text."""
+        odd = (self.model_extra or {}).get(type(self).model_fields[name].alias or name)
+        return getattr(self, name) if odd is None else json.dumps(odd, default=str)
+
+    def decided(self, name: str) -> Any:
+        """The value of a field on which the caller's next step depends. Raises
+        PlatformProtocolError where its type is not the described one."""
+        alias = type(self).model_fields[name].alias or name
+        if alias in (self.model_extra or {}):
+            raise PlatformProtocolError(
+                f"{type(self).__name__}: the field {alias} of the answer does not have the "
+                "described type. The tenant may run a release that this provider does not know."
+            )
+        return getattr(self, name)
 
     @model_validator(mode="after")
     def _hide_unknown_credentials(self) -> Self:

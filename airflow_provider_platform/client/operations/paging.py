@@ -13,7 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Self, TypeVar, cast
 
-from pydantic import Field, model_validator
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
 from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.client.operations.models import InputModel, ResponseModel
@@ -24,12 +30,16 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+_ROWS = frozenset({"items", "data"})
+
 PAGES_WITHOUT_NEWS = 100
 """So many pages in a row that are empty, or the same, are a list that never ends."""
 
 
 class PageInfo(ResponseModel):
     """Where a page stands in its list."""
+
+    deciding = frozenset({"has_next_page"})
 
     has_next_page: bool = False
     has_previous_page: bool | None = None
@@ -48,8 +58,12 @@ class Pagination(ResponseModel):
 class Page(ResponseModel, Generic[T]):
     """One page of a list: `items` and `pageInfo`, the older `data` and `count`, or a bare array.
 
-    `rows` is the page's content whichever way the tenant sends it.
+    `rows` is the page's content whichever way the tenant sends it. An item that does not have the
+    described shape is left out with a warning; a page on which no item has it is refused.
     """
+
+    deciding = frozenset({"items", "data", "page_info"})
+    _left_out: int = PrivateAttr(default=0)
 
     items: list[T] | None = None
     page_info: PageInfo | None = None
@@ -58,16 +72,54 @@ class Page(ResponseModel, Generic[T]):
     total_count: int | None = None
     pagination: Pagination | None = None
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _bare_array(cls, value: Any) -> Any:
-        return {"items": value} if isinstance(value, list) else value
+    def _leave_odd_items_out(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if isinstance(value, list):
+            value = {"items": value}
+        try:
+            return handler(value)
+        except ValidationError as error:
+            found = error.errors(include_input=False, include_url=False, include_context=False)
+            odd = {item["loc"][:2]: item for item in found if _is_in_item(item["loc"])}
+            if not odd:
+                raise
+            read = {
+                name: [item for at, item in enumerate(rows) if (name, at) not in odd]
+                for name, rows in value.items()
+                if name in _ROWS and isinstance(rows, list)
+            }
+            if not all(rows for name, rows in read.items() if value[name]):
+                raise
+        page = handler({**value, **read})
+        left_out = max(len(value[name]) - len(rows) for name, rows in read.items())
+        page._left_out = left_out  # noqa: SLF001 - an instance of this class
+        first = next(iter(odd.values()))
+        log.warning(
+            "%s: %s of the list's items do not have the described shape and are left out. The "
+            "first one: %s: %s.",
+            cls.__name__,
+            left_out,
+            ".".join(map(str, first["loc"])),
+            first["msg"],
+        )
+        return page
 
     @model_validator(mode="after")
     def _is_a_list(self) -> Self:
-        if not self.model_fields_set & {"items", "data"}:
+        if not self.model_fields_set & _ROWS:
             raise ValueError("has neither items nor data")
+        if self.page_info is None and self.total is None:
+            # A length that cannot be read must not make one page the whole list.
+            odd = {"count", "totalCount", "pagination"} & set(self.model_extra or {})
+            if odd:
+                raise ValueError(f"has a {min(odd)} that cannot be read")
         return self
+
+    @property
+    def left_out(self) -> int:
+        """How many items of this page do not have the described shape."""
+        return self._left_out
 
     @property
     def rows(self) -> list[T]:
@@ -157,7 +209,7 @@ class PageWalk(Generic[T]):
                 self._count_without_news(page.rows)
             return page.rows
         rows = self._unseen(page.rows)
-        self._received += len(rows)
+        self._received += len(rows) + page.left_out
         self._next = self._numbered(page) if self._goes_on(page) else None
         self._page_number += 1
         return rows
@@ -185,7 +237,8 @@ class PageWalk(Generic[T]):
     def _goes_on(self, page: Page[T]) -> bool:
         if page.total is None:
             return page.page_info is not None and page.page_info.has_next_page
-        return page.total > self._received and (bool(page.rows) or self._page_number == 0)
+        came = bool(page.rows) or page.left_out > 0
+        return page.total > self._received and (came or self._page_number == 0)
 
     def _numbered(self, page: Page[T]) -> Operation[Page[T]] | None:
         """The next request by number. Whether pages count from 0 or from 1 is not described: page
@@ -235,6 +288,11 @@ class PageWalk(Generic[T]):
         return None
 
 
+def _is_in_item(loc: tuple[int | str, ...]) -> bool:
+    """Whether a field of a page is meant that is inside one of its items."""
+    return len(loc) > 1 and loc[0] in _ROWS and isinstance(loc[1], int)
+
+
 def _identity(row: object) -> str:
     """What tells a row from the others of its list: its id, or the whole of it."""
     if isinstance(row, dict):
@@ -244,10 +302,12 @@ def _identity(row: object) -> str:
 
 @dataclass(frozen=True)
 class Collected(Generic[T]):
-    """The items of a list; `truncated` says that there are more than were asked for."""
+    """The items of a list; `truncated` says that there are more than were asked for, `left_out`
+    how many do not have the described shape."""
 
     items: list[T]
     truncated: bool
+    left_out: int = 0
 
 
 def collect(
@@ -256,10 +316,12 @@ def collect(
     """Read a list to its end, or until `max_items` are there."""
     walk = PageWalk(operation)
     items: list[T] = []
+    left_out = 0
     while walk.operation is not None:
         page = yield from call(walk.operation)
         items += walk.take(page)
+        left_out += page.left_out
         if max_items is not None and len(items) >= max_items:
             more = len(items) > max_items or walk.operation is not None
-            return Collected(items[:max_items], truncated=more)
-    return Collected(items, truncated=walk.truncated)
+            return Collected(items[:max_items], truncated=more, left_out=left_out)
+    return Collected(items, truncated=walk.truncated, left_out=left_out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from itertools import count as counter
-from typing import Literal
+from typing import Any, Literal
 
 from airflow_provider_platform.sandbox.faults.matching import Match, Subject, Tally
 
@@ -22,6 +22,7 @@ WIRE_KINDS = frozenset(
         "error_line",
         "gzip",
         "dribble",
+        "odd_field",
     }
 )
 """Kinds that change the bytes of one response; the run behind it goes on unharmed."""
@@ -57,6 +58,7 @@ _PARAMETERS = {
     "blank_lines": {"after", "interval"},
     "broken_json": {"after"},
     "error_line": {"after", "message"},
+    "odd_field": {"field", "value"},
     "error": {"after", "message", "form"},
     "suspend": {"after", "resume"},
     "abort": {"after"},
@@ -104,6 +106,11 @@ class Fault(Match):
     resume: Literal["follow_up", "input"] = "follow_up"
     """suspend: whether a request without input resumes the run, or only its repeated input."""
     order: Literal["usage_first", "echo_late", "result_first"] = "usage_first"
+    field: str = ""
+    """odd_field: which field of the JSON answer, with dots between the steps, as
+    ``items.0.filters``; a number is a position in a list."""
+    value: Any = None
+    """odd_field: the JSON to put there."""
     size: int = 20_000_000
     """huge_line: bytes of padding in one tool result."""
 
@@ -114,6 +121,8 @@ class Fault(Match):
             raise ValueError(f"no fault {self.kind!r}; known are {', '.join(sorted(known))}")
         if self.kind in RUN_KINDS and (self.method or self.path):
             raise ValueError(f"{self.kind} concerns a run, which has no method and no path")
+        if self.kind == "odd_field" and not self.field:
+            raise ValueError("odd_field needs the field that it changes")
         extra = set(self.as_json()) - _PARAMETERS.get(self.kind, set()) - _COMMON
         if extra:
             raise ValueError(f"{self.kind} takes no {', '.join(sorted(extra))}")

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.types import Message, Send
 
-from airflow_provider_platform.sandbox.faults.faults import Armed
+from airflow_provider_platform.sandbox.faults.faults import Armed, Fault
 
 
 class Ended(Exception):
@@ -46,6 +46,7 @@ class Wire:
         self._lost = "lost_response" in kinds
         self._dribble = "dribble" in kinds
         self._deflate = zlib.compressobj(wbits=31) if "gzip" in kinds else None
+        self._odd = [armed.fault for armed in faults if armed.fault.kind == "odd_field"]
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -53,7 +54,7 @@ class Wire:
             return
         body, more = message.get("body", b""), message.get("more_body", False)
         if body:
-            await self._line(body)
+            await self._line(_with_odd_fields(body, self._odd) if self._odd else body)
         if not more:
             await self._error_line(at_end=True)
             await self._write(b"", last=True)
@@ -64,8 +65,9 @@ class Wire:
             close(self._transport)
             raise Ended("cut")
         headers = list(message.get("headers", []))
-        if self._deflate is not None:
+        if self._deflate is not None or self._odd:
             headers = [h for h in headers if h[0].lower() != b"content-length"]
+        if self._deflate is not None:
             headers.append((b"content-encoding", b"gzip"))
         self._on_start(message["status"])
         await self._send({**message, "headers": headers})
@@ -134,6 +136,21 @@ class Wire:
                     await asyncio.sleep(0)
         if last:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _with_odd_fields(body: bytes, faults: list[Fault]) -> bytes:
+    """A JSON answer with other values in the fields that the faults name, where it has them."""
+    document = json.loads(body)
+    for fault in faults:
+        *steps, last = (int(s) if s.isdigit() else s for s in fault.field.split("."))
+        place = document
+        try:
+            for step in steps:
+                place = place[step]
+            place[last] = fault.value
+        except (KeyError, IndexError, TypeError):
+            continue
+    return json.dumps(document).encode()
 
 
 def close(transport: asyncio.Transport, *, reset: bool = False) -> None:

@@ -189,6 +189,18 @@ def test_at_a_hold_everything_has_been_sent(platform: Platform) -> None:
     assert len(lines_of(received)) == 8
 
 
+def test_an_odd_field_stands_in_the_answer_of_what_was_done(platform: Platform) -> None:
+    platform.control.fault("odd_field", field="items.1.name", value={"text": "x"}, path="workbooks")
+    platform.control.fault("odd_field", field="nothing.here.2", value=1, path="workbooks")
+    listed = platform.call("GET", "deployments/1/workbooks").json()
+    assert listed["items"][1]["name"] == {"text": "x"}
+    assert "nothing" not in listed
+    again = platform.call("GET", "deployments/1/workbooks").json()
+    assert again["items"][1]["name"] == "Customer health"
+    with pytest.raises(ValueError, match="odd_field needs the field"):
+        platform.control.fault("odd_field", value=1)
+
+
 def test_lost_response_and_drop(platform: Platform) -> None:
     platform.control.fault("lost_response", method="POST", path="/dbt-sync$")
     with pytest.raises(httpx.RemoteProtocolError):

@@ -278,6 +278,16 @@ class TestList:
         found = operator.execute(TaskTries().context())
         assert [item["id"] for item in found] == [second, first]
 
+    def test_one_that_cannot_be_read_is_left_out(
+        self, platform_sandbox: Sandbox, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        first, _ = twins(platform_sandbox)
+        fault = {"path": "notifications$", "method": "GET", "field": "items.0", "value": "none"}
+        platform_sandbox.control.fault("odd_field", **fault)
+        found = PlatformListNotificationsOperator(task_id="list").execute(TaskTries().context())
+        assert [item["id"] for item in found] == [first]
+        assert "1 of the list's items do not have the described shape" in caplog.text
+
     def test_is_no_longer_than_max_items(self, platform_sandbox: Sandbox) -> None:
         _, second = twins(platform_sandbox)
         operator = PlatformListNotificationsOperator(task_id="list", max_items="{{ 1 }}")

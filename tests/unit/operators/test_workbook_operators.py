@@ -50,6 +50,27 @@ class TestDuplicate:
         assert posts(platform_sandbox) == 1
         assert tries.store[STORE_KEY]["phase"] == "lost"
 
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("createdAt", {"at": "yesterday"}),
+            ("folderPath", "Finance"),
+            ("user", [7]),
+            ("dashboardDraft", "widgets"),
+            ("slug", {"name": "x"}),
+        ],
+    )
+    def test_an_odd_field_in_the_answer_does_not_lose_the_clone(
+        self, field: str, value: Any, platform_sandbox: Sandbox
+    ) -> None:
+        fault = {"method": "POST", "path": "/duplicate$", "field": field, "value": value}
+        platform_sandbox.control.fault("odd_field", **fault)
+        tries = TaskTries()
+        clone = run(PlatformDuplicateWorkbookOperator, tries)
+        assert clone[field] == value
+        assert run(PlatformDuplicateWorkbookOperator, tries)["id"] == clone["id"]
+        assert len(platform_sandbox.control.state().changed("workbooks", "created")) == 1
+
     def test_a_wrong_id_is_named(self, platform_sandbox: Sandbox) -> None:
         with pytest.raises(AirflowFailException, match="deployment 1, workbook 9"):
             run(PlatformDuplicateWorkbookOperator, workbook_id=9)

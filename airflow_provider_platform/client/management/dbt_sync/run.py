@@ -25,7 +25,6 @@ from airflow_provider_platform.client.management.dbt_sync.syncs import (
     CANCELLED,
     FAILED,
     TERMINAL_STATUSES,
-    DbtSyncProgress,
     get_dbt_sync_result,
     get_dbt_sync_status,
 )
@@ -169,9 +168,8 @@ class _KnownSync:
         answer = yield from call(self._get_status, once=True, deadline=deadline)
         moved = answer.status != self.status
         self.status = answer.status
-        self._error = answer.error or self._error
-        progress = answer.progress
-        message = (progress.message if isinstance(progress, DbtSyncProgress) else None) or ""
+        self._error = answer.words("error") or self._error
+        message = (answer.progress.message if answer.progress else None) or ""
         if self._told != (answer.status, message):
             self._told = (answer.status, message)
             yield Notify(DbtSyncStage(self._sync_job_id, answer.status or "", message))
@@ -191,7 +189,7 @@ class _KnownSync:
             self._branch_name = run.branch_name or self._branch_name
             if run.status in TERMINAL_STATUSES:
                 self.status = run.status
-                self._error = run.error_message or self._error
+                self._error = run.words("error_message") or self._error
 
     def outcome(self, clock: Clock) -> Program[DbtSyncOutcome]:
         """The result of a sync that ended, or the error that it ended with."""

@@ -15,7 +15,6 @@ from airflow_provider_platform.client.operations.models import (
     EmptiableResponse,
     InputModel,
     JsonObject,
-    Loose,
     ResponseModel,
 )
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
@@ -67,26 +66,26 @@ class DbtSyncResponse(ResponseModel):
     """A sync that has been started, and the platform's branch that it writes to."""
 
     sync_job_id: str = Field(min_length=1)
-    workflow_id: Loose[str] | None = None
-    branch_name: Loose[str] | None = None
+    workflow_id: str | None = None
+    branch_name: str | None = None
 
 
 class DbtSyncProgress(ResponseModel):
     """How far a sync is; the percentage is rough."""
 
-    stage: Loose[str] | None = None
-    percent_complete: Loose[int] | None = None
-    message: Loose[str] | None = None
+    stage: str | None = None
+    percent_complete: int | None = None
+    message: str | None = None
 
 
 class DbtSyncStatusResponse(ResponseModel):
     """Where a sync is now; `error` only of one that failed."""
 
-    sync_job_id: Loose[str] | None = None
+    sync_job_id: str | None = None
     status: StatusText = None
-    progress: Loose[DbtSyncProgress] | None = None
-    updated_at: Loose[str] | None = None
-    error: Loose[str] | None = None
+    progress: DbtSyncProgress | None = None
+    updated_at: str | None = None
+    error: str | None = None
 
 
 class DbtSyncGeneratedFile(ResponseModel):
@@ -123,7 +122,7 @@ class DbtSyncResultResponse(EmptiableResponse):
     @property
     def is_ready(self) -> bool:
         """Whether there is a result: shortly after the end it can be empty for a moment."""
-        return bool(self.model_fields_set)
+        return bool(self.model_fields_set or self.model_extra)
 
 
 class DbtSyncLogEntry(ResponseModel):
@@ -156,22 +155,22 @@ class DbtSyncRun(ResponseModel):
     """A sync in the history; UNKNOWN means that its outcome was lost, not that it failed."""
 
     sync_job_id: str
-    deployment_id: Loose[int] | None = None
+    deployment_id: int | None = None
     status: StatusText = None
-    trigger: Loose[str] | None = None
-    source: Loose[str] | None = None
-    branch_name: Loose[str] | None = None
-    started_at: Loose[str] | None = None
-    completed_at: Loose[str] | None = None
-    duration_ms: Loose[int] | None = None
-    error_message: Loose[str] | None = None
-    failed_phase: Loose[str] | None = None
-    git_ref: Loose[str] | None = None
-    last_stage: Loose[str] | None = None
-    phases: Loose[list[DbtSyncRunPhase]] | None = None
-    stats: Loose[JsonObject] | None = None
-    trigger_context: Loose[JsonObject] | None = None
-    user_id: Loose[int] | None = None
+    trigger: str | None = None
+    source: str | None = None
+    branch_name: str | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+    duration_ms: int | None = None
+    error_message: str | None = None
+    failed_phase: str | None = None
+    git_ref: str | None = None
+    last_stage: str | None = None
+    phases: list[DbtSyncRunPhase] | None = None
+    stats: JsonObject | None = None
+    trigger_context: JsonObject | None = None
+    user_id: int | None = None
 
 
 class DbtSyncQuery(PageQuery):

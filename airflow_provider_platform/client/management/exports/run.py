@@ -97,7 +97,7 @@ def poll(deployment_id: int, job_id: str) -> Program[tuple[str, ExportOutcome | 
     except PlatformNotFoundError as error:
         raise _gone(deployment_id, job_id) from error
     if answer.status == FAILED:
-        said = quote_service(answer.error or "no reason given").removesuffix(".")
+        said = quote_service(answer.words("error") or "no reason given").removesuffix(".")
         raise DashboardExportFailedError(
             f"{_name(deployment_id, job_id)}: the export failed: {said}."
         )

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field
+from pydantic import Field, SecretStr
 
-from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
+from airflow_provider_platform.client.operations.credentials import secrets_in
 from airflow_provider_platform.client.operations.models import (
     EmptiableResponse,
     InputModel,
@@ -66,9 +67,74 @@ def test_times_of_all_forms_can_be_compared_and_subtracted() -> None:
 
 
 @pytest.mark.parametrize("value", ["", "soon", 1_752_000_000, {"at": "2026"}])
-def test_what_is_no_time_is_told(value: Any) -> None:
+def test_what_is_no_time_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="date or a date-time"):
-        Thing.model_validate({"id": 1, "createdAt": value})
+        Timestamp.parse(value)
+
+
+class Stamped(ResponseModel):
+    id: int
+    made_at: Timestamp
+    things: list[Thing] | None = None
+    api_key: SecretStr | None = None
+    is_last: bool | None = None
+    deciding = frozenset({"is_last"})
+
+
+def test_a_field_that_may_be_missing_may_be_odd_and_json_shows_what_came() -> None:
+    sent = {"id": "1", "publicName": {"a": [1]}, "size": "big", "createdAt": 5, "settings": "x"}
+
+    thing = Thing.model_validate(sent)
+
+    assert (thing.id, thing.public_name, thing.size, thing.created_at) == (1, None, None, None)
+    assert thing.to_json() == {**sent, "id": 1}
+    assert "created_at" not in thing.model_fields_set
+    assert thing.words("public_name") == '{"a": [1]}'
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"publicName": "x"},
+        {"id": {}},
+        {"id": 1, "madeAt": 5},
+        {"id": 1, "madeAt": "2026-01-01", "isLast": "perhaps"},
+        [],
+        "text",
+    ],
+    ids=str,
+)
+def test_a_required_or_deciding_field_that_is_odd_refuses_the_answer(sent: Any) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        Stamped.model_validate(sent)
+
+
+def test_an_odd_field_of_a_part_leaves_the_rest_of_the_answer() -> None:
+    things = [{"id": 1, "size": "big"}, {"id": 2}]
+    base = {"id": 1, "madeAt": "2026-01-01"}
+
+    stamped = Stamped.model_validate({**base, "things": things})
+    unreadable = Stamped.model_validate({**base, "things": [{"size": 1}]})
+
+    assert stamped.to_json()["things"] == things
+    assert [thing.size for thing in stamped.things or []] == [None, None]
+    assert (unreadable.things, unreadable.to_json()["things"]) == (None, [{"size": 1}])
+
+
+@pytest.mark.parametrize("value", [{"value": CANARY}, [CANARY]], ids=str)
+def test_a_secret_of_another_type_stays_hidden(value: Any) -> None:
+    stamped = Stamped.model_validate({"id": 1, "madeAt": "2026-01-01", "apiKey": value})
+
+    assert CANARY not in repr(stamped)
+    assert CANARY not in str(stamped.to_json())
+    assert any(CANARY in secret for secret in secrets_in(stamped))
+
+
+def test_who_depends_on_a_field_that_is_odd_is_told_so() -> None:
+    assert Thing.model_validate({"id": 1, "size": 2}).decided("size") == 2
+    assert Thing.model_validate({"id": 1}).decided("created_at") is None
+    with pytest.raises(PlatformProtocolError, match="createdAt"):
+        Thing.model_validate({"id": 1, "createdAt": 5}).decided("created_at")
 
 
 def test_copies_keep_the_text_of_a_time() -> None:

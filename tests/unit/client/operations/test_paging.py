@@ -355,3 +355,45 @@ def test_any_list_can_be_walked_by_its_path() -> None:
 
     assert found.items == [{"id": 0}, {"id": 1}, {"id": 2}]
     assert queries == [{"first": 2}, {"first": 2, "after": "2"}]
+
+
+def test_an_item_that_cannot_be_read_is_left_out_and_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    odd = {"name": "no id"}
+
+    def answer(query: dict[str, Any]) -> Any:
+        offset = query.get("offset", 0)
+        rows = [{"id": 1}, odd, {"id": 2}, {"id": 3}][offset : offset + 2]
+        return {"items": rows, "count": 4, "pageInfo": None}
+
+    found, queries = play(collect(list_deployments()), answer)
+
+    assert [row.id for row in found.items] == [1, 2, 3]
+    assert found.left_out == 1
+    assert [query.get("offset") for query in queries] == [None, 2]
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert "1 of the list's items" in warning
+    assert "items.1.id: Field required" in warning
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        {"items": [{"name": "a"}, {"name": "b"}]},
+        {"items": {"id": 1}},
+        {"items": [{"id": 1}], "pageInfo": "more"},
+        {"items": [{"id": 1}], "pageInfo": {"hasNextPage": "perhaps"}},
+        {"items": [{"id": 1}], "count": "many"},
+    ],
+    ids=str,
+)
+def test_a_list_that_cannot_be_read_is_not_taken_for_a_short_one(page: Any) -> None:
+    with pytest.raises(PlatformProtocolError, match="described shape"):
+        play(collect(list_deployments()), lambda _query: page)
+
+
+def test_odd_numbers_beside_a_cursor_do_no_harm() -> None:
+    page = {"items": [{"id": 1}], "count": "many", "pageInfo": {"hasNextPage": False}}
+
+    assert play(collect(list_deployments()), lambda _query: page)[0].items[0].id == 1
