@@ -126,6 +126,7 @@ def test_results(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    platform_sandbox.control.set(service_tokens=True)
     token = platform_sandbox.service_token(externalId="nightly-pipeline")
     monkeypatch.setenv(
         "AIRFLOW_CONN_PLATFORM_DEFAULT",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox import Sandbox, SandboxControl
 
 USER = {"externalId": "nightly-pipeline"}
+MESSAGE = "1732512345678-message"
 
 
 class Platform:

@@ -88,6 +88,7 @@ def test_after_success_with_a_service_token(
     airflow: RunningAirflow,
     deferrable: bool,
 ) -> None:
+    sandbox.set(service_tokens=True)
     token = sandbox.service_token()
     connect(chat_api_key=None, session_settings=None, chat_service_token=token)
     task = ask(deferrable=deferrable)

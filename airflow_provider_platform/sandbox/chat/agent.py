@@ -39,6 +39,8 @@ class Assignment:
     previous: Query | None
     earlier_messages: list[Record]
     settings: Settings
+    development: bool
+    """Whether the run shows what the agent thinks."""
     warehouse: Warehouse
     messages: list[Record]
     """This turn's serialized messages: the question, and what the run adds."""
@@ -60,7 +62,7 @@ class Agent:
         echo = {"id": job.message_id, "role": "user", "content": job.text, "isDelta": False}
         yield Step({**echo, "sort": 1}, "echo")
         queries = understand(job.text, job.previous)
-        if job.settings.development:
+        if job.development:
             yield Step(self._thought(f"The user asks: {job.text}"), "work")
         findings: list[tuple[Query, Result | str]] = []
         if queries:
@@ -185,13 +187,18 @@ class Agent:
             return {
                 **echoed,
                 "schema": result.schema,
-                "data": result.rows,
+                "data": self._rows(result),
                 "totalRows": result.total_rows,
                 "uuid": str(uuid.uuid4()),
             }
 
         yield from self._tool("SqlApi", given, work)
         return outcome[0]
+
+    def _rows(self, result: Result) -> list[list[Any]]:
+        if self._job.settings.chat_rows == "values":
+            return result.rows
+        return [[None if value is None else str(value) for value in row] for row in result.rows]
 
     def _fetch(self, query: Query) -> Result:
         if not self._job.branch_exists:

@@ -1,7 +1,4 @@
-"""The chat API over HTTP: the stream and the abort operation of one agent.
-
-They have two addresses: the agent's, and its deployment's, which takes a service token only.
-"""
+"""The chat API over HTTP: the stream and the abort operation of the agents."""
 
 from __future__ import annotations
 
@@ -19,58 +16,57 @@ from airflow_provider_platform.sandbox.chat.requests import (
     read_stream_request,
 )
 from airflow_provider_platform.sandbox.chat.stream import open_stream
-from airflow_provider_platform.sandbox.chat.threads import Threads
+from airflow_provider_platform.sandbox.chat.users import thread_of
 from airflow_provider_platform.sandbox.http.request_handler import handler_of
-from airflow_provider_platform.sandbox.http.responses import ApiError, JsonLines, JsonRpcError
-from airflow_provider_platform.sandbox.management.shared.resource import VERBS
+from airflow_provider_platform.sandbox.http.responses import ApiError, JsonLines
+from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, VERBS
+from airflow_provider_platform.sandbox.state.agents import AGENTS
 from airflow_provider_platform.sandbox.state.journal import AbortEntry
 from airflow_provider_platform.sandbox.state.world import World
 
-ACCOUNT, AGENT, DEPLOYMENT = "acme", "1", "1"
+ACCOUNT = "acme"
 
 
 def routes() -> list[Route]:
-    bases = [
-        "/api/v1/public/{account}/agents/{agent}/chat",
-        "/api/v1/public/{account}/deployments/{deployment}/chat",
-    ]
-    operations = {"stream-chat-state": _stream, "abort": _abort}
+    """Both operations of each agent, and of a deployment, which stands for its automatic agent."""
     return [
-        Route(f"{base}/{name}", _checked(handle), methods=list(VERBS))
-        for base in bases
-        for name, handle in operations.items()
+        Route(
+            f"/api/v1/public/{{account}}/{kind}/{{id}}/chat/{operation}",
+            _checked(kind, handle),
+            methods=list(VERBS),
+        )
+        for kind in ("agents", "deployments")
+        for operation, handle in (("stream-chat-state", _stream), ("abort", _abort))
     ]
 
 
-def _checked(handle: Callable[[World, Request, bytes], Response]) -> Callable[[Request], object]:
+def _checked(
+    kind: str, handle: Callable[[World, str, Request, bytes], Response]
+) -> Callable[[Request], object]:
+    known = {str(one) for one in (AGENTS if kind == "agents" else DEPLOYMENTS)}
+
     async def endpoint(request: Request) -> Response:
         handler = handler_of(request.scope)
         if request.method != "POST":
             raise ApiError(405, f"Cannot {request.method} {request.url.path}")
-        place = request.path_params
-        if (place["account"], place.get("agent", AGENT)) != (ACCOUNT, AGENT):
+        if request.path_params["account"] != ACCOUNT or request.path_params["id"] not in known:
             raise ApiError(404, "Agent not found")
-        if place.get("deployment", DEPLOYMENT) != DEPLOYMENT:
-            raise ApiError(404, "Deployment not found")
-        if "deployment" in place and "authorization" in request.headers:
-            raise JsonRpcError(
-                "Unauthorized: the address of a deployment takes service tokens only"
-            )
-        return handle(handler.world, request, handler.body)
+        agent = f"{kind}/{request.path_params['id']}"
+        return handle(handler.world, agent, request, handler.body)
 
     return endpoint
 
 
-def _stream(world: World, request: Request, body: bytes) -> Response:
-    stream = open_stream(world, read_stream_request(world, request.headers, body))
+def _stream(world: World, agent: str, request: Request, body: bytes) -> Response:
+    stream = open_stream(world, read_stream_request(world, agent, request.headers, body))
     return JsonLines(stream.records(), stream.close)
 
 
-def _abort(world: World, request: Request, body: bytes) -> Response:
+def _abort(world: World, agent: str, request: Request, body: bytes) -> Response:
     entry = AbortEntry(time.time(), None, None, "refused")
     world.journal.state.aborts.append(entry)
     try:
-        asked = read_abort_request(world, request.headers, body)
+        asked = read_abort_request(world, agent, request.headers, body)
         entry.chat_id, entry.identity = asked.chat_id, asked.identity
         _stop(world, asked, entry)
         return Response(status_code=204)
@@ -79,7 +75,7 @@ def _abort(world: World, request: Request, body: bytes) -> Response:
 
 
 def _stop(world: World, asked: AbortRequest, entry: AbortEntry) -> None:
-    thread = world.store(Threads).get(asked.chat_id)
+    thread = thread_of(world, asked.chat_id, asked.agent)
     if thread is None:
         entry.outcome = "not_found"
         raise ApiError(404, f"Chat thread {asked.chat_id} not found")

@@ -12,6 +12,7 @@ from typing import Any
 from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.media_types import is_json
 from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError
+from airflow_provider_platform.sandbox.management.shared.schedules import TIME_ZONE
 from airflow_provider_platform.sandbox.state.credentials import matches, verify
 from airflow_provider_platform.sandbox.state.world import World
 
@@ -23,7 +24,7 @@ _FORBIDDEN_WITH_INTERNAL_ID = ("roles", "groups", "userAttributes", "securityCon
 _ATTRIBUTE = checks.structure(
     {
         "name": checks.needed(checks.string(one_of=sorted(USER_ATTRIBUTES))),
-        "value": checks.needed(checks.string()),
+        "value": checks.needed(checks.string(min_length=0)),
     }
 )
 _SESSION: checks.Fields = {
@@ -36,7 +37,67 @@ _SESSION: checks.Fields = {
     "securityContext": checks.mapping,
     "isEphemeral": checks.boolean,
     "ephemeralTtlSeconds": checks.integer(minimum=1),
+    "publicDashboardId": checks.string(),
+    "timezone": TIME_ZONE,
+    "settings": checks.structure({"timezone": TIME_ZONE}),
+    "allowChatWorkspaceAuthoring": checks.boolean,
 }
+_IMAGE = checks.structure(
+    {
+        "mimeType": checks.needed(checks.string()),
+        "data": checks.needed(checks.string()),
+        "name": checks.string(),
+    }
+)
+_DASHBOARD_CONTEXT = checks.structure(
+    {
+        "publicId": checks.needed(checks.string()),
+        "title": checks.string(min_length=0),
+        "widgets": checks.array(checks.anything),
+        "viewerState": checks.structure(
+            {"filterState": checks.mapping, "timeGrainState": checks.mapping}
+        ),
+        "snapshots": checks.array(
+            checks.structure(
+                {
+                    "widgetId": checks.needed(checks.string()),
+                    "data": checks.array(checks.anything),
+                    "spec": checks.mapping,
+                    "sqlQuery": checks.string(min_length=0),
+                }
+            )
+        ),
+    }
+)
+_WORKBOOK_CONTEXT = checks.structure(
+    {
+        "charts": checks.array(
+            checks.structure(
+                {
+                    "widgetId": checks.needed(checks.string()),
+                    "sql": checks.needed(checks.string(min_length=0)),
+                    "baseSql": checks.string(min_length=0),
+                    "logicalFilters": checks.anything,
+                    "reportId": checks.number(),
+                    "title": checks.string(min_length=0),
+                }
+            )
+        ),
+        "filters": checks.array(
+            checks.structure(
+                {
+                    "widgetId": checks.needed(checks.string()),
+                    "semanticView": checks.needed(checks.string(min_length=0)),
+                    "filter": checks.mapping,
+                }
+            )
+        ),
+    }
+)
+_CONTEXTS = (
+    *("chat", "workbook", "model", "dashboard", "external", "mcp", "ai-widget", "onboarding"),
+    *("explore", "connection_setup", "slack_dm", "published-dashboard"),
+)
 
 
 def _fits_64_bits(value: str, name: str) -> list[str]:
@@ -52,6 +113,14 @@ _STREAM: checks.Fields = {
     "sessionSettings": checks.anything,
     "activeBranchName": checks.string(),
     "isDefaultBranch": checks.boolean,
+    "isDevMode": checks.boolean,
+    "agentId": checks.nullable(checks.number()),
+    "context": checks.string(one_of=_CONTEXTS),
+    "cubeCredentials": checks.anything,
+    "dashboardContext": _DASHBOARD_CONTEXT,
+    "images": checks.array(_IMAGE),
+    "workbookContext": _WORKBOOK_CONTEXT,
+    "workbookId": checks.number(),
 }
 _ABORT = checks.structure(
     {"chatId": checks.needed(checks.string()), "sessionSettings": checks.anything}
@@ -59,10 +128,21 @@ _ABORT = checks.structure(
 
 
 @dataclass(frozen=True)
-class StreamRequest:
-    """A valid body of the stream operation."""
+class Caller:
+    """Whom a stream request comes from, and what it says of this user's lifetime in seconds."""
 
     identity: str
+    external: bool
+    ephemeral: bool = True
+    lifetime: int | None = None
+
+
+@dataclass(frozen=True)
+class StreamRequest:
+    """A valid body of the stream operation, and the agent that it was sent to."""
+
+    agent: str
+    caller: Caller
     input: str | None
     chat_id: str | None
     message_id: str | None
@@ -70,43 +150,51 @@ class StreamRequest:
     is_default_branch: bool
     session_settings: dict[str, Any] | None
     """What an API key's request says of the user; None with a service token, which ignores it."""
+    development: bool
+    """Whether the request itself asks for development mode."""
 
 
 @dataclass(frozen=True)
 class AbortRequest:
     """A valid body of the abort operation. An API key alone names no user."""
 
+    agent: str
     identity: str | None
     chat_id: str
 
 
-def read_stream_request(world: World, headers: Mapping[str, str], body: bytes) -> StreamRequest:
-    """Check credentials, then the body; raises ``JsonRpcError`` and ``ApiError`` (400)."""
-    claims = _authenticate(world, headers)
+def read_stream_request(
+    world: World, agent: str, headers: Mapping[str, str], body: bytes
+) -> StreamRequest:
+    """Check credentials, then the body; raises ``JsonRpcError`` and ``ApiError`` (400, 403)."""
+    claims = _authenticate(world, agent, headers)
     document = _document(headers, body)
+    settings = document.get("sessionSettings")
     messages = checks.structure(_STREAM)(document, "")
     if claims is None:
-        messages += _session_messages(document.get("sessionSettings"), required=True)
-    if "input" not in document and "chatId" not in document:
-        messages.append("one of input and chatId is required")
-    identity = _identity(claims, document.get("sessionSettings"))
+        messages += _session_messages(settings, required=True)
+    identity = _identity(claims, settings)
     if messages or identity is None:
         raise ApiError(400, messages)
     branch = document.get("activeBranchName")
     return StreamRequest(
-        identity=identity,
+        agent=agent,
+        caller=_caller(identity, settings if claims is None and settings else {}),
         input=document.get("input"),
         chat_id=document.get("chatId"),
         message_id=document.get("messageId"),
         branch=branch,
         is_default_branch=document.get("isDefaultBranch", branch is None),
-        session_settings=document.get("sessionSettings") if claims is None else None,
+        session_settings=settings if claims is None else None,
+        development=document.get("isDevMode", False),
     )
 
 
-def read_abort_request(world: World, headers: Mapping[str, str], body: bytes) -> AbortRequest:
+def read_abort_request(
+    world: World, agent: str, headers: Mapping[str, str], body: bytes
+) -> AbortRequest:
     """As ``read_stream_request``, for the abort operation."""
-    claims = _authenticate(world, headers)
+    claims = _authenticate(world, agent, headers)
     document = _document(headers, body)
     messages = _ABORT(document, "")
     settings = document.get("sessionSettings")
@@ -114,18 +202,20 @@ def read_abort_request(world: World, headers: Mapping[str, str], body: bytes) ->
         messages += _session_messages(settings, required=False)
     if messages:
         raise ApiError(400, messages)
-    return AbortRequest(_identity(claims, settings), document["chatId"])
+    return AbortRequest(agent, _identity(claims, settings), document["chatId"])
 
 
 def new_message_id() -> str:
     return f"{int(time.time() * 1000)}-message"
 
 
-def _authenticate(world: World, headers: Mapping[str, str]) -> dict[str, Any] | None:
+def _authenticate(world: World, agent: str, headers: Mapping[str, str]) -> dict[str, Any] | None:
     """The claims of a service token, or None for a good API key."""
     authorization = headers.get("authorization")
     if authorization is not None:
         scheme, _, key = authorization.partition(" ")
+        if scheme.lower() == "api-key" and not agent.startswith("agents/"):
+            raise ApiError(403, "agentId is required for Api-Key authentication")
         if scheme.lower() != "api-key" or not matches(key.strip(), world.credentials.chat_api_key):
             raise JsonRpcError("Unauthorized: the API key is not valid for this agent")
         return None
@@ -153,12 +243,24 @@ def _identity(claims: dict[str, Any] | None, settings: Any) -> str | None:
     if isinstance(settings, dict):
         kind = "external" if "externalId" in settings else "internal"
         value = settings.get(f"{kind}Id")
-        if value is not None:
-            return f"{kind}:{value}".lower()
+        if isinstance(value, str):
+            return f"{kind}:{value.strip()}".lower()
     return None
 
 
+def _caller(identity: str, settings: dict[str, Any]) -> Caller:
+    return Caller(
+        identity=identity,
+        external=identity.startswith("external:"),
+        ephemeral=settings.get("isEphemeral", True),
+        lifetime=settings.get("ephemeralTtlSeconds"),
+    )
+
+
 def _document(headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    """The body, which need not be there."""
+    if not body:
+        return {}
     if not is_json(headers):
         raise ApiError(415, "Content-Type must be application/json")
     try:
@@ -187,6 +289,6 @@ def _session_messages(settings: Any, *, required: bool) -> list[str]:
     barred = [key for key in _FORBIDDEN_WITH_INTERNAL_ID if key in settings]
     if barred:
         return [f"sessionSettings.{key} is not allowed with internalId" for key in barred]
-    if settings["internalId"].lower() not in INTERNAL_USERS:
+    if settings["internalId"].strip().lower() not in INTERNAL_USERS:
         return [f"sessionSettings.internalId: no user {settings['internalId']}"]
     return []

@@ -15,6 +15,8 @@ from airflow_provider_platform.sandbox.state.branches import Branches
 from airflow_provider_platform.sandbox.state.journal import RunEntry
 from airflow_provider_platform.sandbox.state.world import World
 
+RESUMABLE_FOR = 24 * 3600
+"""Seconds after which a suspended run can no longer be resumed."""
 SEPARATORS = " line\u2028paragraph\u2029next\u0085end"
 """Characters that some readers take for line ends and that are none in this stream."""
 
@@ -27,6 +29,7 @@ def start(
     text: str,
     branch: str | None,
     is_default_branch: bool,
+    development: bool,
 ) -> Run:
     """Start a run as a task of its own. The thread must be free."""
     entry = RunEntry(
@@ -35,6 +38,7 @@ def start(
         message_id=message_id,
         text=text,
         identity=thread.owner,
+        agent=thread.agent,
         branch=branch,
         started_at=time.time(),
     )
@@ -49,6 +53,7 @@ def start(
         earlier_messages=thread.messages(),
         messages=run.messages,
         settings=world.settings,
+        development=development or world.settings.development,
         warehouse=world.warehouse,
         on_sql=entry.sql.append,
     )
@@ -131,6 +136,7 @@ class _Performance:
             self._faults.remove(fault)
             run.append({"id": "__suspended__", "role": "assistant"})
             run.resume_on = fault.resume
+            run.resume_until = self._world.clock.now() + RESUMABLE_FOR
             run.resumed.clear()
             run.become("suspended")
             self._world.journal.changed()

@@ -15,6 +15,7 @@ from airflow_provider_platform.sandbox.chat.threads import (
     Threads,
     fold,
 )
+from airflow_provider_platform.sandbox.chat.users import provision, thread_of
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.state.journal import MessageEntry, SubscriptionEntry
 from airflow_provider_platform.sandbox.state.world import World
@@ -76,12 +77,13 @@ async def _follow(subscription: Subscription) -> AsyncIterator[Record]:
 
 def open_stream(world: World, request: StreamRequest) -> ChatStream:
     """Take the request's effect on the thread and say what it is answered; raises ``ApiError``."""
-    threads = world.store(Threads)
+    caller = request.caller
+    provision(world, caller)
     if request.chat_id is None:
-        thread = threads.create(request.identity)
+        thread = world.store(Threads).create(caller.identity, request.agent)
     else:
-        found = threads.get(request.chat_id)
-        if found is None or found.owner != request.identity:
+        found = thread_of(world, request.chat_id, request.agent)
+        if found is None or found.owner != caller.identity:
             raise ApiError(404, f"Chat thread {request.chat_id} not found")
         thread = found
     if request.input is None:
@@ -93,11 +95,12 @@ def _submit(world: World, thread: Thread, request: StreamRequest) -> ChatStream:
     text = request.input or ""
     message_id = request.message_id or new_message_id()
     current = thread.current
-    same = current is not None and current.message_id == message_id
-    if current is not None and same:
-        outcome = "resubscribed" if current.active else "resumed"
-    else:
+    if current is None or current.message_id != message_id:
         outcome = "busy" if thread.streaming else "started"
+    elif current.active:
+        outcome = "resubscribed"
+    else:
+        outcome = "resumed" if _resumable(world, current) else "started"
     world.journal.state.messages.append(
         MessageEntry(
             time.time(),
@@ -126,6 +129,7 @@ def _submit(world: World, thread: Thread, request: StreamRequest) -> ChatStream:
         text=text,
         branch=request.branch,
         is_default_branch=request.is_default_branch,
+        development=request.development,
     )
     _note(world, run, "submit")
     head = [*history, thread.cutoff(world.settings.submit_says_streaming)]
@@ -139,10 +143,10 @@ def _look(world: World, thread: Thread, message_id: str | None) -> ChatStream:
     if current is not None and mine and world.settings.follow_up == "subscribe":
         if current.active:
             return _join(world, thread, current, "follow_up")
-        if current.resume_on == "follow_up":
+        if current.resume_on == "follow_up" and _resumable(world, current):
             return _resume(world, thread, current)
     head = [*_history(world, thread.runs), thread.cutoff(thread.streaming)]
-    if current is not None and mine and current.status == "suspended":
+    if current is not None and mine and _resumable(world, current):
         return ChatStream(head, tail=[{"id": "__suspended__", "role": "assistant"}])
     return ChatStream(head, tail=_end(world, thread))
 
@@ -153,6 +157,10 @@ def _end(world: World, thread: Thread) -> list[Record]:
     if not stopped or world.settings.stopped_thread == "state":
         return [thread.state()]
     return [aborted_record()] if world.settings.stopped_thread == "aborted" else []
+
+
+def _resumable(world: World, run: Run) -> bool:
+    return run.status == "suspended" and world.clock.now() < run.resume_until
 
 
 def _resume(world: World, thread: Thread, run: Run) -> ChatStream:

@@ -35,7 +35,9 @@ class Run:
         """Serialized messages of this turn: the question, and what the run has added so far."""
         self.last_query: Query | None = None
         self.status: Status = "streaming"
-        self.resume_on: Literal["follow_up", "input"] = "follow_up"
+        self.resume_on: Literal["follow_up", "input"] = "input"
+        self.resume_until = 0.0
+        """Unix time of the sandbox's clock until which a suspended run can be resumed."""
         self._begin()
 
     def _begin(self) -> None:
@@ -108,10 +110,11 @@ class Run:
 
 
 class Thread:
-    """A conversation of one identity."""
+    """A conversation of one identity with one agent."""
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str, agent: str) -> None:
         self.chat_id = str(uuid.uuid4())
+        self.agent = agent
         self.owner = owner
         self.runs: list[Run] = []
 
@@ -150,8 +153,8 @@ class Threads:
     def __init__(self) -> None:
         self._by_id: dict[str, Thread] = {}
 
-    def create(self, owner: str) -> Thread:
-        thread = Thread(owner)
+    def create(self, owner: str, agent: str) -> Thread:
+        thread = Thread(owner, agent)
         self._by_id[thread.chat_id] = thread
         return thread
 
@@ -160,6 +163,10 @@ class Threads:
 
     def get(self, chat_id: str) -> Thread | None:
         return self._by_id.get(chat_id)
+
+    def forget(self, owner: str) -> None:
+        """Drop all threads of this identity."""
+        self._by_id = {key: one for key, one in self._by_id.items() if one.owner != owner}
 
 
 def fold(records: list[Record]) -> list[Record]:

@@ -103,8 +103,8 @@ class Fault(Match):
     quote_form: Literal["plain", "base64", "url"] = "plain"
     form: Literal["line", "jsonrpc"] = "line"
     """error: ``{"error": ...}`` or a JSON-RPC error object."""
-    resume: Literal["follow_up", "input"] = "follow_up"
-    """suspend: whether a request without input resumes the run, or only its repeated input."""
+    resume: Literal["follow_up", "input"] = "input"
+    """suspend: whether only its repeated input resumes the run, or a request without input too."""
     order: Literal["usage_first", "echo_late", "result_first"] = "usage_first"
     field: str = ""
     """odd_field: which field of the JSON answer, with dots between the steps, as

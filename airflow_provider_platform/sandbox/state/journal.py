@@ -64,6 +64,8 @@ class RunEntry:
     message_id: str
     text: str
     identity: str
+    agent: str
+    """``agents/{id}`` or ``deployments/{id}``, as in the address that was asked."""
     branch: str | None
     started_at: float
     status: str = "streaming"

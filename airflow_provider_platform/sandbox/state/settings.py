@@ -68,8 +68,14 @@ class Settings(BaseModel):
     submit_says_streaming: Annotated[bool, Field(strict=True)] = False
     """``isStreaming`` in the ``__cutoff__`` that answers a new message."""
 
-    service_tokens: Annotated[bool, Field(strict=True)] = True
-    """Whether the deployment accepts service tokens."""
+    service_tokens: Annotated[bool, Field(strict=True)] = False
+    """Whether the deployment accepts service tokens: a deployment switches them on."""
+    chat_rows: Literal["values", "texts"] = "values"
+    """Whether the rows of a tool result hold values of their types or, as the data API, texts."""
+    external_user_limit: Count = 10_000
+    """External users that the account may hold besides ephemeral ones."""
+    external_user_limit_answer: Literal["400", "403", "429"] = "429"
+    """Status of a chat request that would persist one more."""
     abort_needs_identity: Annotated[bool, Field(strict=True)] = True
     """Whether an abort with an API key must name the user, who alone owns the thread."""
 

@@ -6,9 +6,16 @@ import json
 
 import pytest
 
-from tests.sandbox.raw_client import USER, Platform, answer, chat_id, ids, records, results
-
-MESSAGE = "1732512345678-message"
+from tests.sandbox.raw_client import (
+    MESSAGE,
+    USER,
+    Platform,
+    answer,
+    chat_id,
+    ids,
+    records,
+    results,
+)
 
 
 def test_the_records_come_in_the_documented_order(platform: Platform) -> None:
@@ -253,11 +260,11 @@ def test_state_of_a_streaming_thread_for_those_who_do_not_follow_it(platform: Pl
         ({"input": ""}, "input must not be empty"),
         ({"input": 5}, "input must be a string"),
         ({"input": None}, "input must be a string"),
-        ({}, "one of input and chatId is required"),
         ({"input": "x", "messageId": "123-message"}, "messageId must match"),
         ({"input": "x", "messageId": "1732512345678-msg"}, "messageId must match"),
         ({"input": "x", "messageId": f"{2**63}-message"}, "that fits 64 bits"),
         ({"input": "x", "messageId": "1" * 25 + "-message"}, "that fits 64 bits"),
+        ({"input": "x", "messageId": "١٧٣٢٥١٢٣٤٥٦٧٨-message"}, "messageId must match"),
         ({"input": "x", "isDefaultBranch": "yes"}, "isDefaultBranch must be a boolean"),
         ({"input": "x", "sessionSettings": None}, "sessionSettings is required"),
         ({"input": "x", "sessionSettings": {}}, "exactly one of"),
@@ -316,8 +323,10 @@ def test_a_thread_belongs_to_its_user(platform: Platform) -> None:
 
 
 def test_wrong_agent_and_unknown_paths(platform: Platform) -> None:
-    wrong = platform.sandbox.chat_url.replace("/agents/1/", "/agents/2/")
-    assert platform.http.post(f"{wrong}/stream-chat-state", json={}).status_code == 404
+    for wrong in ("/agents/3/", "/agents/01/", "/deployments/9/", "/models/1/"):
+        url = platform.sandbox.chat_url.replace("/agents/1/", wrong)
+        response = platform.http.post(f"{url}/stream-chat-state", json={})
+        assert response.status_code == 404 or b"<html>" in response.content
     page = platform.http.get(f"{platform.sandbox.url}/nowhere")
     assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
 

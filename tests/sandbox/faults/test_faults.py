@@ -247,7 +247,7 @@ def test_a_run_that_fails(platform: Platform, form: str, after: int, expected: s
 
 
 def test_suspended_and_resumed_by_a_follow_up(platform: Platform) -> None:
-    platform.control.fault("suspend", after=5)
+    platform.control.fault("suspend", after=5, resume="follow_up")
     first = platform.ask("revenue by country", messageId=MESSAGE)
     assert ids(first)[-1] == "__suspended__"
     thread = chat_id(first)
@@ -259,7 +259,7 @@ def test_suspended_and_resumed_by_a_follow_up(platform: Platform) -> None:
 
 
 def test_a_stream_ends_at_the_suspension_however_late_it_gets_there(platform: Platform) -> None:
-    platform.control.fault("suspend", after=5)
+    platform.control.fault("suspend", after=5, resume="follow_up")
     silence = platform.control.fault("silence", after=3)
     with platform.stream(input="revenue by country", messageId=MESSAGE) as first:
         lines = first.iter_lines()
@@ -271,7 +271,7 @@ def test_a_stream_ends_at_the_suspension_however_late_it_gets_there(platform: Pl
 
 
 def test_suspended_until_the_input_is_repeated(platform: Platform) -> None:
-    platform.control.fault("suspend", after=5, resume="input")
+    platform.control.fault("suspend", after=5)
     thread = chat_id(platform.ask("revenue by country", messageId=MESSAGE))
     still = records(platform.chat(chatId=thread, messageId=MESSAGE).content)
     assert ids(still)[-1] == "__suspended__"
@@ -280,6 +280,17 @@ def test_suspended_until_the_input_is_repeated(platform: Platform) -> None:
     state = platform.control.state()
     assert [message.outcome for message in state.messages] == ["started", "resumed"]
     assert len(state.runs) == 1
+
+
+@pytest.mark.parametrize(("hours", "outcome"), [(23, "resumed"), (25, "started")])
+def test_a_suspended_run_can_be_resumed_for_a_day(
+    platform: Platform, hours: int, outcome: str
+) -> None:
+    platform.control.fault("suspend", after=5)
+    thread = chat_id(platform.ask("revenue by country", messageId=MESSAGE))
+    platform.control.advance(hours * 3600)
+    assert answer(platform.ask("revenue by country", chatId=thread, messageId=MESSAGE))
+    assert platform.control.state().messages[-1].outcome == outcome
 
 
 def test_a_suspended_run_gives_way_to_a_new_message(platform: Platform) -> None:

@@ -18,6 +18,13 @@ def ask(platform: Platform, headers: dict[str, str], **body: Any) -> httpx.Respo
     return platform.http.post(url, json={"input": "orders per month", **body}, headers=headers)
 
 
+@pytest.fixture
+def with_service_tokens(platform: Platform) -> Platform:
+    """A deployment that has switched service tokens on."""
+    platform.control.set(service_tokens=True)
+    return platform
+
+
 def refused(response: httpx.Response) -> bool:
     """Whether it is a JSON-RPC error under HTTP 200."""
     document = response.json() if response.content.count(b"\n") < 2 else {}
@@ -25,7 +32,8 @@ def refused(response: httpx.Response) -> bool:
 
 
 @pytest.mark.parametrize("header", ["X-Service-Auth-Token", "X-Cube-Auth-Token"])
-def test_a_service_token_brings_its_identity(platform: Platform, header: str) -> None:
+def test_a_service_token_brings_its_identity(with_service_tokens: Platform, header: str) -> None:
+    platform = with_service_tokens
     token = platform.sandbox.service_token(externalId="Robot-7")
     response = ask(platform, {header: token}, sessionSettings={"whatever": True})
     assert answer(records(response.content))
@@ -45,21 +53,22 @@ def test_a_service_token_brings_its_identity(platform: Platform, header: str) ->
         {"exp": int(time.time()) - 5},
     ],
 )
-def test_bad_service_tokens(platform: Platform, claims: dict[str, Any]) -> None:
+def test_bad_service_tokens(with_service_tokens: Platform, claims: dict[str, Any]) -> None:
+    platform = with_service_tokens
     token = platform.sandbox.service_token(**claims)
     assert refused(ask(platform, {"X-Service-Auth-Token": token}))
     assert platform.control.state().runs == []
 
 
-def test_a_tampered_token(platform: Platform) -> None:
+def test_a_tampered_token(with_service_tokens: Platform) -> None:
+    platform = with_service_tokens
     head, payload, signature = platform.sandbox.service_token().split(".")
     flipped = ("A" if signature[0] != "A" else "B") + signature[1:]
     assert refused(ask(platform, {"X-Service-Auth-Token": f"{head}.{payload}.{flipped}"}))
     assert refused(ask(platform, {"X-Service-Auth-Token": "nonsense"}))
 
 
-def test_service_tokens_can_be_switched_off(platform: Platform) -> None:
-    platform.control.set(service_tokens=False)
+def test_service_tokens_are_off_until_the_deployment_switches_them_on(platform: Platform) -> None:
     assert refused(ask(platform, {"X-Service-Auth-Token": platform.sandbox.service_token()}))
 
 

@@ -346,10 +346,19 @@ class TestOverHttp:
         assert len(platform_sandbox.control.state().requests) == 2
 
     def test_a_service_token(self, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.set(service_tokens=True)
         token = platform_sandbox.service_token()
         ok, message = self.check(platform_sandbox, chat_api_key=None, chat_service_token=token)
         assert ok, message
         assert "expires soon" in message
+
+    def test_a_service_token_where_the_deployment_accepts_none(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        token = platform_sandbox.service_token(exp=None)
+        ok, message = self.check(platform_sandbox, chat_api_key=None, chat_service_token=token)
+        assert not ok
+        assert "service tokens are switched off for this deployment" in message
 
     def test_a_key_without_session_settings(self, platform_sandbox: Sandbox) -> None:
         ok, message = self.check(platform_sandbox, session_settings=None)
@@ -386,6 +395,7 @@ class TestOverHttp:
     def test_a_refused_service_token_is_explained(
         self, platform_sandbox: Sandbox, claims: dict[str, Any], words: str
     ) -> None:
+        platform_sandbox.control.set(service_tokens=True)
         token = platform_sandbox.service_token(**claims)
         ok, message = self.check(platform_sandbox, chat_api_key=None, chat_service_token=token)
         assert not ok

@@ -51,7 +51,8 @@ def ask(tries: TaskTries | None = None, **arguments: Any) -> dict[str, Any]:
 
 
 def as_service(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the connection use a service token."""
+    """Have the connection use a service token, which the deployment accepts."""
+    sandbox.control.set(service_tokens=True)
     monkeypatch.setenv(
         "AIRFLOW_CONN_PLATFORM_DEFAULT",
         sandbox.connection_json(

@@ -7,31 +7,30 @@ from typing import Any
 from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+from airflow_provider_platform.sandbox.state.agents import AGENTS, EMBEDDABLE
 from airflow_provider_platform.sandbox.state.branches import Branches
 
 resource = Resource("/api/v1/deployments/{deploymentId}", needs="DeploymentAgentRead")
 
-_NAMES = {1: "Data analyst", 2: "Embedded analyst"}
-_EMBEDDABLE = (2,)
 _SKILLS = ("Compare periods", "Explain a change")
 
 
 @resource.get("/agents", query={"allowEmbedding": checks.boolean})
 def list_agents(call: Call) -> Any:
-    """A bare array: the agent of the chat address, and one that may be embedded."""
+    """A bare array of agents, each of which can be asked at its own chat address."""
     wanted = call.query.get("allowEmbedding")
     return [
         _agent(call, agent_id)
-        for agent_id in _NAMES
-        if wanted in (None, agent_id in _EMBEDDABLE) and call.deployment == 1
+        for agent_id in AGENTS
+        if wanted in (None, agent_id in EMBEDDABLE) and call.deployment == 1
     ]
 
 
 def _agent(call: Call, agent_id: int) -> dict[str, Any]:
-    embeddable = agent_id in _EMBEDDABLE
+    embeddable = agent_id in EMBEDDABLE
     return {
         "id": agent_id,
-        "name": _NAMES[agent_id],
+        "name": AGENTS[agent_id],
         "createdAt": "2026-01-10",
         "updatedAt": "2026-07-01T09:00:00.000Z",
         "deploymentId": call.deployment,

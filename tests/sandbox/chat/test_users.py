@@ -1,0 +1,88 @@
+"""The users that chat requests create: ephemeral ones end and their threads with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.sandbox.raw_client import USER, Platform, answer, chat_id, records
+
+WEEK = 7 * 86400
+
+
+@pytest.mark.parametrize(("settings", "lifetime"), [({}, WEEK), ({"ephemeralTtlSeconds": 60}, 60)])
+def test_threads_end_with_their_ephemeral_user(
+    platform: Platform, settings: dict[str, Any], lifetime: int
+) -> None:
+    user = {**USER, **settings}
+    thread = chat_id(platform.ask("orders per month", sessionSettings=user))
+    platform.control.advance(lifetime - 10)
+    assert answer(platform.ask("orders per month", chatId=thread, sessionSettings=user))
+
+    platform.control.advance(20)
+    assert platform.chat("abort", chatId=thread).status_code == 404
+    assert platform.chat(chatId=thread, sessionSettings=user).status_code == 404
+    gone = platform.chat(input="orders per month", chatId=thread, sessionSettings=user)
+    assert gone.status_code == 404
+    assert answer(platform.ask("orders per month", sessionSettings=user))
+    assert platform.chat(chatId=thread, sessionSettings=user).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "settings", [{**USER, "isEphemeral": False}, {"internalId": "analyst@acme.example.com"}]
+)
+def test_threads_of_other_users_stay(platform: Platform, settings: dict[str, Any]) -> None:
+    thread = chat_id(platform.ask("orders per month", sessionSettings=settings))
+    platform.control.advance(10 * WEEK)
+    assert answer(platform.ask("orders per month", chatId=thread, sessionSettings=settings))
+
+
+def test_a_user_can_be_persisted_later(platform: Platform) -> None:
+    thread = chat_id(platform.ask("orders per month"))
+    lasting = {**USER, "isEphemeral": False}
+    assert answer(platform.ask("orders per month", chatId=thread, sessionSettings=lasting))
+    platform.control.advance(10 * WEEK)
+    assert answer(platform.ask("orders per month", chatId=thread))
+
+
+def test_a_user_of_a_service_token_is_ephemeral_whatever_the_settings_say(
+    platform: Platform,
+) -> None:
+    platform.control.set(service_tokens=True)
+    url = f"{platform.sandbox.chat_url}/stream-chat-state"
+    body = {"input": "orders per month", "sessionSettings": {"isEphemeral": False}}
+    token = {"X-Service-Auth-Token": platform.sandbox.service_token(exp=None)}
+    stream = records(platform.http.post(url, json=body, headers=token).content)
+    platform.control.advance(WEEK + 1)
+    gone = platform.http.post(url, json={"chatId": chat_id(stream)}, headers=token)
+    assert gone.status_code == 404
+
+
+@pytest.mark.parametrize("status", ["429", "400", "403"])
+def test_an_account_holds_only_so_many_persisted_external_users(
+    platform: Platform, status: str
+) -> None:
+    platform.control.set(external_user_limit=2, external_user_limit_answer=status)
+
+    def ask(name: str, **settings: Any) -> int:
+        user = {"externalId": name, "isEphemeral": False, **settings}
+        return platform.chat(input="orders per month", sessionSettings=user).status_code
+
+    assert [ask("one"), ask("two"), ask("one")] == [200, 200, 200]
+    assert ask("three") == int(status)
+    assert ask("three", isEphemeral=True) == 200
+    assert ask("three") == int(status)
+    internal = {"internalId": "analyst@acme.example.com", "isEphemeral": False}
+    assert answer(platform.ask("orders per month", sessionSettings=internal))
+
+
+def test_the_limit_is_ten_thousand(platform: Platform) -> None:
+    assert platform.control.settings()["external_user_limit"] == 10_000
+
+
+def test_an_internal_user_is_matched_lowercased_and_trimmed(platform: Platform) -> None:
+    loose = {"internalId": " Analyst@acme.example.com "}
+    thread = chat_id(platform.ask("orders per month", sessionSettings=loose))
+    exact = {"internalId": "analyst@acme.example.com"}
+    assert answer(platform.ask("orders per month", chatId=thread, sessionSettings=exact))
