@@ -460,5 +460,5 @@ def test_address_of_a_deployment_takes_no_api_key(platform_sandbox: Sandbox) -> 
     with PlatformClient(config) as client:
         ok, message = summary(client.run(check_connection(config)))
     assert not ok
-    assert "takes service tokens only" in message
+    assert "agentId is required for Api-Key authentication" in message
     assert "use chat_service_token, or the agent's address" in message
