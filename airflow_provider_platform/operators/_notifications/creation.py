@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.management.notifications.lookup import Matches
     from airflow_provider_platform.client.management.notifications.notifications import (
         CreateNotificationInput,
         Notification,
@@ -41,14 +42,16 @@ class PlatformCreateNotificationOperator(
 
     Use it to keep schedules in code: the DAG may run as often as it likes, one schedule is made.
 
-    The service would make a second schedule of the same kind, so one with the same dashboard,
-    times, time zone and format is looked for first. Returns the notification as the service
-    describes it.
+    The service would make a second schedule of the same kind, so the operator first looks for one
+    with the same dashboard, times, time zone, format, filters, time grains and member switchers.
+    Schedules that differ in one of these are different schedules. Returns the notification as the
+    service describes it.
 
     :param dashboard_id: the dashboard to send; or
     :param dashboard_public_id: the same by its public id
-    :param if_exists: what to do with a schedule that is there: `skip` (return it), `update` (its
-        settings; refused where several match) or `fail`
+    :param if_exists: what to do with such a schedule: `skip` (return it; of several, the newest
+        that is switched on), `update` (its `notification_enabled` and `notification_ai_summary`;
+        refused if several match) or `fail`. The log or the error says if it is switched off
     """
 
     operator_extra_links = Links(NotificationLink, DashboardLink)
@@ -80,7 +83,7 @@ class PlatformCreateNotificationOperator(
         self.dashboard_id: Any = dashboard_id
         self.dashboard_public_id = dashboard_public_id
         self.if_exists = if_exists
-        self._there: list[Notification] = []
+        self._there: Matches | None = None
         self.validate_known_arguments()
 
     def key_of(self, config: PlatformConfig) -> str:
@@ -91,12 +94,14 @@ class PlatformCreateNotificationOperator(
         from airflow_provider_platform.client.management.notifications.lookup import find_matching
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
-        self._there = hook.run(find_matching(deployment_id, self._body()))
-        return {"deployment_id": deployment_id, "known": [found.id for found in self._there]}
+        self._there = there = hook.run(find_matching(deployment_id, self._body()))
+        known = [found.id for found in (*there.same, *there.unclear)]
+        return {"deployment_id": deployment_id, "known": known}
 
     def call(self, hook: PlatformHook) -> Any:
-        if self._there:
-            return self._settle_existing(hook).to_json()
+        if self._there is not None and self._there.same:
+            return self._settle_existing(hook, self._there.same).to_json()
+        self._refuse_unclear()
         created = hook.create_notification(
             dashboard_id=self.dashboard_id,
             dashboard_public_id=self.dashboard_public_id,
@@ -104,6 +109,7 @@ class PlatformCreateNotificationOperator(
             **self.schedule(),
         )
         self.log.info("Created notification %s: %s", created.id, describe(created))
+        self._warn_of_differences(created)
         return created.to_json()
 
     def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
@@ -128,26 +134,68 @@ class PlatformCreateNotificationOperator(
     def take(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
         return hook.get_notification(ids["id"], deployment_id=self.deployment_id).to_json()
 
-    def _settle_existing(self, hook: PlatformHook) -> Notification:
-        existing = self._there[0]
-        numbers = ", ".join(str(found.id) for found in self._there)
-        if self.if_exists == "skip":
-            self.log.info("Nothing to create: notification %s is there already.", existing.id)
-            return existing
+    def _settle_existing(self, hook: PlatformHook, there: list[Notification]) -> Notification:
+        """Do with the schedules that are there what `if_exists` says."""
+        names = ", ".join(_with_silence(found) for found in there)
+        sending = next((found for found in there if found.silence is None), there[0])
         if self.if_exists == "fail":
             raise PlatformConflictError(
-                f"Nothing was created: notification {numbers} of this dashboard has the same "
-                "times, time zone and format (if_exists='fail')."
+                f"Nothing was created: notification {names} of this dashboard has the same times, "
+                "time zone, format, filters, time grains and member switchers (if_exists='fail')."
             )
-        if len(self._there) > 1:
+        if self.if_exists == "update" and len(there) > 1:
             raise PlatformConflictError(
-                f"Nothing was changed: several notifications match ({numbers}). Delete all but "
+                f"Nothing was changed: several notifications match ({names}). Delete all but "
                 "one, or update one by its id."
             )
-        self.log.info("Updating notification %s, which is there already.", existing.id)
-        return hook.update_notification(
-            existing.id, deployment_id=self.deployment_id, **self.schedule()
-        )
+        if len(there) > 1:
+            self.log.warning(
+                "Several notifications match (%s); returning notification %s.", names, sending.id
+            )
+        if self.if_exists == "skip":
+            self.log.info("Nothing to create: notification %s is there already.", sending.id)
+        else:
+            self.log.info("Updating notification %s, which is there already.", sending.id)
+            sending = hook.update_notification(
+                sending.id, deployment_id=self.deployment_id, **self.schedule()
+            )
+        is_wanted = self.notification_enabled is False and sending.is_enabled is not False
+        if sending.silence is not None and not is_wanted:
+            self.log.warning(
+                "Nobody gets notification %s: %s. Switch it on with PlatformUpdateNotification"
+                "Operator, or delete it.",
+                sending.id,
+                sending.silence,
+            )
+        return sending
+
+    def _refuse_unclear(self) -> None:
+        """Raise PlatformConflictError if a schedule may be this one: creating could make a second
+        one, and taking it could send people the wrong data."""
+        unclear = self._there.unclear if self._there is not None else []
+        if unclear:
+            first = unclear[0]
+            settings = " and ".join(self._body().unclear_settings(first))
+            raise PlatformConflictError(
+                f"Nothing was created: notification {_with_silence(first)} of this dashboard has "
+                f"the same times, time zone and format, but the tenant does not report its "
+                f"{settings} in a form that can be compared. Look at it, then update it by its id "
+                "(PlatformUpdateNotificationOperator), or delete it and run this task again."
+            )
+
+    def _warn_of_differences(self, created: Notification) -> None:
+        """Say so if the service stored other settings than it was sent: the next run would not
+        recognize this schedule."""
+        body = self._body()
+        other = [*body.differing_settings(created), *body.unclear_settings(created)]
+        if other:
+            self.log.warning(
+                "The service did not store the %s of notification %s as they were sent. It may be "
+                "of a release that does not know them. Compare the notification with this task: "
+                "the next run does not recognize it.",
+                " and ".join(other),
+                created.id,
+            )
 
     def _body(self) -> CreateNotificationInput:
         from airflow_provider_platform.client.management.notifications.notifications import (
@@ -159,3 +207,9 @@ class PlatformCreateNotificationOperator(
             dashboard_public_id=self.dashboard_public_id,
             **self.schedule(),
         )
+
+
+def _with_silence(notification: Notification) -> str:
+    """A schedule's id, with the reason why it sends nothing."""
+    silence = notification.silence
+    return f"{notification.id} ({silence})" if silence else str(notification.id)

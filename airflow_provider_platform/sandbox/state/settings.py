@@ -93,6 +93,8 @@ class Settings(BaseModel):
     """Id of the user the management token belongs to: 7 or 8."""
     hidden_reports: tuple[str, ...] = ()
     """Ids of reports that the management token may not read."""
+    notification_drops: tuple[Literal["filters", "timeGrains", "memberSwitchers"], ...] = ()
+    """Settings of a notification that an older tenant neither stores nor reports."""
     workbook_limit: Count = 1000
     """Workbooks a deployment may hold."""
     embed_user_limit: Count = 10_000

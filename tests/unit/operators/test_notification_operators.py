@@ -12,6 +12,8 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformServerError,
 )
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.notifications import (
     PlatformCreateNotificationOperator,
     PlatformDeleteNotificationOperator,
@@ -55,6 +57,94 @@ class TestCreate:
         second = create(filters=[]).execute(TaskTries().context())
         assert second == first
         assert created(platform_sandbox) == [first["id"]]
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"filters": [{"member": "orders.region", "operator": "equals", "value": ["EU"]}]},
+            {"time_grains": [{"member": "orders.created_at", "grain": "week"}]},
+            {"member_switchers": [{"member": "orders.measure", "selected": "count"}]},
+        ],
+        ids=lambda settings: next(iter(settings)),
+    )
+    @pytest.mark.parametrize("if_exists", ["skip", "update", "fail"])
+    def test_other_settings_of_the_dashboard_make_another_schedule(
+        self, if_exists: str, settings: dict[str, Any], platform_sandbox: Sandbox
+    ) -> None:
+        europe = create(**settings).execute(TaskTries().context())
+        (name, (setting,)) = next(iter(settings.items()))
+        asked = {"value": ["US"]} if name == "filters" else {"member": "orders.other"}
+        america = create(if_exists=if_exists, **{name: [{**setting, **asked}]})
+        plain = create(if_exists=if_exists)
+        ids = [task.execute(TaskTries().context())["id"] for task in (america, plain)]
+        assert created(platform_sandbox) == [europe["id"], *ids]
+        assert platform_sandbox.control.state().changed("notifications", "updated") == []
+        found = PlatformHook().get_notification(europe["id"]).to_json()
+        assert found == europe
+
+    def test_the_same_filters_in_another_order_are_the_same(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        region = {"member": "orders.region", "operator": "equals", "value": ["EU", "US"]}
+        amount = {"member": "orders.amount", "operator": "greater_than", "value": 5}
+        first = create(filters=[region, amount]).execute(TaskTries().context())
+        other = [{**amount, "value": "5"}, {**region, "value": ["US", "EU"]}]
+        assert create(filters=other).execute(TaskTries().context()) == first
+        assert created(platform_sandbox) == [first["id"]]
+
+    def test_a_tenant_that_drops_a_setting_gets_no_second_schedule(
+        self, platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        platform_sandbox.control.set(notification_drops=["memberSwitchers"])
+        switched = {"member_switchers": [{"member": "orders.measure", "selected": "count"}]}
+        first = create(**switched).execute(TaskTries().context())
+        assert "did not store the member_switchers" in capsys.readouterr().out
+        with pytest.raises(AirflowFailException, match=r"Nothing was created.*member_switchers"):
+            create(**switched).execute(TaskTries().context())
+        assert create().execute(TaskTries().context())["id"] == first["id"]
+        assert created(platform_sandbox) == [first["id"]]
+
+    @pytest.mark.parametrize("if_exists", ["skip", "update"])
+    def test_one_that_is_switched_off_is_said_in_the_log(
+        self, if_exists: str, platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        first = create().execute(TaskTries().context())
+        platform_sandbox.control.change("notifications", first["id"], isEnabled=False)
+        assert create(if_exists=if_exists).execute(TaskTries().context())["id"] == first["id"]
+        said = f"Nobody gets notification {first['id']}: it is switched off"
+        assert said in capsys.readouterr().out
+
+    def test_one_that_is_switched_off_is_said_in_the_error(self, platform_sandbox: Sandbox) -> None:
+        first = create().execute(TaskTries().context())
+        platform_sandbox.control.change("notifications", first["id"], isEnabled=False)
+        with pytest.raises(AirflowFailException, match=rf"{first['id']} \(it is switched off"):
+            create(if_exists="fail").execute(TaskTries().context())
+
+    def test_of_several_the_newest_that_is_switched_on_is_returned(
+        self, platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        first, second = twins(platform_sandbox)
+        assert create().execute(TaskTries().context())["id"] == second
+        platform_sandbox.control.change("notifications", second, isEnabled=False)
+        capsys.readouterr()
+        assert create().execute(TaskTries().context())["id"] == first
+        said = capsys.readouterr().out
+        assert f"Several notifications match ({second} (it is switched off" in said
+        assert "Nobody gets" not in said
+
+    def test_a_public_id_is_not_enough_where_the_tenant_lists_all_dashboards(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        create().execute(TaskTries().context())
+        other = create(dashboard_id=502).execute(TaskTries().context())
+        fault = {"path": "notifications$", "field": "items.1", "value": {**other, "id": 99}}
+        platform_sandbox.control.fault("odd_field", method="GET", **fault)
+        create().execute(TaskTries().context())
+        dashboards = {"dashboard_id": None, "dashboard_public_id": public_id(platform_sandbox)}
+        twins(platform_sandbox)
+        platform_sandbox.control.fault("odd_field", method="GET", **fault)
+        with pytest.raises(AirflowFailException, match="Give dashboard_id instead"):
+            create(**dashboards).execute(TaskTries().context())
 
     @pytest.mark.parametrize(
         "other",
@@ -110,11 +200,11 @@ class TestCreate:
         assert create(**dashboards).execute(TaskTries().context()) == first
 
     def test_update_changes_the_one_that_is_there(self, platform_sandbox: Sandbox) -> None:
-        first = create().execute(TaskTries().context())
         grains = [{"member": "orders.created_at", "grain": "week"}]
-        found = create(if_exists="update", time_grains=grains).execute(TaskTries().context())
-        assert found["id"] == first["id"]
-        assert found["timeGrains"] == grains
+        first = create(time_grains=grains).execute(TaskTries().context())
+        summary = {"time_grains": grains, "notification_ai_summary": True}
+        found = create(if_exists="update", **summary).execute(TaskTries().context())
+        assert found == {**first, "notificationAiSummary": True}
         assert len(created(platform_sandbox)) == 1
 
     def test_update_refuses_where_several_match(self, platform_sandbox: Sandbox) -> None:
@@ -132,6 +222,18 @@ class TestCreate:
         platform_sandbox.control.fault("lost_response", method="POST", path="notifications$")
         result = create(if_exists=if_exists).execute(TaskTries().context())
         assert created(platform_sandbox) == [result["id"]]
+
+    def test_a_lost_answer_is_unknown_if_the_list_does_not_tell(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        platform_sandbox.control.set(notification_drops=["filters"])
+        platform_sandbox.control.fault("lost_response", method="POST", path="notifications$")
+        tries = TaskTries()
+        filters = [{"member": "orders.region", "operator": "equals", "value": ["EU"]}]
+        with pytest.raises(AirflowFailException, match="does not report all settings"):
+            create(filters=filters).execute(tries.context())
+        assert tries.store[STORE_KEY]["phase"] == "lost"
+        assert len(created(platform_sandbox)) == 1
 
     def test_a_retry_after_a_crash_finds_what_was_created(self, platform_sandbox: Sandbox) -> None:
         # The look-up fails too, so the first try leaves the record at its intent.
@@ -369,8 +471,6 @@ def public_id(sandbox: Sandbox) -> str:
 
 def twins(sandbox: Sandbox) -> list[int]:
     """Two equal schedules, as a careless client makes them."""
-    from airflow_provider_platform.hooks.platform import PlatformHook
-
     for _ in range(2):
         PlatformHook().create_notification(**DAILY)
     return created(sandbox)

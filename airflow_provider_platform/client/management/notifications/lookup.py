@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 
+from airflow_provider_platform.client.errors import PlatformInputError, PlatformOutcomeUnknownError
 from airflow_provider_platform.client.management.notifications.notifications import (
     CreateNotificationInput,
     Notification,
@@ -17,9 +19,24 @@ SECOND_LOOK_AFTER = 2.0
 """Seconds: what was created while its answer was lost may show a moment later."""
 
 
-def find_matching(deployment_id: int, body: CreateNotificationInput) -> Program[list[Notification]]:
-    """The schedules of the same dashboard with the same times, time zone and format, newest
-    first."""
+@dataclass(frozen=True)
+class Matches:
+    """Schedules of one dashboard, newest first: those that are the one that is asked for, and
+    those that may be it, because the tenant does not report all of their settings. `unreadable`
+    is how many rows of the list could not be read at all."""
+
+    same: list[Notification] = field(default_factory=list)
+    unclear: list[Notification] = field(default_factory=list)
+    unreadable: int = 0
+
+
+def find_matching(deployment_id: int, body: CreateNotificationInput) -> Program[Matches]:
+    """The schedules of the same dashboard with the same times, time zone, format, filters, time
+    grains and member switchers.
+
+    Raises PlatformInputError where a tenant of an early release lists other dashboards too and
+    only the public id is known, which no schedule names.
+    """
     listing = list_notifications(
         deployment_id=deployment_id,
         query=NotificationsQuery.build(
@@ -27,24 +44,52 @@ def find_matching(deployment_id: int, body: CreateNotificationInput) -> Program[
         ),
     )
     listed = yield from collect(listing)
-    return [
-        found for found in listed.items if _has_dashboard(found, body) and body.describes(found)
-    ]
+    dashboards = {row.dashboard_id for row in listed.items} - {None}
+    if body.dashboard_id is None and len(dashboards) > 1:
+        raise PlatformInputError(
+            f"Nothing was created: deployment {deployment_id} lists the notifications of several "
+            "dashboards although one was asked for by its public id, so nobody can tell which of "
+            "them are this dashboard's. Give dashboard_id instead of dashboard_public_id.",
+            field="dashboard_public_id",
+        )
+    rows = [row for row in listed.items if _has_dashboard(row, body)]
+    return Matches(
+        same=[row for row in rows if body.describes(row)],
+        unclear=[row for row in rows if body.may_describe(row)],
+        unreadable=listed.left_out,
+    )
 
 
 def find_created(
     deployment_id: int, body: CreateNotificationInput, *, known: Collection[int]
 ) -> Program[list[Notification]]:
-    """The matching schedules that are not among the known ids: what a lost call may have made."""
-    created: list[Notification] = []
-    for look in range(2):
-        if look:
+    """The matching schedules that are not among the known ids: what a lost call may have made.
+
+    Raises PlatformOutcomeUnknownError where none matches and one may.
+    """
+    for poll in range(2):
+        if poll:
             yield Sleep(SECOND_LOOK_AFTER)
-        matching = yield from find_matching(deployment_id, body)
-        created = [found for found in matching if found.id not in known]
+        matches = yield from find_matching(deployment_id, body)
+        created = [row for row in matches.same if row.id not in known]
         if created:
-            break
-    return created
+            return created
+    unclear = [str(row.id) for row in matches.unclear if row.id not in known]
+    if unclear or matches.unreadable:
+        raise PlatformOutcomeUnknownError(
+            "The answer to the creation was lost, and the list does not say whether a notification "
+            f"was created ({describe_unclear(matches, unclear)}). Check the dashboard's "
+            "notifications, then clear the task."
+        )
+    return []
+
+
+def describe_unclear(matches: Matches, unclear: Collection[str]) -> str:
+    """What of a list could not be compared."""
+    parts = [f"the tenant does not report all settings of {', '.join(unclear)}"] if unclear else []
+    if matches.unreadable:
+        parts.append(f"{matches.unreadable} of its rows cannot be read")
+    return ", ".join(parts)
 
 
 def _has_dashboard(found: Notification, body: CreateNotificationInput) -> bool:

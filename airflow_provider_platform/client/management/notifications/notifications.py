@@ -1,7 +1,7 @@
 """Scheduled notifications: a dashboard sent as an image or a PDF, and who gets it.
 
 For administrators. Creating is not idempotent: two equal requests make two schedules, so look
-first (`notification_lookup`).
+first (`lookup`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
+from pydantic.alias_generators import to_camel
 
 from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
 from airflow_provider_platform.client.management.notifications.cron import check_cron, cron_times
@@ -19,12 +20,14 @@ from airflow_provider_platform.client.management.notifications.schedules import 
     check_timezone,
 )
 from airflow_provider_platform.client.management.shared.dashboard_filters import (
+    SETTINGS,
     DashboardFilter,
     DashboardFilterInput,
     DashboardMemberSwitcher,
     DashboardMemberSwitcherInput,
     DashboardTimeGrain,
     DashboardTimeGrainInput,
+    meaning,
 )
 from airflow_provider_platform.client.operations.models import InputModel, ResponseModel
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
@@ -66,6 +69,15 @@ class Notification(ResponseModel):
     member_switchers: list[DashboardMemberSwitcher] | None = None
     time_grains: list[DashboardTimeGrain] | None = None
 
+    @property
+    def silence(self) -> str | None:
+        """Why this schedule sends nothing, as far as the service says so; None if it sends."""
+        if self.is_enabled is False:
+            return "it is switched off (isEnabled is false)"
+        if self.notification_enabled is False:
+            return "it does not send (notificationEnabled is false)"
+        return None
+
 
 class NotificationInput(InputModel):
     """What creating and updating have in common: when (`hour` 0-23, `day_of_week` 0-6 from
@@ -101,13 +113,48 @@ class CreateNotificationInput(NotificationInput):
     rules: ClassVar[tuple[Rule, ...]] = ((("dashboard_id", "dashboard_public_id"), exactly_one),)
 
     def describes(self, existing: Notification) -> bool:
-        """Whether an existing schedule of the same dashboard has this schedule, time zone and
-        format; what is not given here (the service then chooses) is not compared."""
+        """Whether an existing schedule of the same dashboard is this one: it has these times, this
+        time zone and format, and filters, time grains and member switchers of the same meaning. A
+        format that is not given here (the service then chooses) is not compared."""
+        return self._is_sent_as(existing) and not (
+            self.differing_settings(existing) or self.unclear_settings(existing)
+        )
+
+    def may_describe(self, existing: Notification) -> bool:
+        """Whether an existing schedule of the same dashboard is this one as far as the service
+        reports it, and some of its settings are not reported (see `unclear_settings`)."""
+        return (
+            self._is_sent_as(existing)
+            and not self.differing_settings(existing)
+            and bool(self.unclear_settings(existing))
+        )
+
+    def differing_settings(self, existing: Notification) -> list[str]:
+        """Which of filters, time grains and member switchers have another meaning there."""
+        return [name for name in SETTINGS if self._same_settings(name, existing) is False]
+
+    def unclear_settings(self, existing: Notification) -> list[str]:
+        """Which of them the answer has not, though they are given here, or has in a shape that
+        cannot be read: older tenants drop what they do not know."""
+        return [name for name in SETTINGS if self._same_settings(name, existing) is None]
+
+    def _is_sent_as(self, existing: Notification) -> bool:
         if self.notification_format not in (None, existing.notification_format):
             return False
         if (self.timezone or DEFAULT_TIMEZONE) != (existing.timezone or DEFAULT_TIMEZONE):
             return False
         return self._runs_at(existing.cron_expression)
+
+    def _same_settings(self, name: str, existing: Notification) -> bool | None:
+        """Whether the settings mean the same; None where nobody can tell."""
+        alias = to_camel(name)
+        ours, reported = self.to_json().get(alias) or None, existing.to_json()
+        if alias not in reported:
+            return None if ours else True
+        try:
+            return meaning(name, ours) == meaning(name, reported[alias])
+        except ValueError:
+            return True if ours == reported[alias] else None
 
     def _runs_at(self, cron: str | None) -> bool:
         if cron is None:

@@ -1,10 +1,17 @@
 """What a dashboard is set to when it runs unattended: filters, time grains, member switchers.
 
 Members are named with their view, as `orders.status`.
+
+Two sets of filters mean the same if they leave the same rows: filters are combined with AND, so
+their order does not matter, and neither does the order of the values of one filter, but for a
+range. Values are compared as text, since the service may write a number either way. What is left
+out of a filter means the service's default, which is not described: `equals`, any case, both ends
+of a range included are taken for it.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -34,6 +41,10 @@ FilterOperator = Literal[
 WITHOUT_VALUE = frozenset({"is_null", "is_not_null", "is_empty", "is_not_empty"})
 
 _MEMBER = r".+\..+"
+_ORDERED = frozenset({"between", "custom"})
+"""Operators whose values have an order, and ends that may be included."""
+SETTINGS = ("filters", "time_grains", "member_switchers")
+"""The three kinds of settings, by the names of their arguments."""
 
 
 class DashboardFilter(ResponseModel):
@@ -95,3 +106,40 @@ class DashboardMemberSwitcherInput(InputModel):
 
     member: str = Field(pattern=_MEMBER)
     selected: str = Field(min_length=1)
+
+
+def meaning(name: str, items: Any) -> frozenset[tuple[Any, ...]]:
+    """What settings mean, as a value to compare: `name` is one of `SETTINGS`, `items` their JSON,
+    None for none. Raises ValueError for JSON that cannot be read."""
+    if items is None:
+        return frozenset()
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise ValueError(f"{name} is no list of objects")
+    if name == "filters":
+        return frozenset(_filter_meaning(item) for item in items)
+    value = "grain" if name == "time_grains" else "selected"
+    return frozenset((_text(item.get("member")), _text(item.get(value))) for item in items)
+
+
+def _filter_meaning(item: dict[str, Any]) -> tuple[Any, ...]:
+    operator = item.get("operator") or "equals"
+    sent = item.get("value")
+    values = [_text(value) for value in (sent if isinstance(sent, list) else [sent])]
+    ordered = operator in _ORDERED
+    ends = [item.get(name, True) for name in ("startInclusive", "endInclusive")]
+    return (
+        _text(item.get("member")),
+        _text(operator),
+        () if operator in WITHOUT_VALUE else tuple(values) if ordered else frozenset(values),
+        _text(item.get("caseSensitive") or False),
+        tuple(_text(end is None or end) for end in ends) if ordered else (),
+    )
+
+
+def _text(value: Any) -> str:
+    """A value of JSON as text, the same for 5, 5.0 and "5", for true and "true"."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, sort_keys=True)

@@ -131,7 +131,11 @@ def create_notification(call: Call) -> Any:
         raise ApiError(400, messages)
     dashboard = call.store(Dashboards).named(call, body)
     store = call.store(Notifications)
-    given = {name: body.get(name, default) for name, default in _DEFAULTS.items()}
+    given = {
+        name: body.get(name, default)
+        for name, default in _DEFAULTS.items()
+        if name not in call.world.settings.notification_drops
+    }
     notification = store.add(
         dashboardId=dashboard["id"], deploymentId=call.deployment, isEnabled=True, **given
     )

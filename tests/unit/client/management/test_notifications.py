@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic.alias_generators import to_camel
 
 from airflow_provider_platform.client.errors import PlatformApiError, PlatformInputError
 from airflow_provider_platform.client.management.notifications.notifications import (
@@ -29,6 +32,9 @@ from airflow_provider_platform.client.management.shared.dashboard_filters import
     DashboardTimeGrainInput,
 )
 from airflow_provider_platform.client.operations.program import Call
+
+if TYPE_CHECKING:
+    from random import Random
 
 DAILY: dict[str, Any] = {"schedule_type": "DAILY", "hour": 9, "minute": 5, "dashboard_id": 3}
 
@@ -234,6 +240,102 @@ def test_the_same_schedule_is_recognised(wanted: dict[str, Any], fields: dict[st
 )
 def test_another_schedule_is_told_apart(wanted: dict[str, Any], fields: dict[str, Any]) -> None:
     assert not CreateNotificationInput.build(**{**DAILY, **wanted}).describes(existing(**fields))
+
+
+STATUS = {"member": "o.status", "operator": "equals", "value": ["paid", "new"]}
+SPAN = {"member": "o.day", "operator": "between", "value": ["2026-01-01", "2026-02-01"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "ours", "theirs"),
+    [
+        ("filters", None, []),
+        ("filters", [], None),
+        ("filters", [STATUS, SPAN], [SPAN, STATUS]),
+        ("filters", [STATUS], [{**STATUS, "value": ["new", "paid"]}]),
+        ("filters", [STATUS], [{**STATUS, "caseSensitive": False, "label": "Status"}]),
+        ("filters", [SPAN], [{**SPAN, "startInclusive": True, "endInclusive": None}]),
+        ("filters", [{**STATUS, "value": "EU"}], [{**STATUS, "value": ["EU"]}]),
+        ("filters", [{**STATUS, "value": [5, True]}], [{**STATUS, "value": ["true", "5"]}]),
+        (
+            "filters",
+            [{"member": "o.s", "value": "EU"}],
+            [{**STATUS, "member": "o.s", "value": "EU"}],
+        ),
+        (
+            "filters",
+            [{"member": "o.s", "operator": "is_null"}],
+            [{"member": "o.s", "operator": "is_null", "value": []}],
+        ),
+        (
+            "time_grains",
+            [{"member": "o.a", "grain": "day"}, {"member": "o.b", "grain": "week"}],
+            [{"member": "o.b", "grain": "week"}, {"member": "o.a", "grain": "day"}],
+        ),
+        (
+            "member_switchers",
+            [{"member": "o.m", "selected": "count"}],
+            [{"member": "o.m", "selected": "count"}],
+        ),
+    ],
+)
+def test_settings_of_the_same_meaning_are_the_same_schedule(
+    name: str, ours: Any, theirs: Any
+) -> None:
+    wanted = CreateNotificationInput.build(**DAILY, **{name: ours})
+
+    assert wanted.describes(existing(**{to_camel(name): theirs}))
+
+
+@pytest.mark.parametrize(
+    ("name", "ours", "theirs"),
+    [
+        ("filters", None, [STATUS]),
+        ("filters", [STATUS], None),
+        ("filters", [STATUS], []),
+        ("filters", [STATUS], [STATUS, SPAN]),
+        ("filters", [STATUS], [{**STATUS, "value": ["paid"]}]),
+        ("filters", [STATUS], [{**STATUS, "operator": "not_equals"}]),
+        ("filters", [STATUS], [{**STATUS, "member": "customers.status"}]),
+        ("filters", [STATUS], [{**STATUS, "caseSensitive": True}]),
+        ("filters", [SPAN], [{**SPAN, "value": ["2026-02-01", "2026-01-01"]}]),
+        ("filters", [SPAN], [{**SPAN, "endInclusive": False}]),
+        ("time_grains", [{"member": "o.a", "grain": "day"}], [{"member": "o.a", "grain": "week"}]),
+        ("time_grains", None, [{"member": "o.a", "grain": "week"}]),
+        (
+            "member_switchers",
+            [{"member": "o.m", "selected": "a"}],
+            [{"member": "o.m", "selected": "b"}],
+        ),
+    ],
+)
+def test_settings_of_another_meaning_are_another_schedule(
+    name: str, ours: Any, theirs: Any
+) -> None:
+    wanted = CreateNotificationInput.build(**DAILY, **{name: ours})
+
+    assert not wanted.describes(existing(**{to_camel(name): theirs}))
+    assert not wanted.may_describe(existing(**{to_camel(name): theirs}))
+
+
+@pytest.mark.parametrize("reported", [{}, {"filters": "paid, new"}, {"filters": ["paid"]}], ids=str)
+def test_settings_that_cannot_be_compared_are_neither(reported: dict[str, Any]) -> None:
+    wanted = CreateNotificationInput.build(**DAILY, filters=[STATUS])
+
+    assert not wanted.describes(existing(**reported))
+    assert wanted.may_describe(existing(**reported))
+    assert not wanted.may_describe(existing(**reported, cronExpression="0 1 * * *"))
+
+
+@given(st.permutations([STATUS, SPAN, {"member": "o.x", "operator": "is_null"}]), st.randoms())
+def test_the_order_of_filters_and_values_has_no_meaning(filters: Any, random: Random) -> None:
+    shuffled = [
+        {**one, "value": random.sample(one["value"], 2)} if one is STATUS else one
+        for one in filters
+    ]
+    wanted = CreateNotificationInput.build(**DAILY, filters=[SPAN, STATUS, filters[-1], *filters])
+
+    assert wanted.describes(existing(filters=shuffled))
 
 
 def test_a_recipient_may_have_a_username_or_not() -> None:
