@@ -74,7 +74,8 @@ class PlatformQueryOperator(DeploymentOperator):
     :param types: `service` gives values the types of their columns, and fails for one that does not
         fit; `text` leaves them as the service sends them
     :param on_truncated: the service gives 10,000 rows at most for a query without a limit of its
-        own and 50,000 for one with: `warn`, or `fail`, where a result has exactly as many
+        own and 50,000 for one with: `warn`, or `fail`, where a result has exactly as many, or
+        where the connection ends without showing that all rows have come
     :param branch_name: a development branch to run the query on
     :param timezone: the zone that times are given in
     :param cache: stale-if-slow, stale-while-revalidate, must-revalidate or no-cache
@@ -264,15 +265,8 @@ class PlatformQueryOperator(DeploymentOperator):
 
     def _checked_pieces(self, rows: SqlRows) -> Iterator[list[list[Any]]]:
         """The rows; a result that may have been cut is told, or raised before its file is there."""
-        count = 0
-        for piece in rows.pieces():
-            count += len(piece)
-            yield piece
-        if rows.truncated:
-            said = (
-                f"The result has exactly {count} rows, where the service stops: there may be more. "
-                "Give the query a limit of its own (up to 50,000 rows), or read it in parts."
-            )
+        yield from rows.pieces()
+        if (said := rows.why_truncated) is not None:
             if self.on_truncated == "fail":
                 raise ResultTruncatedError(said)
             self.log.warning("%s", said)

@@ -35,8 +35,8 @@ class Rows(Protocol):
         """`{"name", "type"}` each."""
 
     @property
-    def truncated(self) -> bool | None:
-        """Whether the service may have cut them."""
+    def why_truncated(self) -> str | None:
+        """Why some may be missing, None where none are."""
 
     def pieces(self) -> Iterable[list[list[Any]]]:
         """The rows as they come."""
@@ -65,7 +65,7 @@ class _Written:
 
     saved: SavedRows | None = None
     types: Types = "service"
-    truncated: bool = False
+    why_truncated: str | None = None
     chart_rows: list[list[Any]] = field(default_factory=list)
     charts: list[dict[str, Any]] = field(default_factory=list)
     chart_error: str | None = None
@@ -122,8 +122,8 @@ def _write_query(
             f"Query {number}: the chat told {query['total_rows']} rows, the data API gave "
             f"{written.saved.row_count}."
         )
-    if written.truncated:
-        wanted.warn(f"Query {number} has as many rows as the service gives: there may be more.")
+    if written.why_truncated is not None:
+        wanted.warn(f"Query {number}: {written.why_truncated}")
     if wanted.charts and query["chart"] is not None:
         _draw(number, query, written, wanted, renderer)
     return written
@@ -142,7 +142,7 @@ def _save(query: dict[str, Any], path: Any, wanted: AnswerFiles, types: Types) -
     try:
         options["max_rows"] = max(wanted.max_rows, drawn)
         saved = save_rows(rows.columns, rows.pieces(), **options)
-        written.truncated = bool(rows.truncated)
+        written.why_truncated = rows.why_truncated
     finally:
         rows.close()
     written.saved, written.chart_rows = saved, saved.first_rows
@@ -211,7 +211,7 @@ def _with_files(query: dict[str, Any], written: _Written, wanted: AnswerFiles) -
     }
     if saved is not None and wanted.run is not None:
         rows = saved.first_rows
-        cut = saved.row_count > len(rows) or written.truncated
+        cut = saved.row_count > len(rows) or written.why_truncated is not None
         files |= {"columns": saved.columns, "rows": rows, "truncated": cut}
     return {**query, **files}
 
@@ -231,7 +231,7 @@ def _described(
         "total_rows": query["total_rows"],
         "row_count": saved.row_count if saved else None,
         "difference": saved.row_count - query["total_rows"] if saved else None,
-        "truncated": written.truncated,
+        "truncated": written.why_truncated is not None,
         "file": _file(name, saved.path, wanted.format, saved) if saved else None,
         "charts": written.charts,
         "chart_error": written.chart_error,

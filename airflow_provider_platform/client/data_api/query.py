@@ -14,7 +14,7 @@ from urllib.parse import quote
 from pydantic import Field, SecretStr
 
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.data_api.response import SqlResponse
+from airflow_provider_platform.client.data_api.response import SqlOpenEnd, SqlResponse
 from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformError,
@@ -110,7 +110,8 @@ class SqlQuery:
 
 
 def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[None]:
-    """Run a query. Notifies of SqlColumns, once, then of SqlChunk.
+    """Run a query. Notifies of SqlColumns, once, then of SqlChunk, and of SqlOpenEnd after the last
+    row where the answer had no end of its own.
 
     The query is sent again while it runs, and after a failure before its first line; a result
     that breaks off later is not taken up. The deadline holds for every request up to the first
@@ -206,7 +207,9 @@ def _read(
     left = query.deadline - clock()
     if left <= 0:
         raise _too_late(query)
-    yield OpenDataStream(url, token, query.body.to_json(), timeout=min(idle_timeout, left))
+    open_ended: bool = yield OpenDataStream(
+        url, token, query.body.to_json(), timeout=min(idle_timeout, left)
+    )
     while not response.still_runs:
         begun = response.columns is not None
         wait = idle_timeout if begun else min(idle_timeout, query.deadline - clock())
@@ -216,5 +219,7 @@ def _read(
         for event in response.feed(data) if data else response.finish():
             yield Notify(event)
         if not data:
+            if open_ended and response.columns is not None:
+                yield Notify(SqlOpenEnd())
             break
     yield CloseStream()

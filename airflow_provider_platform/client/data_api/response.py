@@ -44,6 +44,12 @@ class SqlChunk:
     rows: list[list[Any]]
 
 
+@dataclass(frozen=True)
+class SqlOpenEnd:
+    """The rows end where the connection was closed, and the protocol does not say that all of them
+    have come: some may be missing."""
+
+
 class SqlResponse:
     """The lines of one response, each of them checked. `query` is what errors name."""
 

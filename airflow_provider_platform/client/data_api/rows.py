@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
-from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns
+from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlOpenEnd
 from airflow_provider_platform.client.errors import PlatformClosedError, PlatformError
 
 if TYPE_CHECKING:
@@ -22,19 +22,41 @@ class _Received:
         self.columns: list[dict[str, str]] | None = None
         self.rows: deque[list[Any]] = deque()
         self.ended = False
+        self.open_ended = False
         self._failure: PlatformError | None = None
 
-    def take(self, event: SqlColumns | SqlChunk) -> None:
+    def take(self, event: SqlColumns | SqlChunk | SqlOpenEnd) -> None:
         if isinstance(event, SqlColumns):
             self.columns = event.columns
+        elif isinstance(event, SqlOpenEnd):
+            self.open_ended = True
         else:
             self.rows.extend(event.rows)
             self.row_count += len(event.rows)
 
     @property
     def truncated(self) -> bool | None:
-        """Whether the service may have cut the result, None before its end."""
-        return self.row_count == self.limit if self.ended else None
+        """Whether rows may be missing, None before the end."""
+        return self.why_truncated is not None if self.ended else None
+
+    @property
+    def why_truncated(self) -> str | None:
+        """Why rows may be missing, and what to do; None where none are, or before the end."""
+        if not self.ended:
+            return None
+        if self.open_ended:
+            return (
+                f"The connection was closed after {self.row_count} rows, and neither a length nor "
+                "a last chunk shows that these are all: rows may be missing. Run the query again; "
+                "if that does not help, check the proxies between Airflow and the service."
+            )
+        if self.row_count == self.limit:
+            return (
+                f"The result has exactly {self.row_count} rows, where the service stops: there may "
+                "be more. Give the query a limit of its own (up to 50,000 rows), or read it in "
+                "parts."
+            )
+        return None
 
     def take_rows(self) -> list[list[Any]]:
         """What has come and was not used yet."""
@@ -87,9 +109,15 @@ class SqlRows:
 
     @property
     def truncated(self) -> bool | None:
-        """Whether the result has exactly as many rows as the service gives at most, so that there
-        may be more; None before the last row has come."""
+        """Whether the result has exactly as many rows as the service gives at most, or the answer
+        had no end of its own, so that there may be more; None before the last row has come."""
         return self._received.truncated
+
+    @property
+    def why_truncated(self) -> str | None:
+        """Why there may be more rows, and what to do, as sentences; None where there are not, or
+        before the last row has come."""
+        return self._received.why_truncated
 
     def pieces(self) -> Iterator[list[list[Any]]]:
         """The rows in pieces as they come, which is quicker for many than one at a time."""
@@ -154,6 +182,11 @@ class AsyncSqlRows:
     def truncated(self) -> bool | None:
         """As `SqlRows.truncated`."""
         return self._received.truncated
+
+    @property
+    def why_truncated(self) -> str | None:
+        """As `SqlRows.why_truncated`."""
+        return self._received.why_truncated
 
     async def aclose(self) -> None:
         """Stop reading and close the connection."""

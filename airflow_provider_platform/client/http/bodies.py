@@ -5,19 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import httpx
 
 from airflow_provider_platform.client.errors import (
+    PlatformError,
     PlatformInputError,
     PlatformProtocolError,
     PlatformTransportError,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.connections import OpenResponse
+from airflow_provider_platform.client.http.content import (
+    ACCEPTED,
+    BrokenContentError,
+    RefusedCodingError,
+)
 
+BROKEN = (httpx.HTTPError, httpx.StreamError, BrokenContentError, RefusedCodingError)
+"""What reading a body raises where it does not come to its end."""
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
 
@@ -41,10 +49,20 @@ async def translated(what: str, seconds: float) -> AsyncIterator[None]:
         raise PlatformInputError(
             f"{what}: nothing was sent, the address cannot be used ({reason(error)})."
         ) from error
-    except httpx.HTTPError as error:
-        raise PlatformTransportError(
-            f"{what}: the connection broke before the answer was complete ({reason(error)})."
-        ) from error
+    except BROKEN as error:
+        raise broken_answer(what, error) from error
+
+
+def broken_answer(what: str, error: Exception) -> PlatformError:
+    """The error of an answer that did not come to its end (one of `BROKEN`)."""
+    if isinstance(error, RefusedCodingError):
+        return PlatformProtocolError(
+            f"{what}: the body of the answer has the content coding {quote_service(str(error))!r}; "
+            f"only {ACCEPTED}, once, was asked for. It was not read."
+        )
+    return PlatformTransportError(
+        f"{what}: the connection broke before the answer was complete ({reason(error)})."
+    )
 
 
 async def read_body(what: str, response: OpenResponse, limit: int, *, cut: bool) -> bytes:
@@ -52,16 +70,17 @@ async def read_body(what: str, response: OpenResponse, limit: int, *, cut: bool)
     pieces: list[bytes] = []
     size = 0
     try:
-        async for piece in response.pieces():
-            pieces.append(piece)
-            size += len(piece)
-            if size > limit:
-                if cut:
-                    break
-                raise PlatformProtocolError(
-                    f"{what}: the answer exceeds {limit} bytes; it was not read on."
-                )
-    except httpx.HTTPError:
+        async with aclosing(response.pieces()) as arriving:
+            async for piece in arriving:
+                pieces.append(piece)
+                size += len(piece)
+                if size > limit:
+                    if cut:
+                        break
+                    raise PlatformProtocolError(
+                        f"{what}: the answer exceeds {limit} bytes; it was not read on."
+                    )
+    except BROKEN:
         if not cut:
             raise
     return b"".join(pieces)

@@ -45,19 +45,29 @@ def read_response(
     *,
     now: float,
     hidden: Redactor | None = None,
+    open_ended: bool = False,
 ) -> T:
     """The typed answer of a management call, or the PlatformError that it amounts to. `hidden`
-    takes out what an answer must not hold."""
+    takes out what an answer must not hold.
+
+    Nothing but the end of the connection marks the end of a body that is `open_ended`. It counts
+    only where the content itself shows that it is whole: a JSON object, array, string or word does,
+    a number, a file and an empty body do not.
+    """
     refuse_redirect(str(operation), status, headers)
     if status >= 400:
         raise management_error(operation, status, headers, body, now=now)
     if operation.binary:
         if is_html(headers, body):
             raise _wrong_address(str(operation), "HTML", described=operation.described)
+        if open_ended:
+            raise _perhaps_cut(str(operation))
         return cast("T", body)
     if not body.strip():
-        return _read_nothing(operation, status)
+        return _read_nothing(operation, status, open_ended=open_ended)
     value = _json(str(operation), headers, body, described=operation.described)
+    if open_ended and type(value) in (int, float):
+        raise _perhaps_cut(str(operation))
     if isinstance(value, dict) and value.get("error") and not set(value) - _ERROR_KEYS:
         raise PlatformProtocolError(
             f"{operation}: the service answered {status} with an error: "
@@ -66,14 +76,23 @@ def read_response(
     return operation.read(value if hidden is None else hidden.value(value, cut=False))
 
 
-def _read_nothing(operation: Operation[T], status: int) -> T:
+def _read_nothing(operation: Operation[T], status: int, *, open_ended: bool) -> T:
     """The answer without a body; where there should be one, it was cut before it began."""
+    if open_ended and operation.answer is not type(None):
+        raise _perhaps_cut(str(operation))
     try:
         return operation.read(None)
     except PlatformProtocolError:
         if status == 204:
             raise
         raise PlatformTransportError(f"{operation}: the answer is empty.") from None
+
+
+def _perhaps_cut(what: str) -> PlatformTransportError:
+    return PlatformTransportError(
+        f"{what}: the answer may be cut: neither a length nor a last chunk marks its end. Check "
+        "the proxies between Airflow and the service."
+    )
 
 
 _ERROR_KEYS = {"error", "message", "code", "jsonrpc", "id", "requestId", "statusCode"}

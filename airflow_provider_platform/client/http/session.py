@@ -42,7 +42,7 @@ class Session:
             case OpenDataStream():
                 await self.aclose()
                 self._stream = await self._transport.open_data_stream(effect)
-                return None
+                return self._stream.is_open_ended
             case ReadStream(timeout=seconds):
                 if self._stream is None:
                     raise RuntimeError("the program reads a stream that it has not opened")

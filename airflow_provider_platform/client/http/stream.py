@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-import httpx
-
 from airflow_provider_platform.client.errors import (
     PlatformClosedError,
     PlatformError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http.bodies import reason
+from airflow_provider_platform.client.http.bodies import BROKEN, broken_answer
 from airflow_provider_platform.client.http.connections import OpenResponse
 
 DRAIN_SECONDS = 0.25
@@ -37,10 +35,16 @@ class Stream:
         self._room = asyncio.Event()
         self._arrivals = asyncio.create_task(self._receive())
 
+    @property
+    def is_open_ended(self) -> bool:
+        """Whether the body ends where the connection does, so that it may have been cut."""
+        return self._response.is_open_ended
+
     async def read(self, seconds: float) -> bytes | None:
-        """The bytes that have arrived, b"" at the clean end, None after so many seconds without
-        any (the connection is lost then). Raises PlatformTransportError where the answer broke
-        off, PlatformClosedError where it was closed before its end."""
+        """The bytes that have arrived, b"" at the body's own end, None after so many seconds
+        without any (the connection is lost then). Raises PlatformTransportError where the answer
+        broke off, PlatformProtocolError where its coding cannot be read, PlatformClosedError where
+        it was closed before its end."""
         if not self._progress.is_set():
             try:
                 async with asyncio.timeout(seconds):
@@ -54,12 +58,12 @@ class Stream:
             self._pieces.clear()
             self._size = 0
             self._room.set()
-            if not (self._ended or self._failure):
+            if not (self._ended or self._failure or self._arrivals.done()):
                 self._progress.clear()
             return data
-        if self._failure is not None:
-            raise self._failure
-        return b""
+        if self._ended:
+            return b""
+        raise self._failure or PlatformTransportError(f"{self._what}: the answer was not read on.")
 
     async def drain(self) -> None:
         """Wait a moment for the end of an answer of which nothing more is wanted."""
@@ -94,10 +98,8 @@ class Stream:
                     self._room.clear()
                     await self._room.wait()
             self._ended = True
-        except (httpx.HTTPError, httpx.StreamError) as error:
-            self._failure = PlatformTransportError(
-                f"{self._what}: the connection broke ({reason(error)})."
-            )
+        except BROKEN as error:
+            self._failure = broken_answer(self._what, error)
             self._failure.__cause__ = error
         finally:
             self._progress.set()

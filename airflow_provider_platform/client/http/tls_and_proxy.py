@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import ssl
 from functools import lru_cache
@@ -51,15 +52,45 @@ def unused_context() -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def proxy_for(config: PlatformConfig, scheme: str, host: str) -> str | None:
+def proxy_for(
+    config: PlatformConfig, scheme: str, host: str, port: int | None = None
+) -> str | None:
     """The connection's proxy, else the system's, which never applies to this machine itself."""
     if config.proxy is not None:
         return config.proxy.get_secret_value()
-    if is_loopback(host) or proxy_bypass(host):
+    if is_loopback(host) or _bypasses_proxy(host, port or _PORTS[scheme]):
         return None
     proxies = getproxies()
     found = proxies.get(scheme) or proxies.get("all")
     return f"http://{found}" if found and "://" not in found else found
+
+
+_PORTS = {"http": 80, "https": 443}
+
+
+def _bypasses_proxy(host: str, port: int) -> bool:
+    """Whether the system's rules except an address from its proxy: by name, with or without a port,
+    as Python's own rules do, or by the range that it is in (`10.0.0.0/8`, `fd00::/8`). Ranges hold
+    for addresses that are written as numbers; names are not looked up."""
+    if proxy_bypass(host) or proxy_bypass(f"{host}:{port}"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return any(
+        address in network
+        for entry in getproxies().get("no", "").split(",")
+        if (network := _network(entry.strip())) is not None
+    )
+
+
+def _network(entry: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    """The addresses that an entry of NO_PROXY names by number."""
+    try:
+        return ipaddress.ip_network(entry.strip("[]"), strict=False)
+    except ValueError:
+        return None
 
 
 def keep_alive_options() -> list[tuple[int, int, int]]:

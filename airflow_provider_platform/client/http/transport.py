@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -32,6 +34,7 @@ from airflow_provider_platform.client.http.retry import tenacity_policy
 from airflow_provider_platform.client.http.stream import Stream
 from airflow_provider_platform.client.operations.credentials import may_hold_secrets, secrets_in
 from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.operations.paging import Page
 from airflow_provider_platform.client.operations.program import (
     Call,
     OpenDataStream,
@@ -39,7 +42,7 @@ from airflow_provider_platform.client.operations.program import (
     SendChat,
     steady_clock,
 )
-from airflow_provider_platform.client.redaction import KnownSecrets, redactor
+from airflow_provider_platform.client.redaction import KnownSecrets, Redactor, redactor
 
 T = TypeVar("T")
 
@@ -50,9 +53,15 @@ Mask = Callable[[list[str]], Awaitable[None]]
 
 CONNECT_TIMEOUT = 30.0
 LEAST_SECONDS = 1.0
-MAX_RESPONSE_BYTES = 64 * 1024 * 1024
-MAX_DOWNLOAD_BYTES = 512 * 1024 * 1024
+MAX_RESPONSE_BYTES = 8 * 1024 * 1024
+"""The most that is read of an answer that a model describes and that is no list."""
+MAX_LIST_BYTES = 16 * 1024 * 1024
+"""The same of a page of a list, and of an answer that no model describes. JSON takes up to forty
+times its size as values."""
+MAX_DOWNLOAD_BYTES = 128 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
+LARGE_BYTES = 256 * 1024
+"""Above this, an answer is read beside the loop."""
 
 
 class Transport:
@@ -133,7 +142,7 @@ class Transport:
         await self._learn(secrets_in(effect.body))
         url = f"{self.config.require_chat_url()}{effect.path}"
         headers = {**self._chat_headers(), "Accept": "application/json"}
-        status, got, body = await self._request(
+        answered = await self._request(
             "POST",
             url,
             headers=headers,
@@ -141,7 +150,7 @@ class Transport:
             limit=MAX_ERROR_BYTES,
             seconds=effect.timeout,
         )
-        responses.read_abort(status, got, body, now=self.clock())
+        responses.read_abort(answered.status, answered.headers, answered.body, now=self.clock())
 
     async def open_stream(self, effect: OpenStream) -> Stream:
         """Send a chat request; the answer's head is checked, its body is still to be read."""
@@ -207,7 +216,7 @@ class Transport:
     async def _perform(self, operation: Operation[T], deadline: float | None) -> T:
         base, token = self.config.require_management_url(), self.config.management_token
         bearer = token.get_secret_value() if token else ""
-        status, headers, body = await self._request(
+        answered = await self._request(
             operation.method,
             operation.url(base),
             headers={
@@ -216,7 +225,7 @@ class Transport:
             },
             params=operation.query,
             body=operation.body,
-            limit=MAX_DOWNLOAD_BYTES if operation.binary else MAX_RESPONSE_BYTES,
+            limit=_limit(operation),
             what=str(operation),
             seconds=self._seconds_until(deadline),
             repeatable=operation.repeatable,
@@ -224,10 +233,10 @@ class Transport:
         # What the service quotes of our own credentials goes no further: answers become XComs. In
         # what no model describes it is left for the caller to find.
         hidden = redactor(tuple(self.config.secrets)) if operation.described else None
-        now = self.clock()
-        answer = responses.read_response(operation, status, headers, body, now=now, hidden=hidden)
-        if not operation.binary and may_hold_secrets(body):
-            await self._learn(secrets_in(answer))
+        read = partial(_read, operation, answered, now=self.clock(), hidden=hidden)
+        large = len(answered.body) > LARGE_BYTES and not operation.binary
+        answer, secrets = await asyncio.to_thread(read) if large else read()
+        await self._learn(secrets)
         return answer
 
     async def _learn(self, secrets: Iterable[str]) -> None:
@@ -248,7 +257,7 @@ class Transport:
         what: str | None = None,
         seconds: float | None = None,
         repeatable: bool = False,
-    ) -> tuple[int, httpx.Headers, bytes]:
+    ) -> _Answered:
         seconds = seconds or self.config.request_timeout
         named = what or f"{method} {urlsplit(url).path}"
         content = None if method == "GET" and body is None else json_body(named, body)
@@ -272,7 +281,7 @@ class Transport:
                 answer = await read_body(named, response, limit, cut=head.status_code >= 300)
             finally:
                 await response.aclose()
-            return head.status_code, head.headers, answer
+            return _Answered(head.status_code, head.headers, answer, response.is_open_ended)
 
     def _seconds_until(self, deadline: float | None) -> float:
         """What one request may take; the last one before a deadline has at least a second."""
@@ -286,6 +295,42 @@ class Transport:
             return {"Authorization": f"Api-Key {config.chat_api_key.get_secret_value()}"}
         token = config.chat_service_token
         return {config.chat_service_header: token.get_secret_value()} if token else {}
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """A response as it came; `open_ended` as in `responses.read_response`."""
+
+    status: int
+    headers: httpx.Headers
+    body: bytes
+    open_ended: bool
+
+
+def _limit(operation: Operation[Any]) -> int:
+    """The most bytes that an answer may have, decoded."""
+    if operation.binary:
+        return MAX_DOWNLOAD_BYTES
+    answer: Any = operation.answer
+    is_list = isinstance(answer, type) and issubclass(answer, Page)
+    return MAX_LIST_BYTES if is_list or not operation.described else MAX_RESPONSE_BYTES
+
+
+def _read(
+    operation: Operation[T], answered: _Answered, *, now: float, hidden: Redactor | None
+) -> tuple[T, list[str]]:
+    """The answer, and the secrets in it."""
+    answer = responses.read_response(
+        operation,
+        answered.status,
+        answered.headers,
+        answered.body,
+        now=now,
+        hidden=hidden,
+        open_ended=answered.open_ended,
+    )
+    searched = not operation.binary and may_hold_secrets(answered.body)
+    return answer, list(secrets_in(answer)) if searched else []
 
 
 def _connect_timeout(seconds: float) -> float:

@@ -58,7 +58,9 @@ class OpenStream:
 
 @dataclass(frozen=True)
 class OpenDataStream:
-    """Send a query to the data API at `url` and open its answer, as `OpenStream` does."""
+    """Send a query to the data API at `url` and open its answer, as `OpenStream` does. The outcome
+    is whether the answer is open-ended: nothing but the end of the connection marks its end, so
+    that an answer that was cut looks complete."""
 
     url: str
     token: SecretStr
@@ -68,8 +70,10 @@ class OpenDataStream:
 
 @dataclass(frozen=True)
 class ReadStream:
-    """The next bytes of the open stream: b"" at its clean end, None after `timeout` seconds
-    without any (the stream is then closed). Raises PlatformTransportError where it breaks."""
+    """The next bytes of the open stream: b"" at its end, None after `timeout` seconds without any
+    (the stream is then closed). Its end is the protocol's own or, of an answer that is open-ended,
+    that of the connection. Raises PlatformTransportError where it breaks, PlatformProtocolError
+    where its coding is not one that was asked for."""
 
     timeout: float
 

@@ -22,6 +22,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.decorators.query import PlatformSqlDecoratedOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
+from tests.unit.client.http.http_server import Exchange, answer, serving
 from tests.unit.operators.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
@@ -154,6 +155,45 @@ def test_all_rows_or_none(query: Any, tmp_path: Path) -> None:
             "SELECT id FROM events", on_truncated="fail", output_path=str(path), output_format="csv"
         )
     assert list(tmp_path.iterdir()) == []
+
+
+def open_ended(exchange: Exchange) -> None:
+    """Two rows, and the end of the connection."""
+    columns = b'{"schema":[{"name":"n","column_type":"String"}]}\n'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
+    exchange.send(head + columns + b'{"data":[["1"],["2"]]}\n')
+
+
+@pytest.mark.parametrize("on_truncated", ["warn", "fail"])
+def test_rows_that_end_with_the_connection_count_as_truncated(
+    on_truncated: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a length nor a last chunk shows that these were all."""
+    token = answer(body=b'{"cubeApiToken": "data-token"}')
+    path = tmp_path / "n.csv"
+    with serving(token, open_ended) as server:
+        extra = {"deployment_id": 7, "data_api_url": server.url}
+        connection = {
+            "conn_type": "platform",
+            "host": server.url,
+            "password": "token",
+            "extra": extra,
+        }
+        monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(connection))
+        task = PlatformQueryOperator(
+            task_id="query",
+            sql="SELECT n FROM t",
+            output_path=str(path),
+            on_truncated=on_truncated,
+        )
+        if on_truncated == "fail":
+            with pytest.raises(AirflowFailException, match="closed after 2 rows"):
+                task.execute(TaskTries().context())
+            assert not path.exists()
+        else:
+            result = task.execute(TaskTries().context())
+            assert (result["row_count"], result["truncated"]) == (2, True)
+            assert path.exists()
 
 
 def test_a_query_that_takes_its_time(query: Any, platform_sandbox: Sandbox) -> None:

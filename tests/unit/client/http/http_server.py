@@ -34,21 +34,21 @@ class Exchange:
     """One request and the connection that it came on."""
 
     def __init__(self, connection: socket.socket, request: Request) -> None:
-        self._connection = connection
+        self.connection = connection
         self.request = request
 
     def send(self, data: bytes) -> None:
-        self._connection.sendall(data)
+        self.connection.sendall(data)
 
     def reset(self) -> None:
         """Break the connection with a TCP reset."""
-        self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def wait_for_the_client_to_leave(self) -> bool:
         """Whether the client closed the connection."""
-        self._connection.settimeout(WAIT)
+        self.connection.settimeout(WAIT)
         try:
-            return self._connection.recv(1) == b""
+            return self.connection.recv(1) == b""
         except ConnectionError:
             return True
 
