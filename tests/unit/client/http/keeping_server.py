@@ -24,6 +24,8 @@ class Connection:
     number: int
     socket: socket.socket
     requests: list[str] = field(default_factory=list)
+    ended: threading.Event = field(default_factory=threading.Event)
+    """Set once the client, or the server, has closed it."""
 
 
 @dataclass
@@ -75,6 +77,14 @@ def keeping(
             server.close_all()
 
 
+@contextmanager
+def ended(one: Connection) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        one.ended.set()
+
+
 def _accept(listener: socket.socket, server: KeepingServer) -> None:
     while True:
         try:
@@ -90,7 +100,7 @@ def _serve(raw: socket.socket, server: KeepingServer) -> None:
         one = Connection(len(server.connections) + 1, stream)
         server.connections.append(one)
         answers = server.vanish.pop(0) if server.vanish else None
-        with stream, stream.makefile("rb") as file:
+        with ended(one), stream, stream.makefile("rb") as file:
             while request := _read(file):
                 one.requests.append(request.split(b" HTTP/")[0].decode())
                 if answers is not None and len(one.requests) > answers:
