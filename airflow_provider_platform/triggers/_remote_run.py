@@ -36,7 +36,7 @@ KILL_SECONDS = 25.0
 LOOK_UP_SECONDS = 15.0
 """What Airflow may take of these to tell the task's state; the first such call takes seconds."""
 
-STOOD_STILL_SECONDS = 10.0
+STOOD_STILL_SECONDS = 15.0
 """How far past its deadline a trigger must be to conclude that its triggerer stood still (or was
 down): a trigger that runs notices its deadline at once."""
 

@@ -37,6 +37,7 @@ class Ti(TaskInstance):
 
     def __init__(self, task: PlayedTask, try_number: int, max_tries: int) -> None:
         super().__init__(try_number, max_tries)
+        del self.task  # Airflow would have the trigger render this task's templates
         self.played = task
         self.epoch = task.epoch
         vars(self).update(NAMES)
