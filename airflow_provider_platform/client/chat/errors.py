@@ -96,6 +96,14 @@ def futile(run: ChatRun, times: int) -> PlatformTransportError:
     )
 
 
+def unconfirmed(run: ChatRun, cause: PlatformError | None) -> PlatformTransportError:
+    """The final record says that it is not complete, and the thread could not be read."""
+    return PlatformTransportError(
+        f"{run}: the run ended while its final answer was still marked as in process, and the "
+        f"thread could not be read to confirm it{_because(cause)}. A retry reads the thread again."
+    )
+
+
 def too_late(run: ChatRun) -> PlatformDeadlineError:
     """The deadline has passed."""
     state = "did not end" if run.accepted else "was not accepted"

@@ -29,6 +29,8 @@ from airflow_provider_platform.client.polling.failure_budget import poll_pause
 
 READINGS = 3
 """How often a thread is read for what was lost of a run that is over."""
+CONFIRMING_READINGS = 5
+"""How many of these may fail where a final record in process is to be confirmed."""
 USAGE_WAIT = 5.0
 """Seconds that the stream is read on after its end, for the usage record."""
 FINAL_VERDICTS = (Verdict.ABORTED, Verdict.FAILED, Verdict.REFUSED)
@@ -135,32 +137,50 @@ def settled(
     run: ChatRun, verdict: Verdict | None, request: ChatRequest, limits: ChatLimits, clock: Clock
 ) -> Program[bool]:
     """True for a run that is over, read whole where that can be; raises the error that ended it
-    otherwise."""
+    otherwise.
+
+    A final record that says that it is not complete is confirmed by a look at the thread. Raises
+    PlatformTransportError where the thread could not be read for that.
+    """
     if verdict is not Verdict.OVER:
         raise errors.ending(run, verdict)
-    if run.received_in_part:
-        yield from _read_thread(run, request, limits, clock)
+    in_process = run.answer_in_process
+    if in_process:
+        run.forget_messages()
+    if in_process or run.received_in_part:
+        was_read, failure = yield from _read_thread(run, request, limits, clock)
+        if in_process and not was_read:
+            check_limits(run, limits, clock)
+            raise errors.unconfirmed(run, failure) from failure
     return True
 
 
 def _read_thread(
     run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock
-) -> Program[None]:
-    """Read a thread whose run is over, for what was lost between connections, until it has told
-    what it holds: for a moment after the end it may still count as streaming, so that who looks is
-    subscribed to what is over. A few times only, because what is known already is a result too."""
-    for reading in range(READINGS):
-        if reading:
-            yield from poll_pause(limits.poll_interval, limits.deadline - clock())
-        if limits.given_up() or clock() >= limits.deadline:
-            return
+) -> Program[tuple[bool, PlatformError | None]]:
+    """Read a thread whose run is over, for what was lost between connections or was not complete;
+    returns whether the thread said all that it holds, and the error of the last reading.
+
+    For a moment after the end it may still count as streaming, so that a look is subscribed to what
+    is over. Hence a few readings, and no more, because what is known already is a result too. An
+    answer in process is none: its thread is waited for.
+    """
+    failure: PlatformError | None = None
+    in_process = run.answer_in_process
+    left = CONFIRMING_READINGS if in_process else READINGS
+    while not limits.given_up() and clock() < limits.deadline:
         try:
             verdict, failure = yield from look(run, request, limits, clock, until_end=True)
-        except PlatformError:
-            return
-        complete = failure is None and not run.goes_on and verdict is not Verdict.BROKEN
-        if complete or not run.received_in_part:
-            return
+        except PlatformError as error:
+            return False, error
+        if failure is None and not run.goes_on and verdict is not Verdict.BROKEN:
+            return True, None
+        waits = in_process and failure is None and run.goes_on
+        left -= not waits
+        if not left or not (in_process or run.received_in_part):
+            break
+        yield from poll_pause(limits.poll_interval, limits.deadline - clock())
+    return False, failure
 
 
 def pause(seconds: float, limits: ChatLimits, clock: Clock) -> Program[None]:

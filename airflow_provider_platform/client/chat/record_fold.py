@@ -12,18 +12,24 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
+from airflow_provider_platform.client.chat.state_messages import text_of
 from airflow_provider_platform.client.chat.tool_calls import Query, ToolCall, read_tool_call
+from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.client.formats.json_text import whole_characters
 
 FINAL = "final"
 _EXACT = 2**53
 """Whole numbers up to here are numbers as a float holds them."""
+MAX_TEXT = 64 * 1024 * 1024
+"""Characters that the records of a run may hold in all: a chat that never ends must end."""
+RECORD_COST = 256
+"""What a record counts beside its texts, so that empty ones without number count too."""
 
 
 @dataclass
 class AssistantRecord:
-    """One assistant record as folded so far. `received` is its place among all that was received,
-    and `rising` says that each of its deltas has a `sort` of its own."""
+    """One assistant record as folded so far. `received` is the place of its latest part among all
+    that was received."""
 
     id: str
     text: StringIO = field(default_factory=StringIO)
@@ -32,7 +38,6 @@ class AssistantRecord:
     sort: float | None = None
     tool_call: ToolCall | None = None
     received: int = 0
-    rising: bool = False
 
     @property
     def content(self) -> str:
@@ -50,6 +55,12 @@ class AssistantRecord:
         )
 
     @property
+    def cost(self) -> int:
+        """Characters that the record keeps in memory, about."""
+        call = 0 if self.tool_call is None else self.tool_call.cost
+        return RECORD_COST + len(self.id) + self.text.tell() + call
+
+    @property
     def size(self) -> int:
         """A measure that grows with what is known; it tells progress from repetition."""
         done = self.tool_call is not None and self.tool_call.has_result
@@ -63,25 +74,11 @@ class RecordFold:
         self._max_rows = max_rows
         self._records: dict[str, AssistantRecord] = {}
         self._received = 0
-        self._received_before = 0
+        self._cost = 0
 
     def restart(self) -> RecordFold:
         """An empty fold with the same limits."""
         return RecordFold(self._max_rows)
-
-    def connect(self) -> None:
-        """Another connection begins to tell."""
-        self._received_before = self._received
-
-    def keep_unsettled(self) -> None:
-        """What was told up to here is a record of the past: it is complete only if it says so."""
-        self._received_before = self._received
-
-    def settle(self) -> None:
-        """The run has ended on the connection that told of it last: what that has told is complete,
-        even where no record says so. What broke off before may have gone on unseen."""
-        for record in self:
-            record.in_process = record.in_process and record.received <= self._received_before
 
     def __iter__(self) -> Iterator[AssistantRecord]:
         return iter(self._records.values())
@@ -101,31 +98,31 @@ class RecordFold:
         """Fold one assistant record in (its `id` is a text); returns what became of it.
 
         A delta whose `sort` is not above `known_up_to` repeats what an earlier connection brought
-        and changes nothing.
+        and changes nothing. Raises PlatformProtocolError where the records hold too much.
         """
         record_id: str = record["id"]
         known = self._records.get(record_id)
+        cost = known.cost if known else 0
         sort = _number(record.get("sort"))
         tool_call = record.get("toolCall")
         if is_delta(record):
             if known_up_to is not None and sort is not None and sort <= known_up_to:
-                if known is not None and known.rising and sort == known.sort:
-                    self._tell(known)  # the very last that was known: nothing was lost
                 return None
             folded = known or AssistantRecord(record_id)
-            folded.rising = folded.sort is not None and sort is not None and sort > folded.sort
         else:
             folded = AssistantRecord(record_id)
             if isinstance(tool_call, dict):
                 before = known.tool_call if known else None
                 folded.tool_call = read_tool_call(tool_call, before, self._max_rows)
-        folded.text.write(_text(record.get("content")))
+        folded.text.write(text_of(record.get("content")))
         if isinstance(record.get("graphPath"), list):
             folded.graph_path = [str(node) for node in record["graphPath"]]
         folded.in_process = record.get("isInProcess") is True
         folded.sort = sort if sort is not None else folded.sort
-        self._tell(folded)
+        self._received += 1
+        folded.received = self._received
         self._records[record_id] = folded
+        self._spend(folded.cost - cost)
         return folded
 
     def append(self, record: dict[str, Any]) -> bool:
@@ -149,30 +146,28 @@ class RecordFold:
         sort = record.get("sort")
         if type(sort) is not int or not -_EXACT <= sort <= _EXACT:
             sort = _number(sort)
-        if sort is None:
-            known.rising = False
-        else:
-            known.rising = known.sort is not None and sort > known.sort
+        if sort is not None:
             known.sort = sort
         known.text.write(content)
         known.in_process = record.get("isInProcess") is True
         known.received = self._received = self._received + 1
+        self._cost += len(content)
+        if self._cost > MAX_TEXT:
+            self._spend(0)
         return True
 
-    def _tell(self, record: AssistantRecord) -> None:
-        self._received += 1
-        record.received = self._received
+    def _spend(self, cost: int) -> None:
+        self._cost += cost
+        if self._cost > MAX_TEXT:
+            raise PlatformProtocolError(
+                f"The records of the chat hold more than {MAX_TEXT // 2**20} MB of text. The run "
+                "does not seem to end, so it was not read on."
+            )
 
     def final_answer(self) -> AssistantRecord | None:
-        """The last final record: by sequence number where all have one, else by arrival."""
+        """The last final record as received; `sort` orders the thread, not what is final."""
         finals = [record for record in self if record.is_final]
-        sorts = [record.sort for record in finals if record.sort is not None]
-        in_order = len(sorts) == len(finals)
-
-        def place(record: AssistantRecord) -> tuple[float, int]:
-            return (record.sort or 0.0) if in_order else 0.0, record.received
-
-        return max(finals, key=place, default=None)
+        return max(finals, key=lambda record: record.received, default=None)
 
     @property
     def has_answer(self) -> bool:
@@ -232,60 +227,3 @@ def _number(value: Any) -> float | None:
     except OverflowError:
         return None
     return number if -math.inf < number < math.inf else None
-
-
-def _text(content: Any) -> str:
-    """A record's or a message's text: a string, or a list of parts that hold texts."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "".join(
-            part if isinstance(part, str) else _text(part.get("text"))
-            for part in content
-            if isinstance(part, str | dict)
-        )
-    return ""
-
-
-@dataclass(frozen=True)
-class ThreadMessages:
-    """What the serialized messages of `__state__` say: the human messages as pairs of id ("" where
-    it has none) and text, and what the assistant said at the end, "" where it said nothing."""
-
-    humans: tuple[tuple[str, str], ...] = ()
-    answer: str = ""
-
-
-def read_messages(messages: Any) -> ThreadMessages | None:
-    """A serialized conversation; None where there is no list of messages."""
-    if not isinstance(messages, list):
-        return None
-    humans: list[tuple[str, str]] = []
-    answer = ""
-    for message in messages:
-        if not isinstance(message, dict):
-            continue
-        kind = _kind(message)
-        fields = message.get("kwargs")
-        fields = fields if isinstance(fields, dict) else message
-        if kind.startswith("HumanMessage"):
-            humans.append((str(fields.get("id") or ""), _text(fields.get("content"))))
-            answer = ""
-        elif kind.startswith("ToolMessage") or _calls_tools(fields):
-            answer = ""
-        elif kind.startswith("AIMessage"):
-            said = whole_characters(_text(fields.get("content")))
-            answer = said if said.strip() else answer
-    return ThreadMessages(tuple(humans), answer)
-
-
-def _kind(message: dict[str, Any]) -> str:
-    name = message.get("id")
-    if isinstance(name, list) and name:
-        return str(name[-1])
-    return ""
-
-
-def _calls_tools(fields: dict[str, Any]) -> bool:
-    more = fields.get("additional_kwargs")
-    return bool(fields.get("tool_calls") or (isinstance(more, dict) and more.get("tool_calls")))

@@ -10,7 +10,8 @@ from enum import Enum
 from typing import Any
 
 from airflow_provider_platform.client.chat.events import ChatEvent
-from airflow_provider_platform.client.chat.record_fold import RecordFold, ThreadMessages
+from airflow_provider_platform.client.chat.lines import ChatLineParser, is_error
+from airflow_provider_platform.client.chat.record_fold import RecordFold
 from airflow_provider_platform.client.chat.request import says_busy
 from airflow_provider_platform.client.chat.result import (
     ChatResult,
@@ -18,14 +19,12 @@ from airflow_provider_platform.client.chat.result import (
     assemble,
     check_tools,
 )
-from airflow_provider_platform.client.chat.run_records import ChatConnection, End, is_error
+from airflow_provider_platform.client.chat.run_records import ChatConnection, End
 from airflow_provider_platform.client.chat.run_state import RunState
-from airflow_provider_platform.client.errors import (
-    PlatformAddressError,
-    PlatformProtocolError,
-)
+from airflow_provider_platform.client.chat.state_messages import ThreadMessages
+from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.client.formats.json_text import read_plain_json
-from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
+from airflow_provider_platform.client.formats.ndjson import LineReader
 
 
 class Verdict(Enum):
@@ -59,13 +58,14 @@ class ChatRun(RunState):
         self._messages: ThreadMessages | None = None
         self._connection: ChatConnection | None = None
         self._reader = LineReader()
+        self._parser = ChatLineParser(self)
 
     def connect(self, *, submits: bool) -> None:
         """A request was sent, with `input` or without; its answer comes next."""
         self._reader = LineReader()
+        self._parser = ChatLineParser(self)
         self._known_before = None
         self._grew = False
-        self._fold.connect()
         self._connection = ChatConnection(
             self,
             submits=submits,
@@ -75,12 +75,14 @@ class ChatRun(RunState):
 
     def feed(self, data: bytes, now: float) -> list[ChatEvent]:
         """Take a piece of the stream; returns what is worth telling. Raises
-        PlatformProtocolError for a line that is not JSON or too long."""
+        PlatformProtocolError for a line that is not JSON or too long, or for too much text in all,
+        PlatformAddressError for a web page."""
         self._progress.now = now
         connection = self._open_connection
+        parser = self._parser
         for line, number in self._reader.feed(data):
             try:
-                plain = read_plain_json(line)
+                plain = None if parser.holds else read_plain_json(line)
             except ValueError:
                 plain = None
             if not connection.take_plain(plain):
@@ -170,10 +172,20 @@ class ChatRun(RunState):
 
     @property
     def received_in_part(self) -> bool:
-        """Whether records may have been lost between two connections: one told the run from its
-        middle, or the answer broke off. Reading the thread may tell the run from its beginning."""
+        """Whether records may have been lost between two connections, because one told the run
+        from its middle. Reading the thread may tell the run from its beginning."""
+        return self._in_part
+
+    @property
+    def answer_in_process(self) -> bool:
+        """Whether the final record says that it is not complete. It is an answer only where a
+        look at the thread confirms it."""
         final = self._fold.final_answer()
-        return self._in_part or (final is not None and final.in_process)
+        return final is not None and final.in_process
+
+    def forget_messages(self) -> None:
+        """From now on only messages that are read later can confirm an answer."""
+        self._messages = None
 
     def disconnect(self, *, clean: bool) -> Verdict:
         """The connection ended; `clean` when the service closed it in order."""
@@ -195,8 +207,6 @@ class ChatRun(RunState):
         self.failed_with = connection.error
         verdict = self._verdict(connection)
         if verdict is Verdict.OVER:
-            if connection.is_live:
-                self._fold.settle()
             replayed = known is None or size >= known.size
             self._received_to_end = self._received_to_end or (connection.echo and replayed)
         return verdict
@@ -220,31 +230,22 @@ class ChatRun(RunState):
     def _take_line(self, line: bytes, number: int) -> None:
         connection = self._open_connection
         try:
-            record = parse_line(line, number)
+            record = self._parser.read(line, number, first=connection.records == 0)
         except PlatformProtocolError:
             if connection.end is not None:
                 return
-            if connection.records == 0 and line.startswith(b"<"):
-                raise PlatformAddressError(
-                    f"{self}: the chat address answers with a web page. Check chat_url in the "
-                    "connection."
-                ) from None
             raise
-        connection.take(record)
+        if not self._parser.holds:
+            connection.take(record)
 
     def _take_rest(self, rest: bytes) -> None:
-        """A last line without its line end may be cut: only a whole error object counts."""
-        if not rest:
-            return
+        """A last line without its line end may be cut: only what ends a run counts, if it is
+        whole."""
+        connection = self._open_connection
         number = self._reader.lines_seen + 1
-        if self._open_connection.records == 0 and rest.startswith(b"<"):
-            self._take_line(rest, number)
-        try:
-            record = parse_line(rest, number)
-        except PlatformProtocolError:
-            return
-        if isinstance(record, dict) and is_error(record):
-            self._open_connection.take(record)
+        record = self._parser.read_rest(rest, number, first=connection.records == 0)
+        if isinstance(record, dict) and (is_error(record) or record.get("id") == "__state__"):
+            connection.take(record)
 
     def _settle_acceptance(self, connection: ChatConnection) -> None:
         """The thread holds our message if a message has its id; in a thread of our own, if the
@@ -280,7 +281,9 @@ class ChatRun(RunState):
             return Verdict.UNCLEAR
         if connection.user_records:
             return Verdict.ABSENT
-        if messages is None or any(self.may_be_ours(*human) for human in messages.humans):
+        if messages is None or messages.unread:
+            return Verdict.UNCLEAR
+        if any(self.may_be_ours(*human) for human in messages.humans):
             return Verdict.UNCLEAR
         return Verdict.ABSENT
 

@@ -29,12 +29,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat.record_fold import (
-    ThreadMessages,
-    has_plain_fields,
-    is_delta,
-    read_messages,
-)
+from airflow_provider_platform.client.chat.lines import is_error
+from airflow_provider_platform.client.chat.record_fold import has_plain_fields, is_delta
+from airflow_provider_platform.client.chat.state_messages import ThreadMessages, read_messages
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.chat.run_state import RunState
@@ -68,7 +65,6 @@ class ChatConnection:
     known_up_to: float | None
     cutoff: bool = False
     echo: bool = False
-    echo_after_mark: bool = False
     ours: bool = False
     streaming: bool | None = None
     state_streaming: bool | None = None
@@ -164,14 +160,6 @@ class ChatConnection:
         """Whether the thread has told of a later turn than ours."""
         return self.echo and self.last_user_id != self.run.message_id
 
-    @property
-    def is_live(self) -> bool:
-        """Whether what follows the mark comes from the run as it goes on. Who looks at a thread
-        that does not stream and is told our turn from its echo hears what is kept of it, and so
-        does who is told of a later turn."""
-        kept = self.streaming is False and self.echo_after_mark and not self.submits
-        return not kept and not self.passed_by
-
     def _take_error(self, record: dict[str, Any]) -> None:
         if self.end is not None:
             return
@@ -187,8 +175,6 @@ class ChatConnection:
         self.stray_abort = False
         self.streaming = _flag(state.get("isStreaming"))
         self.run.learn_chat_id(state.get("chatId"))
-        if self.streaming is False:
-            self.run.note_idle()
         if not self.echo:
             self.ours = True
             self.suspended = False
@@ -243,7 +229,6 @@ class ChatConnection:
         self.first_user_id = self.first_user_id or self.last_user_id
         if self.ours:
             self.echo = True
-            self.echo_after_mark = self.cutoff
             self.suspended = False
             self.known_up_to = None
             self.run.take_echo()
@@ -281,15 +266,6 @@ class ChatConnection:
         in a thread that nobody else writes to."""
         if self.cutoff and (self.submits or self.echo or not self.run.thread_given):
             self.run.accepted = True
-
-
-def is_error(record: dict[str, Any]) -> bool:
-    """Whether a record is an error object: `{"error": ...}`, or one of JSON-RPC."""
-    if record.get("error") is None:
-        return False
-    record_id = record.get("id")
-    is_message = isinstance(record_id, str) and ("role" in record or record_id.startswith("__"))
-    return "jsonrpc" in record or not is_message
 
 
 _RECORD_FIELDS = {"id", "role", "sort", "isDelta", "isInProcess", "graphPath", "content"}

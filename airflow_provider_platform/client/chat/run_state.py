@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_platform.client.chat.events import ProgressEvents
-from airflow_provider_platform.client.chat.record_fold import RecordFold, ThreadMessages
+from airflow_provider_platform.client.chat.record_fold import RecordFold
 from airflow_provider_platform.client.chat.request import input_digest, is_message_id
+from airflow_provider_platform.client.chat.state_messages import ThreadMessages
 from airflow_provider_platform.client.formats.service_text import quote_service
 
 
@@ -72,10 +73,6 @@ class RunState:
         if self._known_before is None or self._fold.size > self._known_before.size:
             self._known_before = self._fold
         self._fold = self._fold.restart()
-
-    def note_idle(self) -> None:
-        """The thread does not stream: what it has told up to here is not of a run that goes on."""
-        self._fold.keep_unsettled()
 
     def take_assistant(self, record: dict[str, Any], *, known_up_to: float | None) -> None:
         """Fold a record of the run in, and note what is worth telling."""

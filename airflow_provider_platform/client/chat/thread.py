@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from airflow_provider_platform.client.chat.lines import ChatLineParser, is_error
 from airflow_provider_platform.client.chat.request import ChatRequest, is_busy, says_busy
 from airflow_provider_platform.client.chat.run import ChatRun, Verdict
-from airflow_provider_platform.client.chat.run_records import is_error
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     ChatStreamError,
@@ -23,7 +23,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
+from airflow_provider_platform.client.formats.ndjson import LineReader
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import rpc_message
 from airflow_provider_platform.client.http.retry import is_transient
@@ -45,6 +45,7 @@ LEAST_SECONDS = 0.5
 AFTERTHOUGHT = 0.5
 """Seconds in which a thread that seems to be ours may still tell of a later message."""
 BETWEEN_READS = 0.2
+STREAM = "chat stream: POST /stream-chat-state"
 
 
 def abort(
@@ -197,23 +198,24 @@ def first_record(
     until = clock() + seconds
     yield OpenStream(body, timeout=seconds, repeatable=True)
     reader = LineReader()
+    parser = ChatLineParser(STREAM)
+    first = True
     while True:
         wait = until - clock()
         data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
-        for line, number in reader.feed(data) if data else _last_line(reader):
-            record = parse_line(line, number)
+        records = (
+            (parser.read(line, number, first=first) for line, number in reader.feed(data))
+            if data
+            else (parser.read_rest(reader.rest(), reader.lines_seen + 1, first=first),)
+        )
+        for record in records:
+            first = False
             if wanted(record):
                 yield CloseStream()
                 return record, False
         if not data:
             yield CloseStream()
             return None, data is not None
-
-
-def _last_line(reader: LineReader) -> list[tuple[bytes, int]]:
-    """What came after the last line end, where that is a whole line: a cut one tells nothing."""
-    rest = reader.rest()
-    return [(rest, reader.lines_seen + 1)] if rest.endswith(b"}") else []
 
 
 def state_told(chat_id: str, record: Any) -> bool | None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from pydantic_core import to_json
+
 from airflow_provider_platform.client.formats.json_text import (
     read_json,
     read_plain_json,
@@ -127,6 +129,11 @@ class ToolCall:
         return self._told.title or _title(_json_text(self.input)) or self.name or "tool call"
 
     @cached_property
+    def cost(self) -> int:
+        """Characters of the input and the result that are kept."""
+        return sum(map(_length, (self.name, self.input, self.result)))
+
+    @cached_property
     def _told(self) -> _Result:
         return self.read or _read_result(self.result, self.max_rows)[0]
 
@@ -189,6 +196,12 @@ def _read_result(told: Any, max_rows: int) -> tuple[_Result, dict[str, Any]]:
         title=_title(result),
         error=_error(result.get("error")),
     ), result
+
+
+def _length(value: Any) -> int:
+    if value is None or isinstance(value, str):
+        return len(value or "")
+    return len(to_json(value, inf_nan_mode="null", fallback=str))
 
 
 def _rows(result: dict[str, Any]) -> list[Any]:

@@ -32,6 +32,7 @@ _LONG = 2048
 
 _HALF = re.compile("[\ud800-\udfff]")
 _WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
+_INSIDE_STRINGS = ("Unterminated string", "Invalid \\uXXXX escape")
 _CUT_NUMBER = re.compile(r"[.eE][+-]?")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NUMERALS = bytes.maketrans(b"123456789E", b"000000000e")
@@ -44,6 +45,10 @@ number beyond a float's range (its exponent has three digits unless there are ma
 
 class CutJsonError(ValueError):
     """The text is the beginning of a JSON text."""
+
+
+class CutStringError(CutJsonError):
+    """The text is the beginning of a JSON text, and it ends inside a string."""
 
 
 def read_json(text: str | bytes) -> Any:
@@ -98,13 +103,15 @@ def _read_again(text: str | bytes) -> Any:
             text = text.removeprefix(_BYTE_ORDER_MARK).decode()
         except UnicodeDecodeError as error:
             cut = error.reason == "unexpected end of data"
-            raise (CutJsonError if cut else ValueError)(
+            raise (CutStringError if cut else ValueError)(
                 f"is not UTF-8 at byte {error.start}"
             ) from None
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        kind = CutJsonError if _is_beginning(text, error) else ValueError
+        in_string = error.msg.startswith(_INSIDE_STRINGS)
+        beginning = CutStringError if in_string else CutJsonError
+        kind = beginning if _is_beginning(text, error) else ValueError
         raise kind(f"is not JSON at character {error.pos} ({error.msg})") from None
     except ValueError:
         raise ValueError("holds a number with too many digits") from None

@@ -102,12 +102,11 @@ def check_stream_start(
     what: str, status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> None:
     """Raise the error that the head of a chat answer amounts to; `body` is only needed (and read)
-    where the status is not 200 or the content is HTML."""
+    where the status is not 200. The service's document names text/html for its stream too, so the
+    first bytes tell a stream from a web page, and not the content type."""
     refuse_redirect(what, status, headers)
     if status >= 400:
         raise chat_error(what, status, headers, body, now=now)
-    if is_html_type(headers):
-        raise _wrong_address(what, "HTML")
 
 
 def check_data_start(

@@ -22,7 +22,6 @@ from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
 )
 from airflow_provider_platform.client.http import responses
-from airflow_provider_platform.client.http.api_errors import is_html_type
 from airflow_provider_platform.client.http.bodies import (
     json_body,
     query_pairs,
@@ -205,7 +204,7 @@ class Transport:
             )
             try:
                 said, (status, got) = b"", (response.head.status_code, response.head.headers)
-                if status >= 300 or is_html_type(got):
+                if status >= 300:
                     said = await read_body(what, response, MAX_ERROR_BYTES, cut=True)
                 check(what, status, got, said, now=self.clock())
             except BaseException:

@@ -231,7 +231,9 @@ class TestChat:
         [
             ([record(error="Internal error")], "Internal error"),
             ([b"", None], "ended without a state"),
-            ([b"<html>\n"], "is not JSON"),
+            ([b"<html>\n"], "answers with HTML instead of JSON"),
+            ([b"<!doctype html><html>", b""], "answers with HTML instead of JSON"),
+            ([b"Bad gateway\n"], "is not JSON"),
             ([None], "no answer within 20 seconds"),
         ],
     )

@@ -99,10 +99,14 @@ def test_a_connection_that_ends_without_word_is_broken(records: list[Any], clean
     assert hear(new_run(), *records, clean=clean) is Verdict.BROKEN
 
 
-def test_a_state_without_line_end_is_half_a_line() -> None:
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_whole_state_without_line_end_is_an_end(clean: bool) -> None:
     data = encode(cutoff(), echo(), final(ANSWER), state())
-    assert hear(new_run(), data[:-1]) is Verdict.BROKEN
-    assert hear(new_run(), data) is Verdict.OVER
+    for missing in range(2, len(encode(state()))):
+        assert hear(new_run(), data[:-missing], clean=clean) is Verdict.BROKEN
+    run = new_run()
+    assert hear(run, data[:-1], clean=clean) is Verdict.OVER
+    assert run.result().answer == ANSWER
 
 
 @pytest.mark.parametrize("clean", [True, False])

@@ -68,9 +68,10 @@ def test_the_last_final_record_counts() -> None:
     assert result_of(*told, final("First, again.", record_id="a")).answer == "First, again."
 
 
-def test_sequence_numbers_order_final_records() -> None:
-    late, early = final("Late.", record_id="a", sort=9), final("Early.", record_id="b", sort=8)
-    assert result_of(late, early).answer == "Late."
+def test_the_last_final_record_is_the_last_one_received_whatever_its_sequence_number() -> None:
+    high, low = final("First.", record_id="a", sort=9), final("Second.", record_id="b", sort=8)
+    assert result_of(high, low).answer == "Second."
+    assert result_of(low, high).answer == "First."
 
 
 def test_a_final_record_without_words_is_no_answer() -> None:
@@ -101,7 +102,7 @@ def test_words_of_the_agent_are_quoted_as_one_line() -> None:
 
 
 def test_a_delta_appends_and_a_full_record_replaces() -> None:
-    delta = {"isDelta": True, "isInProcess": True}
+    delta = {"isDelta": True}
     told = [final("Re", **delta), final("venue", **delta)]
     assert result_of(*told).answer == "Revenue"
     assert result_of(*told, final("Income")).answer == "Income"

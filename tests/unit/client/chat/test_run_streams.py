@@ -139,8 +139,8 @@ def test_any_cuts_and_replays_give_the_same(data: st.DataObject, turn: Turn, his
         assert hear(run, *cut_up(body, data.draw(places)), submits=False) is Verdict.BROKEN
     kind = data.draw(st.sampled_from(["before", "after", "live"]), label="at last")
     told = replays(turn, kind, sent, raw=data.draw(st.booleans()), overlap=4)
-    unsure = not turn.closing and (turn.one_sort or kind == "live")  # which deltas are repeats
-    end = turn.end([EARLIER] if history else []) if unsure else [state(), usage()]
+    # Without a closing record the answer is in process: the messages of the state confirm it.
+    end = [state(), usage()] if turn.closing else turn.end([EARLIER] if history else [])
     body = encode(*earlier, *told, *end)
     assert hear(run, *cut_up(body, data.draw(places)), submits=False) is Verdict.OVER
     assert finished(run) == EXPECTED
@@ -201,7 +201,8 @@ def test_the_rest_without_echo_after_a_full_record() -> None:
     records = turn.records()
     start = next(at for at, record in enumerate(records) if record["id"] == "answer")
     opening = {**records[start], "isDelta": False}
-    told = [*records[:start], opening, *records[start + 1 :]]
+    last = {**records[-1], "isInProcess": False}
+    told = [*records[:start], opening, *records[start + 1 : -1], last]
     for known in range(start + 1, len(told)):
         run = new_run()
         hear(run, cutoff(), *told[:known], clean=False)
@@ -275,11 +276,10 @@ def test_characters_split_into_surrogates_between_deltas() -> None:
 
 
 @pytest.mark.parametrize("overlap", [0, 1, 3])
-@pytest.mark.parametrize("in_process", [True, False])
-def test_repeated_deltas_are_told_by_their_sort(overlap: int, in_process: bool) -> None:
+def test_repeated_deltas_are_told_by_their_sort(overlap: int) -> None:
     """A live stream that goes on without echo and repeats some deltas: each of them counts once."""
     records = Turn(closing=False).records()
-    records[-1] = {**records[-1], "isInProcess": in_process}
+    records[-1] = {**records[-1], "isInProcess": False}
     for known in range(len(records) - 6 + overlap, len(records)):
         run = new_run()
         hear(run, cutoff(), *records[:known], clean=False)
@@ -312,7 +312,7 @@ def test_what_a_thread_keeps_of_an_answer_that_broke_off_is_none(told: Any, delt
     run = new_run(chat_id=CHAT_ID, accepted=True, thread_given=True)
     look = told(half_an_answer(isDelta=delta))
     assert hear(run, *look, state([WORKING]), submits=False) is Verdict.OVER
-    assert run.received_in_part  # so that the thread is read once more
+    assert run.answer_in_process  # so that the thread is read once more
     with pytest.raises(ChatNoAnswerError, match=f"last said: {HALF}"):
         run.result()
     closed = told(final(ANSWER))
@@ -344,11 +344,16 @@ def test_the_messages_of_the_state_may_complete_an_answer_that_broke_off(
 
 
 @pytest.mark.parametrize("replay", ["before", "after"])
-def test_deltas_of_a_run_that_ended_on_this_connection_are_whole(replay: str) -> None:
-    """Whoever followed the run to its `__state__` needs no record that closes the answer."""
+@pytest.mark.parametrize("messages", [[], None])
+def test_a_final_record_that_is_in_process_at_the_end_is_no_answer_yet(
+    messages: Any, replay: str
+) -> None:
+    """However live the connection was: the thread may have kept half of it."""
     own = Turn(closing=False).records()
     mark = cutoff(streaming=True)
     seen = [*own[:-2], mark, *own[-2:]] if replay == "before" else [mark, *own]
     run = new_run(chat_id=CHAT_ID, accepted=True)
-    assert hear(run, *seen, state([], streaming=False), submits=False) is Verdict.OVER
-    assert run.result().answer == ANSWER
+    assert hear(run, *seen, state(messages, streaming=False), submits=False) is Verdict.OVER
+    assert run.answer_in_process
+    with pytest.raises(ChatNoAnswerError, match="last said"):
+        run.result()

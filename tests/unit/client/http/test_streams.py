@@ -13,7 +13,6 @@ import pytest
 from airflow_provider_platform.client.chat.thread import abort
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
-    PlatformAddressError,
     PlatformNotFoundError,
     PlatformRateLimitError,
     PlatformServerError,
@@ -118,7 +117,6 @@ def test_a_stream_that_never_starts(run: Run) -> None:
     [
         (answer(500, b'{"error": "Out of order"}'), PlatformServerError, "Out of order"),
         (answer(404, b""), PlatformNotFoundError, "premium or enterprise"),
-        (answer(200, b"<html>", {"Content-Type": "text/html"}), PlatformAddressError, "HTML"),
         (answer(429, b"", {"Retry-After": "9"}), PlatformRateLimitError, "429"),
     ],
 )
@@ -126,6 +124,12 @@ def test_a_stream_that_is_refused(run: Run, told: Answer, error: Any, words: str
     with serving(told) as server, pytest.raises(error, match=words):
         run(config_for(server), reading({}))
     assert len(server.requests) == 1
+
+
+def test_a_stream_under_the_content_type_of_a_page_is_read(run: Run) -> None:
+    """The service's document names it for this answer: what it is, its first bytes tell."""
+    with serving(answer(200, b"{}\n", {"Content-Type": "text/html; charset=utf-8"})) as server:
+        assert joined(run(config_for(server), reading({}))) == b"{}\n"
 
 
 def test_a_stream_under_another_success_is_read(run: Run) -> None:

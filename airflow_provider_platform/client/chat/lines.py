@@ -1,0 +1,128 @@
+"""The lines of a chat answer as records, and the few bodies that are not one record a line.
+
+The service answers 200 before it knows how a request ends, so refusals come in the body, in the
+form of whatever wrote them: a JSON-RPC error object may stand on several lines, "Streaming for
+thread is in progress" may be plain text or a JSON string. A web page instead of the service is
+known by its first bytes: the content type proves nothing, because the service's document names
+text/html for its stream too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_platform.client.chat.request import says_busy
+from airflow_provider_platform.client.errors import PlatformAddressError, PlatformProtocolError
+from airflow_provider_platform.client.formats.json_text import (
+    CutJsonError,
+    CutStringError,
+    read_json,
+)
+from airflow_provider_platform.client.formats.ndjson import parse_line
+from airflow_provider_platform.client.formats.service_text import quote_service
+
+MAX_ERROR_BYTES = 64 * 1024
+MAX_ERROR_LINES = 200
+"""How much an error object may take that stands on several lines."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MESSAGES = ("message", "detail", "details")
+
+
+class ChatLineParser:
+    """Reads the whole lines of one answer. `what` names the answer in errors."""
+
+    def __init__(self, what: object) -> None:
+        self._what = what
+        self._held: list[bytes] = []
+        self._held_from = 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether an error object has begun that goes on in the next line."""
+        return bool(self._held)
+
+    def read(self, line: bytes, number: int, *, first: bool) -> Any:
+        """The record of a line, None where it is part of one; `first` says that the answer has
+        told nothing before. Raises PlatformProtocolError naming the line for what is not JSON,
+        PlatformAddressError for a web page."""
+        if self._held:
+            return self._read_on(line)
+        try:
+            return _as_record(read_json(line))
+        except ValueError as error:
+            if _is_busy_text(line):
+                return {"error": quote_service(line.decode("utf-8", "replace"))}
+            if first and _is_web_page(line):
+                raise self._wrong_address() from None
+            if _goes_on(line, error):
+                self._held, self._held_from = [line], number
+                return None
+        return parse_line(line, number)
+
+    def read_rest(self, rest: bytes, number: int, *, first: bool) -> Any:
+        """The record that came without its line end, None where it may be cut. Raises
+        PlatformAddressError for a web page."""
+        if not rest:
+            return None
+        try:
+            record = self.read(rest, number, first=first)
+        except PlatformProtocolError:
+            return None
+        self._held.clear()
+        return record
+
+    def _read_on(self, line: bytes) -> Any:
+        self._held.append(line)
+        text = b"\n".join(self._held)
+        small = len(text) <= MAX_ERROR_BYTES and len(self._held) <= MAX_ERROR_LINES
+        try:
+            value = read_json(text) if small else None
+        except ValueError as error:
+            if _goes_on(text, error):
+                return None
+            value = None
+        begun, self._held = self._held[0], []
+        if isinstance(value, dict) and is_error(value):
+            return value
+        return parse_line(begun, self._held_from)  # raises: no line of a record is cut like this
+
+    def _wrong_address(self) -> PlatformAddressError:
+        return PlatformAddressError(
+            f"{self._what}: the address answers with HTML instead of JSON. It is probably a web "
+            "page of the platform or of a proxy: check chat_url in the connection."
+        )
+
+
+def is_error(record: dict[str, Any]) -> bool:
+    """Whether a record is an error object: `{"error": ...}`, or one of JSON-RPC."""
+    if record.get("error") is None:
+        return False
+    record_id = record.get("id")
+    is_message = isinstance(record_id, str) and ("role" in record or record_id.startswith("__"))
+    return "jsonrpc" in record or not is_message
+
+
+def _as_record(value: Any) -> Any:
+    """A busy thread's refusal as an error object, whatever form it has; anything else as it is."""
+    if isinstance(value, str):
+        return {"error": value} if says_busy(value) else value
+    if isinstance(value, dict) and not value.keys() & {"id", "role", "error"}:
+        said = next((value[name] for name in _MESSAGES if says_busy(value.get(name))), None)
+        return value if said is None else {"error": said}
+    return value
+
+
+def _is_busy_text(line: bytes) -> bool:
+    """Whether a line that is not JSON says that the thread is busy. A cut record may quote that."""
+    plain = len(line) <= MAX_ERROR_BYTES and not line.startswith((b"{", b"[", b'"'))
+    return plain and says_busy(line.decode("utf-8", "replace"))
+
+
+def _is_web_page(line: bytes) -> bool:
+    return line.removeprefix(_BYTE_ORDER_MARK).startswith(b"<")
+
+
+def _goes_on(begun: bytes, error: ValueError) -> bool:
+    """Whether an object's beginning ends between two of its parts, where a line may end."""
+    between = isinstance(error, CutJsonError) and not isinstance(error, CutStringError)
+    return between and begun.startswith(b"{") and len(begun) <= MAX_ERROR_BYTES

@@ -1,0 +1,91 @@
+"""A chat that never ends: its text in memory is bounded, however it comes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_platform.client.chat import record_fold
+from airflow_provider_platform.client.chat.call import ChatCall, ask_or_stop
+from airflow_provider_platform.client.errors import PlatformProtocolError
+from tests.unit.client.fakes.chat_calls import new_call
+from tests.unit.client.fakes.played_service import PlayedService, drive
+from tests.unit.client.fakes.streams import (
+    ANSWER,
+    Record,
+    cutoff,
+    echo,
+    encode,
+    final,
+    hear,
+    new_run,
+    query_result,
+    state,
+    tool,
+)
+
+LIMIT = 200_000
+PIECE = "x" * 1000
+
+
+@pytest.fixture(autouse=True)
+def a_small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_fold, "MAX_TEXT", LIMIT)
+
+
+def delta(number: int) -> Record:
+    return final(PIECE, isDelta=True, sort=number)
+
+
+ENDLESS: dict[str, Any] = {
+    "deltas of one record": delta,
+    "records": lambda number: final(PIECE, record_id=f"record-{number}"),
+    "empty records": lambda number: final("", record_id=f"record-{number}"),
+    "inputs of tools": lambda number: tool("serviceMeta", {"q": PIECE}, record_id=f"t-{number}"),
+    "results of tools": lambda number: tool(
+        "serviceSqlApi", {}, query_result([[PIECE, number]]), record_id=f"t-{number}"
+    ),
+    "long results of tools": lambda number: tool(
+        "serviceSqlApi", {}, query_result([[PIECE]] * 90), record_id=f"t-{number}"
+    ),
+    "thoughts": lambda number: final("", record_id=f"r-{number}", thinking=PIECE),
+}
+
+
+@pytest.mark.parametrize("endless", ENDLESS.values(), ids=ENDLESS)
+def test_text_beyond_the_limit_breaks_the_protocol(endless: Any) -> None:
+    with pytest.raises(PlatformProtocolError, match="MB of text"):
+        hear(new_run(), cutoff(), echo(), *(encode(endless(number)) for number in range(2000)))
+
+
+def test_what_is_told_again_counts_once() -> None:
+    run = new_run()
+    told = [echo(), *(delta(number) for number in range(90))]
+    full = [final(PIECE * 150) for _ in range(30)]
+    for _ in range(3):
+        hear(run, cutoff(), *told, *full, clean=False)
+    assert len(run._fold.final_answer().content) == 150_000  # type: ignore[union-attr]
+
+
+def test_rows_that_are_dropped_do_not_count() -> None:
+    run = new_run(max_rows=1)
+    long = query_result([[PIECE]] * 100)
+    calls = [tool("serviceSqlApi", {}, long, record_id=f"t-{number}") for number in range(30)]
+    hear(run, cutoff(), echo(), *calls, final(ANSWER), state())
+    assert run.result().queries[-1].total_rows == 100
+
+
+def test_the_limit_is_64_mb() -> None:
+    from importlib import reload
+
+    assert reload(record_fold).MAX_TEXT == 64 * 2**20
+
+
+def test_a_run_that_is_read_no_further_is_stopped() -> None:
+    service = PlayedService(records=[echo(), *map(delta, range(2000))], pace=0.001)
+    asked = new_call(service)
+    call = ChatCall(asked.run, asked.request, asked.limits)
+    with pytest.raises(PlatformProtocolError, match="MB of text"):
+        drive(ask_or_stop(call, service.clock), service)
+    assert [body["chatId"] for body in service.aborts] == [service.chat_id]
