@@ -13,7 +13,6 @@ from airflow_provider_platform.sandbox.chat.questions import EXAMPLES, Query, un
 from airflow_provider_platform.sandbox.state.settings import Settings
 from airflow_provider_platform.sandbox.state.warehouse import MEMBERS, QueryError, Result, Warehouse
 
-ROW_LIMIT = 100
 _CHUNK = 24
 
 Record = dict[str, Any]
@@ -81,7 +80,7 @@ class Agent:
 
     def state(self) -> Record:
         messages = [*self._job.earlier_messages, *self._job.messages]
-        return state_record(messages)
+        return state_record(messages, self._job.settings.message_shape)
 
     def usage(self) -> Record:
         prompt, completion = 900 + len(self._job.text), 200 + 40 * len(self._job.messages)
@@ -204,7 +203,7 @@ class Agent:
         if not self._job.branch_exists:
             raise QueryError(f"BadRequestError: Bad branch: {self._job.branch}")
         self._job.on_sql(query.sql)
-        return self._job.warehouse.query(query.sql, limit=ROW_LIMIT)
+        return self._job.warehouse.query(query.sql, limit=self._job.settings.chat_rows)
 
 
 def serialized(kind: str, content: str, message_id: str) -> Record:
@@ -217,13 +216,29 @@ def serialized(kind: str, content: str, message_id: str) -> Record:
     }
 
 
-def state_record(messages: list[Record]) -> Record:
+_TYPES = {"HumanMessage": "human", "AIMessage": "ai", "ToolMessage": "tool"}
+_ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}
+
+
+def state_record(messages: list[Record], shape: str = "constructor") -> Record:
     return {
         "id": "__state__",
         "role": "assistant",
         "isDelta": False,
-        "state": {"messages": messages},
+        "state": {"messages": [_shaped(message, shape) for message in messages]},
     }
+
+
+def _shaped(message: Record, shape: str) -> Record | str:
+    """A message as ``serialized`` makes it, in one of the other shapes of frameworks."""
+    if shape == "constructor":
+        return message
+    kind, fields = _TYPES[message["id"][-1]], message["kwargs"]
+    if shape == "role":
+        kept = {name: value for name, value in fields.items() if name != "id"}
+        return {"role": _ROLES[kind], **kept}
+    typed = {"type": kind, "data": fields}
+    return _json(typed) if shape == "json" else typed
 
 
 def aborted_record() -> Record:

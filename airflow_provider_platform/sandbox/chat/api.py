@@ -59,7 +59,8 @@ def _checked(
 
 def _stream(world: World, agent: str, request: Request, body: bytes) -> Response:
     stream = open_stream(world, read_stream_request(world, agent, request.headers, body))
-    return JsonLines(stream.records(), stream.close)
+    kind = "application/json" if world.settings.stream_type == "json" else "text/html"
+    return JsonLines(stream.records(), stream.close, kind)
 
 
 def _abort(world: World, agent: str, request: Request, body: bytes) -> Response:

@@ -60,8 +60,14 @@ class Injector:
         return (step for step in steps if step.mark != "usage")
 
     def deltas_only(self, steps: Iterator[Step]) -> Iterator[Step]:
-        """The final message is never repeated whole."""
-        return (step for step in steps if step.mark != "final_closing")
+        """The final message is never repeated whole, so that it stays in process."""
+        for step in steps:
+            if step.mark == "state" and self._fault.kept == "half":
+                kept = self._assignment.messages[-1]["kwargs"]
+                kept["content"] = kept["content"][: len(kept["content"]) // 2]
+                yield replace(step, record=self._agent.state())
+            elif step.mark != "final_closing":
+                yield step
 
     def decoy_final(self, steps: Iterator[Step]) -> Iterator[Step]:
         """A record from below the final node, later than the answer, that is not the answer."""

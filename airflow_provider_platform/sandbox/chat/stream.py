@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from airflow_provider_platform.sandbox.chat import runs as chat_runs
 from airflow_provider_platform.sandbox.chat.agent import Record, aborted_record
@@ -28,7 +29,7 @@ class ChatStream:
 
     def __init__(
         self,
-        head: list[Record],
+        head: Sequence[Record | bytes],
         *,
         subscription: Subscription | None = None,
         tail: list[Record] | None = None,
@@ -39,7 +40,8 @@ class ChatStream:
         self._tail = tail or []
         self._opens = opens
 
-    async def records(self) -> AsyncIterator[Record]:
+    async def records(self) -> AsyncIterator[Record | bytes]:
+        """The records; bytes go out as they are."""
         for record in self._head:
             yield record
         self._open()
@@ -118,7 +120,7 @@ def _submit(world: World, thread: Thread, request: StreamRequest) -> ChatStream:
     if current is not None and outcome == "resumed":
         return _resume(world, thread, current)
     if outcome == "busy":
-        return ChatStream([thread.cutoff(True), {"error": BUSY}])
+        return ChatStream(_busy(world, thread))
     if current is not None:
         chat_runs.give_up(world, current)
     history = _history(world, thread.runs)
@@ -134,6 +136,13 @@ def _submit(world: World, thread: Thread, request: StreamRequest) -> ChatStream:
     _note(world, run, "submit")
     head = [*history, thread.cutoff(world.settings.submit_says_streaming)]
     return ChatStream(head, subscription=run.subscribe(0), opens=True)
+
+
+def _busy(world: World, thread: Thread) -> list[Record | bytes]:
+    form = world.settings.busy_answer
+    if form == "record":
+        return [thread.cutoff(True), {"error": BUSY}]
+    return [BUSY.encode() if form == "text" else json.dumps(BUSY).encode()]
 
 
 def _look(world: World, thread: Thread, message_id: str | None) -> ChatStream:
@@ -155,7 +164,7 @@ def _end(world: World, thread: Thread) -> list[Record]:
     """What comes last in the answer to a look at a thread."""
     stopped = bool(thread.runs) and thread.runs[-1].status == "aborted"
     if not stopped or world.settings.stopped_thread == "state":
-        return [thread.state()]
+        return [thread.state(world.settings.message_shape)]
     return [aborted_record()] if world.settings.stopped_thread == "aborted" else []
 
 

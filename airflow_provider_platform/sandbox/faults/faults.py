@@ -51,7 +51,8 @@ _PARAMETERS = {
     "status": {"status", "retry_after", "retry_after_form", "body", "processed", "message", "code"}
     | {"quotes", "quote_form"},
     "redirect": {"status", "location"},
-    "jsonrpc": {"message"},
+    "jsonrpc": {"message", "indented"},
+    "deltas_only": {"kept"},
     "cut": {"after", "bytes", "inside_character", "reset"},
     "close": {"after"},
     "silence": {"after"},
@@ -111,6 +112,11 @@ class Fault(Match):
     ``items.0.filters``; a number is a position in a list."""
     value: Any = None
     """odd_field: the JSON to put there."""
+    indented: bool = False
+    """jsonrpc: the error object stands on several lines."""
+    kept: Literal["whole", "half"] = "whole"
+    """deltas_only: what the thread keeps of the answer in the messages of ``__state__``. Its
+    records say ``isInProcess`` to the end, so that nothing else tells whether it is complete."""
     size: int = 20_000_000
     """huge_line: bytes of padding in one tool result."""
 

@@ -254,7 +254,7 @@ def fault_response(armed: Armed, quoted: str = "") -> Response:
     if fault.kind == "redirect":
         return Response(status_code=fault.status or 302, headers={"location": fault.location})
     if fault.kind == "jsonrpc":
-        return JsonRpcError(fault.message).response()
+        return JsonRpcError(fault.message, indented=fault.indented).response()
     if fault.kind == "continue_wait":
         return JSONResponse({"error": "Continue wait"})
     headers = {}

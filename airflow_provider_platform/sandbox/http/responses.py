@@ -35,13 +35,18 @@ class ApiError(Exception):
 
 
 class JsonRpcError(Exception):
-    """A refusal in the chat API's form: HTTP 200 with a JSON-RPC error object."""
+    """A refusal in the chat API's form: HTTP 200 with a JSON-RPC error object, ``indented`` on
+    several lines."""
 
-    def __init__(self, message: str, code: int = -32001) -> None:
+    def __init__(self, message: str, code: int = -32001, *, indented: bool = False) -> None:
         super().__init__(message)
+        self.indented = indented
         self.document = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
 
     def response(self) -> Response:
+        if self.indented:
+            body = json.dumps(self.document, indent=2)
+            return Response(body, media_type="application/json")
         return JSONResponse(self.document)
 
 
@@ -52,9 +57,12 @@ class JsonLines(Response):
     """
 
     def __init__(
-        self, lines: AsyncIterator[dict[str, Any]], close: Callable[[], None] | None = None
+        self,
+        lines: AsyncIterator[dict[str, Any] | bytes],
+        close: Callable[[], None] | None = None,
+        media_type: str = "application/json",
     ) -> None:
-        super().__init__(media_type="application/json")
+        super().__init__(media_type=media_type)
         del self.headers["content-length"]
         self._lines = lines
         self._close = close
@@ -64,7 +72,8 @@ class JsonLines(Response):
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             async for line in self._lines:
-                data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
+                whole = isinstance(line, bytes)
+                data = line if whole else json.dumps(line, ensure_ascii=False).encode() + b"\n"
                 await send({"type": "http.response.body", "body": data, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:

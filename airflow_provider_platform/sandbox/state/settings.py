@@ -65,6 +65,16 @@ class Settings(BaseModel):
     stopped_thread: Literal["state", "aborted", "close"] = "state"
     """What ends a later look at a thread whose last run was aborted: ``__state__``,
     ``__aborted__``, or nothing (the connection is closed in order after ``__cutoff__``)."""
+    message_shape: Literal["constructor", "type_data", "role", "json"] = "constructor"
+    """How the messages of ``__state__`` are serialized: ``lc``/``constructor``/``kwargs``,
+    ``type``/``data``, ``role``/``content`` without ids, or each as a JSON text of the second."""
+    stream_type: Literal["json", "html"] = "json"
+    """Content type of the chat stream; the API's document names ``text/html`` for it too."""
+    busy_answer: Literal["record", "text", "json_text"] = "record"
+    """What refuses a message in a thread that is streaming: an error record after ``__cutoff__``,
+    or a body of nothing but the words, plain or as a JSON string, without a line end."""
+    chat_rows: Count = 100
+    """Rows of a query that a chat sends; a default of the service, not a limit."""
     submit_says_streaming: Annotated[bool, Field(strict=True)] = False
     """``isStreaming`` in the ``__cutoff__`` that answers a new message."""
 
