@@ -16,6 +16,7 @@ from airflow_provider_platform._airflow import (
 from airflow_provider_platform.client.chat.call import ChatCall, ask_or_stop
 from airflow_provider_platform.client.chat.reading import ChatLimits
 from airflow_provider_platform.client.chat.thread import abort
+from airflow_provider_platform.client.chat.thread_reading import read_thread
 from airflow_provider_platform.client.connection_check import check_connection, summary
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.formats.durations import in_seconds
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from airflow_provider_platform.client.chat.result import ChatResult, ToolErrorRule
+    from airflow_provider_platform.client.chat.thread_reading import ChatThread
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.formats.durations import Seconds
     from airflow_provider_platform.client.operations.operation import Operation
@@ -70,7 +72,8 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
 
     Methods raise PlatformError (see `client.errors`); each says what failed and what to do. The
     methods of the resources (`connect_report`, `list_notifications` ...) are synchronous; on an
-    event loop use `async_client` or the twins `arun`, `achat`, `aabort_chat`, `arun_sql`.
+    event loop use `async_client` or the twins `arun`, `achat`, `aread_thread`, `aabort_chat`,
+    `arun_sql`.
 
     A hook keeps one client, and one for each event loop that its twins are called on. They are
     opened when first needed and closed with the hook: at the end of a `with` or `async with` block,
@@ -223,6 +226,40 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
         with client.redacted_errors():
             return call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
 
+    def read_thread(
+        self,
+        chat_id: str,
+        session_settings: dict[str, Any] | None = None,
+        *,
+        max_rows: int = 100,
+        timeout: Seconds = 60.0,
+    ) -> ChatThread:
+        """Read a thread without asking anything: whether it is streaming, and its turns with their
+        answers and queries (at most `max_rows` rows each).
+
+        `timeout` is in seconds, or a timedelta. Raises PlatformNotFoundError for an unknown thread,
+        PlatformPermissionError for one of another user, ChatRpcError for a refused credential,
+        PlatformTransportError where it could not be read in time.
+        """
+        client = self.open_client()
+        return client.run(
+            self._thread_reading(client, chat_id, session_settings, max_rows, timeout)
+        )
+
+    async def aread_thread(
+        self,
+        chat_id: str,
+        session_settings: dict[str, Any] | None = None,
+        *,
+        max_rows: int = 100,
+        timeout: Seconds = 60.0,  # noqa: ASYNC109 - passed on as a number
+    ) -> ChatThread:
+        """`read_thread` for an event loop."""
+        client = await self.open_client_on_loop()
+        return await client.run(
+            self._thread_reading(client, chat_id, session_settings, max_rows, timeout)
+        )
+
     def abort_chat(self, chat_id: str, session_settings: dict[str, Any] | None = None) -> None:
         """Stop whatever streams in the thread. Without session settings the request names no user:
         the service decides whether it takes it.
@@ -280,6 +317,23 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
             self._config = config
         return config
 
+    def _thread_reading(
+        self,
+        client: PlatformClient | AsyncPlatformClient,
+        chat_id: str,
+        session_settings: dict[str, Any] | None,
+        max_rows: int,
+        timeout: Seconds,
+    ) -> Program[ChatThread]:
+        return read_thread(
+            chat_id,
+            client.config.resolve_session_settings(session_settings),
+            client.clock,
+            seconds=in_seconds(timeout),
+            max_rows=max_rows,
+            max_attempts=client.config.max_attempts,
+        )
+
     def _chat_call(
         self, client: PlatformClient | AsyncPlatformClient, prompt: str, options: ChatOptions
     ) -> ChatCall:
@@ -299,4 +353,5 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
             active_branch_name=options.get("active_branch_name"),
             is_default_branch=options.get("is_default_branch"),
             max_rows=options.get("max_rows", 100),
+            details=True,
         )

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
 
 CHAT_TIMEOUT = 1800.0
-CHAT_ROWS = 100
-"""Rows of a query that the service sends in a chat, as a rule."""
+ALL_SENT_ROWS = 2**31 - 1
+"""A file holds every row that the chat sends: 100 of a query by default, which is no limit."""
 
 
 class PlatformChatOperator(WritesAnswer, ChatRunOperator):
@@ -47,19 +47,22 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
     :param if_thread_busy: `wait` until the thread is free, or `fail`
     :param fail_on_tool_error: fail the task when `all` queries failed, when `any` tool call
         failed, or `never`
-    :param max_rows: rows of each query that go to XCom; the chat itself gives 100 at most
+    :param max_rows: rows of each query that go to XCom; the chat itself sends 100 by default
     :param output_path: a folder to write to; in it each task of a run has one of its own, with a
         file for each query (all rows that the chat sends, whatever `max_rows`), `answer.md` and
         `manifest.json`
     :param output_format: parquet (needs the extra `parquet`), csv or jsonl
     :param all_rows: run each query again over the data API and write all its rows, where the chat
-        sends the first hundred; XCom has the first `max_rows` of them
+        sends the first ones (100 by default); XCom has the first `max_rows` of them
     :param all_rows_as: whose rights read them: `user`, who asks (needs a service token), or
         `connection`, which may be allowed to see more
     :param charts: write the charts too: png, svg, html (needs the extra `charts`)
     :param on_chart_error: `warn` when a chart cannot be drawn, or `fail`
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
+    :param details: add to the result what the agent did for it: `searches` in the data model
+        (`{"search_query", "cubes", "error"}`), its `thinking` (sent in development mode), and of
+        each query the `user_request` and the `sent_rows`
     :param multiple_outputs: push the result key by key too, so that `ask.output["answer"]` works
     """
 
@@ -75,6 +78,7 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         "if_thread_busy": partial(arguments.choice, choices=("wait", "fail")),
         "fail_on_tool_error": partial(arguments.choice, choices=("all", "any", "never")),
         "max_rows": partial(arguments.whole_number, minimum=0),
+        "details": arguments.boolean,
     }
 
     def __init__(
@@ -88,6 +92,7 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         if_thread_busy: Literal["wait", "fail"] = "wait",
         fail_on_tool_error: Literal["all", "any", "never"] = "all",
         max_rows: int | str = 100,
+        details: bool | str = False,
         timeout: float | timedelta = CHAT_TIMEOUT,
         multiple_outputs: bool = True,
         **kwargs: Any,
@@ -101,13 +106,14 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         self.if_thread_busy = if_thread_busy
         self.fail_on_tool_error = fail_on_tool_error
         self.max_rows = max_rows
+        self.details = details
         self.validate_known_arguments()
 
     @property
     def rows_to_read(self) -> int:
         """A file holds all that the chat sends; what goes to XCom is cut when it is written."""
-        in_file = CHAT_ROWS if self.output_path is not None and not self.all_rows else 0
-        return max(int(self.max_rows), in_file)
+        in_file = self.output_path is not None and not self.all_rows
+        return ALL_SENT_ROWS if in_file else int(self.max_rows)
 
     def key_of(self, config: PlatformConfig) -> str:
         from airflow_provider_platform.client.config import fingerprint
@@ -143,7 +149,7 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
                 self.log.info("%s", secrets.redact(self._drawn(query)))
         if link := self.link_line():
             self.log.info("%s", link)
-        result: dict[str, Any] = secrets.redact_data(outcome.to_json())
+        result: dict[str, Any] = secrets.redact_data(outcome.to_json(details=bool(self.details)))
         if self.output_path is not None:
             result = self.write_files(
                 attempt.context,
@@ -179,8 +185,8 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         title = quote_service(query.title or "without a title")
         what = "result" if self.output_path is None else "file"
         kept = f"The {what} has {len(query.rows)} of {query.total_rows} rows of query {title!r}"
-        fewer = len(query.rows) == self.rows_to_read < CHAT_ROWS
-        more = f", or raise max_rows: the chat gives the first {CHAT_ROWS}" if fewer else ""
+        fewer = len(query.rows) < query.sent_rows
+        more = f", or raise max_rows: the chat sent {query.sent_rows} rows" if fewer else ""
         return f"{kept}: for all of them use all_rows, or PlatformHook.run_sql{more}."
 
 

@@ -58,4 +58,5 @@ class PlatformChatTrigger(RemoteRunTrigger):
             session_settings=self.limits.get("session_settings"),
             identity=identity,
             max_rows=int(self.limits["max_rows"]),
+            details=bool(self.limits["details"]),
         )

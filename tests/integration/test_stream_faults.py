@@ -129,6 +129,54 @@ def test_a_fault_that_is_lived_through(
     assert_asked_once(impatient)
 
 
+def test_an_answer_of_which_the_thread_keeps_half_is_none(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.fault("deltas_only", kept="half")
+    with pytest.raises(ChatNoAnswerError, match="last said: Revenue by country"):
+        ask()
+    assert_asked_once(platform_sandbox)
+    looks = [one for one in platform_sandbox.control.state().requests if one.has_input is False]
+    assert len(looks) == 1
+
+
+@pytest.mark.parametrize("kind", ["none", "deltas_only", "cut"])
+def test_a_stream_under_another_content_type_is_read(impatient: Sandbox, kind: str) -> None:
+    expected = undisturbed(impatient)
+    impatient.control.set(stream_type="html")
+    if kind != "none":
+        impatient.control.fault(kind, **({"after": 8} if kind == "cut" else {}))
+    assert same(ask(), expected)
+    assert_asked_once(impatient)
+    assert PlatformHook().test_connection()[0]
+
+
+@pytest.mark.parametrize("shape", ["type_data", "role", "json"])
+def test_messages_in_any_shape_confirm_an_answer(platform_sandbox: Sandbox, shape: str) -> None:
+    expected = undisturbed(platform_sandbox)
+    platform_sandbox.control.set(message_shape=shape, history="none")
+    platform_sandbox.control.fault("deltas_only")
+    assert ask().answer == expected.answer
+    assert_asked_once(platform_sandbox)
+
+
+def test_a_refusal_on_several_lines_is_a_refusal(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.fault(
+        "jsonrpc", api="chat", indented=True, message="the key is revoked", count=None
+    )
+    with pytest.raises(ChatRpcError, match="the key is revoked"):
+        ask()
+    ok, message = PlatformHook().test_connection()
+    assert not ok
+    assert "the key is revoked" in message
+
+
+@pytest.mark.parametrize("form", ["text", "json_text"])
+def test_a_busy_thread_is_waited_for_whatever_body_says_so(
+    platform_sandbox: Sandbox, form: str
+) -> None:
+    platform_sandbox.control.set(busy_answer=form)
+    wait_for_a_busy_thread(platform_sandbox)
+
+
 def test_line_separators_inside_a_text_are_text(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.fault("line_separators")
     assert set("\u2028\u2029\u0085") & set(ask().answer)
@@ -226,6 +274,10 @@ def test_the_earlier_turns_answer_is_not_taken(platform_sandbox: Sandbox) -> Non
 
 
 def test_a_busy_thread_is_waited_for_or_refused(platform_sandbox: Sandbox) -> None:
+    wait_for_a_busy_thread(platform_sandbox)
+
+
+def wait_for_a_busy_thread(platform_sandbox: Sandbox) -> None:
     first = ask()
     platform_sandbox.control.hold("mid_stream", text="orders per month")
     import threading

@@ -48,6 +48,7 @@ class ChatCall:
         active_branch_name: str | None = None,
         is_default_branch: bool | None = None,
         max_rows: int = 100,
+        details: bool = False,
     ) -> ChatCall:
         """A question that has not been sent. Raises PlatformInputError for a bad argument."""
         request = ChatRequest.ask(
@@ -64,6 +65,7 @@ class ChatCall:
             chat_id=request.chat_id,
             thread_given=request.chat_id is not None,
             max_rows=max_rows,
+            details=details,
         )
         return cls(run, request, limits)
 
@@ -77,6 +79,7 @@ class ChatCall:
         session_settings: dict[str, Any] | None = None,
         identity: dict[str, str] | None = None,
         max_rows: int = 100,
+        details: bool = False,
     ) -> ChatCall:
         """Return a question that the service has accepted, named by its `ids`: it can be followed
         and stopped without the prompt. `identity` names the user who asked it, and counts before
@@ -88,6 +91,7 @@ class ChatCall:
             thread_given=bool(ids.get("thread_given")),
             accepted=True,
             max_rows=max_rows,
+            details=details,
         )
         settings = (
             config.settings_of_identity(identity)

@@ -7,6 +7,7 @@ service's words is one line of at most 500 characters without control characters
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from airflow_provider_platform.client.chat.record_fold import AssistantRecord
 from airflow_provider_platform.client.chat.tool_calls import ToolCall
@@ -65,6 +66,17 @@ class ToolCallEnded:
 
 
 @dataclass(frozen=True)
+class Thought:
+    """What the agent thinks; a service in development mode sends it. For the log at debug level."""
+
+    text: str
+    is_detail: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return f"Thinking: {quote_service(self.text)}"
+
+
+@dataclass(frozen=True)
 class Waiting:
     """The message was not processed because its thread is busy; it is sent again later."""
 
@@ -75,7 +87,7 @@ class Waiting:
         return f"The thread is answering another message; this one is sent again in {pause}"
 
 
-ChatEvent = ThreadNamed | Accepted | StageChanged | ToolCallEnded
+ChatEvent = ThreadNamed | Accepted | StageChanged | ToolCallEnded | Thought
 """What a run tells by itself; `Waiting` comes before there is one."""
 
 
@@ -92,6 +104,8 @@ class ProgressEvents:
         self._staged: set[str] = set()
         self._calls_began: dict[str, float] = {}
         self._calls_told: set[str] = set()
+        self._thinks: AssistantRecord | None = None
+        self._thoughts_told: set[str] = set()
 
     def take(self) -> list[ChatEvent]:
         """What has been gathered since the last time."""
@@ -115,14 +129,29 @@ class ProgressEvents:
 
     def note_record(self, record: AssistantRecord) -> None:
         """A record of the run has come, or more of it."""
+        if record is not self._thinks:
+            self._tell_thought()
         stage = record.graph_path[0] if record.graph_path else None
         if stage is not None and record.id not in self._staged:
             self._staged.add(record.id)
             if stage != self._stage:
                 self._stage = stage
                 self._events.append(StageChanged(stage))
+        self._note_thought(record)
         if record.tool_call is not None:
             self._note_tool_call(record.id, record.tool_call)
+
+    def _note_thought(self, record: AssistantRecord) -> None:
+        """A thought comes in pieces: it is told when its record is complete."""
+        self._thinks = record if record.thinking else None
+        if not record.in_process:
+            self._tell_thought()
+
+    def _tell_thought(self) -> None:
+        record, self._thinks = self._thinks, None
+        if record is not None and record.id not in self._thoughts_told and record.thought:
+            self._thoughts_told.add(record.id)
+            self._events.append(Thought(record.thought))
 
     def _note_tool_call(self, record_id: str, call: ToolCall) -> None:
         began = self._calls_began.setdefault(record_id, self.now)

@@ -13,15 +13,23 @@ from io import StringIO
 from typing import Any
 
 from airflow_provider_platform.client.chat.state_messages import text_of
-from airflow_provider_platform.client.chat.tool_calls import Query, ToolCall, read_tool_call
+from airflow_provider_platform.client.chat.tool_calls import (
+    Query,
+    Search,
+    ToolCall,
+    read_tool_call,
+)
 from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.client.formats.json_text import whole_characters
+from airflow_provider_platform.client.formats.service_text import MAX_SERVICE_TEXT
 
 FINAL = "final"
 _EXACT = 2**53
 """Whole numbers up to here are numbers as a float holds them."""
 MAX_TEXT = 64 * 1024 * 1024
 """Characters that the records of a run may hold in all: a chat that never ends must end."""
+_SHOWN = MAX_SERVICE_TEXT + 1
+"""Characters of a thought that a log shows."""
 RECORD_COST = 256
 """What a record counts beside its texts, so that empty ones without number count too."""
 
@@ -33,6 +41,7 @@ class AssistantRecord:
 
     id: str
     text: StringIO = field(default_factory=StringIO)
+    thinking: StringIO | None = None
     graph_path: list[str] = field(default_factory=list)
     in_process: bool = False
     sort: float | None = None
@@ -43,6 +52,12 @@ class AssistantRecord:
     def content(self) -> str:
         """The text so far."""
         return str(whole_characters(self.text.getvalue()))
+
+    @property
+    def thought(self) -> str:
+        """What the agent thought, "" if it told nothing."""
+        said = "" if self.thinking is None else self.thinking.getvalue().strip()
+        return str(whole_characters(said))
 
     @property
     def is_final(self) -> bool:
@@ -58,7 +73,8 @@ class AssistantRecord:
     def cost(self) -> int:
         """Characters that the record keeps in memory, about."""
         call = 0 if self.tool_call is None else self.tool_call.cost
-        return RECORD_COST + len(self.id) + self.text.tell() + call
+        thought = 0 if self.thinking is None else self.thinking.tell()
+        return RECORD_COST + len(self.id) + self.text.tell() + thought + call
 
     @property
     def size(self) -> int:
@@ -68,20 +84,27 @@ class AssistantRecord:
 
 
 class RecordFold:
-    """The assistant records of one run, by id, in the order in which they first came."""
+    """The assistant records of one run, by id, in the order in which they first came. With
+    `details` the agent's thoughts and what it found in the data model are kept too."""
 
-    def __init__(self, max_rows: int) -> None:
+    def __init__(self, max_rows: int, *, details: bool = False) -> None:
         self._max_rows = max_rows
+        self._details = details
         self._records: dict[str, AssistantRecord] = {}
         self._received = 0
         self._cost = 0
 
     def restart(self) -> RecordFold:
         """An empty fold with the same limits."""
-        return RecordFold(self._max_rows)
+        return RecordFold(self._max_rows, details=self._details)
 
     def __iter__(self) -> Iterator[AssistantRecord]:
         return iter(self._records.values())
+
+    @property
+    def cost(self) -> int:
+        """Characters that the records keep in memory, about."""
+        return self._cost
 
     @property
     def size(self) -> int:
@@ -113,7 +136,10 @@ class RecordFold:
             folded = AssistantRecord(record_id)
             if isinstance(tool_call, dict):
                 before = known.tool_call if known else None
-                folded.tool_call = read_tool_call(tool_call, before, self._max_rows)
+                folded.tool_call = read_tool_call(
+                    tool_call, before, self._max_rows, details=self._details
+                )
+        self._add_thought(folded, record.get("thinking"), known)
         folded.text.write(text_of(record.get("content")))
         if isinstance(record.get("graphPath"), list):
             folded.graph_path = [str(node) for node in record["graphPath"]]
@@ -143,6 +169,9 @@ class RecordFold:
                 return False
         except (KeyError, TypeError):
             return False
+        thinking = record.get("thinking")
+        if thinking and not self._append_thought(known, thinking):
+            return False
         sort = record.get("sort")
         if type(sort) is not int or not -_EXACT <= sort <= _EXACT:
             sort = _number(sort)
@@ -154,6 +183,26 @@ class RecordFold:
         self._cost += len(content)
         if self._cost > MAX_TEXT:
             self._spend(0)
+        return True
+
+    def _add_thought(
+        self, folded: AssistantRecord, thinking: Any, known: AssistantRecord | None
+    ) -> None:
+        """Deltas append to a record's thought; a full record replaces it, unless it brings none."""
+        if not isinstance(thinking, str) or not thinking:
+            folded.thinking = known.thinking if known else None
+            return
+        if folded is not known or folded.thinking is None:
+            folded.thinking = StringIO()
+        folded.thinking.write(thinking if self._details else thinking[:_SHOWN])
+
+    def _append_thought(self, known: AssistantRecord, thinking: Any) -> bool:
+        """More of a thought that is known to have begun; False for anything else."""
+        if known.thinking is None or type(thinking) is not str:
+            return False
+        if self._details or known.thinking.tell() <= _SHOWN:
+            known.thinking.write(thinking)
+            self._cost += len(thinking)
         return True
 
     def _spend(self, cost: int) -> None:
@@ -193,6 +242,15 @@ class RecordFold:
         """Every SQL call of the run, in order."""
         calls = [record.tool_call for record in self if record.tool_call is not None]
         return [call.query() for call in calls if call.is_query]
+
+    def searches(self) -> list[Search]:
+        """Every search in the data model, in order."""
+        calls = [record.tool_call for record in self if record.tool_call is not None]
+        return [call.search() for call in calls if call.is_search]
+
+    def thoughts(self) -> list[str]:
+        """What the agent thought, record by record."""
+        return [record.thought for record in self if record.thought]
 
     def tool_errors(self) -> list[str]:
         """The errors of all tool calls."""

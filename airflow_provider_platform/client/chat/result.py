@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from airflow_provider_platform.client.chat.record_fold import RecordFold
 from airflow_provider_platform.client.chat.run_state import RunState
-from airflow_provider_platform.client.chat.tool_calls import UNFINISHED, Query
+from airflow_provider_platform.client.chat.tool_calls import UNFINISHED, Query, Search
 from airflow_provider_platform.client.errors import ChatNoAnswerError, ChatToolError
 from airflow_provider_platform.client.formats.json_text import storable
 from airflow_provider_platform.client.formats.service_text import quote_service
@@ -21,7 +21,8 @@ ToolErrorRule = Literal["all", "any", "never"]
 class ChatResult:
     """What a chat run gave: the final answer, the queries behind it and the ids.
 
-    `tool_errors` are the errors of every tool call, queries included.
+    `tool_errors` are the errors of every tool call, queries included. Details: `searches` in the
+    data model and what the agent thought (`thinking`; a service in development mode sends it).
     """
 
     answer: str
@@ -30,12 +31,13 @@ class ChatResult:
     queries: list[Query] = field(default_factory=list)
     usage: dict[str, Any] | None = None
     tool_errors: list[str] = field(default_factory=list)
+    searches: list[Search] = field(default_factory=list)
+    thinking: list[str] = field(default_factory=list)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON: `{"answer", "chat_id", "message_id", "queries", "usage"}`."""
-        plain = self.to_event()
-        del plain["tool_errors"]
-        return plain
+    def to_json(self, *, details: bool = False) -> dict[str, Any]:
+        """Plain JSON: `{"answer", "chat_id", "message_id", "queries", "usage"}`; with `details`
+        also `searches` and `thinking`, and `user_request` and `sent_rows` of each query."""
+        return without_details(self.to_event(), details=details)
 
     def to_event(self) -> dict[str, Any]:
         """The whole result as plain JSON, for `from_event`."""
@@ -44,13 +46,32 @@ class ChatResult:
     def mended(self) -> Self:
         """The same with no characters that Airflow cannot store."""
         queries = [Query(**storable(vars(query))) for query in self.queries]
-        return type(self)(**{**storable({**vars(self), "queries": []}), "queries": queries})
+        searches = [Search(**storable(vars(search))) for search in self.searches]
+        plain = storable({**vars(self), "queries": [], "searches": []})
+        return type(self)(**{**plain, "queries": queries, "searches": searches})
 
     @classmethod
     def from_event(cls, plain: dict[str, Any]) -> Self:
         """The result that `to_event` described, in a later release perhaps, with more fields."""
         queries = [Query(**_known(Query, query)) for query in plain["queries"]]
-        return cls(**{**_known(cls, plain), "queries": queries})
+        searches = [Search(**_known(Search, search)) for search in plain.get("searches", ())]
+        return cls(**{**_known(cls, plain), "queries": queries, "searches": searches})
+
+
+def without_details(plain: dict[str, Any], *, details: bool) -> dict[str, Any]:
+    """A result or a turn as plain JSON, without its details unless they are asked for."""
+    kept = {name: value for name, value in plain.items() if name != "tool_errors"}
+    if not details:
+        kept = {name: value for name, value in kept.items() if name not in _DETAILS}
+        kept["queries"] = [
+            {name: value for name, value in query.items() if name not in _QUERY_DETAILS}
+            for query in plain["queries"]
+        ]
+    return kept
+
+
+_DETAILS = frozenset({"searches", "thinking"})
+_QUERY_DETAILS = frozenset({"user_request", "sent_rows"})
 
 
 def _known(of: type[Any], plain: dict[str, Any]) -> dict[str, Any]:
@@ -75,6 +96,8 @@ def assemble(run: RunState, fold: RecordFold, in_state: str, *, whole: bool) -> 
         queries=fold.queries(),
         usage=run.usage,
         tool_errors=fold.tool_errors(),
+        searches=fold.searches() if run.details else [],
+        thinking=fold.thoughts() if run.details else [],
     ).mended()
 
 

@@ -22,7 +22,8 @@ class RunState:
 
     `digest` is the prompt's `input_digest`; `thread_given` says that the caller named the thread,
     so that it may hold other turns. `accepted` turns true once the service has shown that it
-    processes the message. `max_rows` is how many rows of a query are kept.
+    processes the message. `max_rows` is how many rows of a query are kept; with `details` thoughts
+    and searches are kept too.
     """
 
     message_id: str
@@ -31,12 +32,13 @@ class RunState:
     thread_given: bool = False
     accepted: bool = False
     max_rows: int = 100
+    details: bool = False
 
     def __post_init__(self) -> None:
         self.echo_id: str | None = None
         """The id under which the service tells of our message, once that is known."""
         self.usage: dict[str, Any] | None = None
-        self._fold = RecordFold(self.max_rows)
+        self._fold = RecordFold(self.max_rows, details=self.details)
         self._known_before: RecordFold | None = None
         self._progress = ProgressEvents(
             thread_known=self.chat_id is not None, accepted=self.accepted

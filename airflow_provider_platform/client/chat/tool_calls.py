@@ -36,9 +36,12 @@ _KEPT = (
     "searchQuery",
     "sqlQuery",
     "totalRows",
+    "userRequest",
     "uuid",
     "vegaSpec",
 )
+_METADATA = "cubes"
+"""What a search of the data model gave; kept as well where details are asked for."""
 """What is read of a result; the rest (metadata can be long) is not kept while a run is followed."""
 
 _TITLES = ("queryTitle", "searchQuery")
@@ -54,7 +57,9 @@ class Query:
 
     `rows` holds at most `max_rows` rows as the chat API sends them (100 by default), `total_rows`
     how many there are, `truncated` whether some are missing here; all of them come from running
-    `sql` on the data API. `chart` is a Vega-Lite specification without data.
+    `sql` on the data API. `chart` is a Vega-Lite specification without data. Details: the
+    `user_request` that the agent made the query for, and how many rows the chat sent
+    (`sent_rows`).
     """
 
     title: str = ""
@@ -67,14 +72,27 @@ class Query:
     uuid: str | None = None
     chart: dict[str, Any] | None = None
     error: str | None = None
+    user_request: str = ""
+    sent_rows: int = 0
+
+
+@dataclass
+class Search:
+    """A search of the agent in the data model: `cubes` as the service sends them, each with its
+    `name`, `title`, `type` and `members`."""
+
+    search_query: str = ""
+    cubes: list[Any] = field(default_factory=list)
+    error: str | None = None
 
 
 @dataclass(frozen=True)
 class _Result:
-    """What is told of a call's result: how many rows were kept and how many there are, the title,
-    the error, the `words` of one that is no object."""
+    """What is told of a call's result: how many rows were kept, sent and are there, the title, the
+    error, the `words` of one that is no object."""
 
     rows: int = 0
+    sent_rows: int = 0
     total_rows: int = 0
     title: str = ""
     error: str | None = None
@@ -101,6 +119,11 @@ class ToolCall:
     def is_query(self) -> bool:
         """Whether the call runs SQL."""
         return self.name.endswith("SqlApi")
+
+    @property
+    def is_search(self) -> bool:
+        """Whether the call searches the data model."""
+        return self.name.endswith("Meta")
 
     @property
     def has_result(self) -> bool:
@@ -158,13 +181,28 @@ class ToolCall:
             uuid=str(got["uuid"]) if got.get("uuid") is not None else None,
             chart=chart if isinstance(chart, dict) else None,
             error=None if error is None else quote_service(error),
+            user_request=text("userRequest"),
+            sent_rows=self._told.sent_rows,
+        )
+
+    def search(self) -> Search:
+        """The search of a metadata call, complete or not."""
+        given, got = _json_object(self.input), _json_object(self.result)
+        cubes = got.get(_METADATA)
+        error = self.error if self.has_result else UNFINISHED
+        return Search(
+            search_query=str(got.get("searchQuery") or given.get("searchQuery") or ""),
+            cubes=cubes if isinstance(cubes, list) else [],
+            error=None if error is None else quote_service(error),
         )
 
 
-def read_tool_call(received: dict[str, Any], known: ToolCall | None, max_rows: int) -> ToolCall:
+def read_tool_call(
+    received: dict[str, Any], known: ToolCall | None, max_rows: int, *, details: bool = False
+) -> ToolCall:
     """The call with what an earlier record of it said and this one leaves out; a result that came
     before the record of the call's start (connections may overlap) is kept. No more than `max_rows`
-    rows are."""
+    rows are; of a long search only what it was for, unless `details` are asked for."""
     before = known or ToolCall()
     name, given, result = received.get("name"), received.get("input"), received.get("result")
     name = before.name if name is None else str(name or "")
@@ -174,7 +212,8 @@ def read_tool_call(received: dict[str, Any], known: ToolCall | None, max_rows: i
     if isinstance(result, str) and len(result) <= _LONG:
         return ToolCall(name, given, result, max_rows)
     read, value = _read_result(result, max_rows)
-    kept = {name: value[name] for name in _KEPT if name in value}
+    wanted = (*_KEPT, _METADATA) if details else _KEPT
+    kept = {name: value[name] for name in wanted if name in value}
     if "data" in kept:
         kept["data"] = _rows(value)[:max_rows]
     return ToolCall(name, given, kept, max_rows, read)
@@ -192,6 +231,7 @@ def _read_result(told: Any, max_rows: int) -> tuple[_Result, dict[str, Any]]:
     rows = len(_rows(result))
     return _Result(
         rows=min(rows, max_rows),
+        sent_rows=rows,
         total_rows=_total(result.get("totalRows"), rows),
         title=_title(result),
         error=_error(result.get("error")),

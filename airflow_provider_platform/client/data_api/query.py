@@ -1,4 +1,4 @@
-"""SQL over the data API: every row of a query, where the chat API gives the first hundred.
+"""SQL over the data API: every row of a query, where the chat API sends 100 by default.
 
 The answer is read as it comes: `run_sql` notifies of the columns and then of rows, piece by piece.
 Values are texts, whatever their type, as the service sends them.

@@ -16,6 +16,9 @@ class Log(Protocol):
     def info(self, text: str, /, *values: object) -> Any:
         """Log a text; `%s` in it stands for the values."""
 
+    def debug(self, text: str, /, *values: object) -> Any:
+        """The same, for those who look for details."""
+
 
 SHOWN_STEPS = 12
 """Lines of a run that are shown as they come; those of a longer one are folded."""
@@ -31,6 +34,9 @@ class EventLog:
         self._lines = 0
 
     def __call__(self, event: object) -> None:
+        if getattr(event, "is_detail", False):
+            self._log.debug("%s", self._secrets.redact(str(event)))
+            return
         if self._lines == SHOWN_STEPS:
             self._log.info("::group::Further steps")
         self._lines += 1

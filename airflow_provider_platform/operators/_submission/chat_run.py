@@ -43,6 +43,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
     is_default_branch: bool | str | None
     if_thread_busy: Literal["wait", "fail"]
     max_rows: int | str
+    details: bool | str
 
     @property
     def rows_to_read(self) -> int:
@@ -167,6 +168,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
             input_sha256=ids["input_sha256"],
             session_settings=self.session_settings,
             max_rows=self.rows_to_read,
+            details=bool(self.details),
             deadline=deadline,
             poll_interval=self.poll_interval,
             cancel_on_kill=self.cancel_on_kill,
@@ -215,6 +217,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
             session_settings=self.session_settings,
             identity=identity,
             max_rows=self.rows_to_read,
+            details=bool(self.details),
         )
 
     def _limits(self, config: PlatformConfig, deadline: float) -> ChatLimits:
@@ -245,6 +248,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
                 "is_default_branch", self.is_default_branch
             ),
             max_rows=self.rows_to_read,
+            details=bool(self.details),
         )
         call.run.thread_given = bool(ids.get("thread_given", self.chat_id is not None))
         call.run.accepted = bool(ids.get("accepted"))

@@ -14,7 +14,6 @@ from airflow.sdk import Asset
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators.chat import PlatformChatOperator
-from airflow_provider_platform.sandbox.chat import agent
 from tests.unit.operators.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
@@ -104,6 +103,21 @@ def test_what_the_chat_sends_in_files(
     assert (told["row_count"], told["total_rows"], told["difference"]) == (100, 480, -380)
     assert (told["rows_from"], told["sql"]) == ("chat", query["sql"])
     assert data_requests(platform_sandbox) == []
+
+
+@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+def test_every_row_that_the_chat_sends_is_in_the_file(
+    deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """100 rows are a default of the service, and `max_rows` bounds XCom only."""
+    platform_sandbox.control.set(chat_rows=150)
+    result = ask(output_path=str(tmp_path), output_format="csv", deferrable=deferrable)
+    [query] = result["queries"]
+    assert (query["row_count"], query["total_rows"], len(query["rows"])) == (150, 480, 100)
+    assert len(Path(query["path"]).read_text().splitlines()) == 151
+    for given, kept in ((120, 120), (150, 150), (999, 150)):
+        [query] = ask(max_rows=given, deferrable=deferrable)["queries"]
+        assert (len(query["rows"]), query["truncated"]) == (kept, True)
 
 
 @pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
@@ -215,10 +229,10 @@ def test_files_hold_what_the_chat_sends_however_few_rows_go_to_xcom(
 
 @pytest.mark.parametrize("rule", ["warn", "fail"])
 def test_a_chart_of_some_of_its_rows_is_not_drawn(
-    rule: str, platform_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rule: str, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     pytest.importorskip("vl_convert")
-    monkeypatch.setattr(agent, "ROW_LIMIT", 2)  # of the four that there are
+    platform_sandbox.control.set(chat_rows=2)  # of the four that there are
     arguments: dict[str, Any] = {
         "prompt": "chart revenue by category",
         "output_path": str(tmp_path),

@@ -69,14 +69,14 @@ def test_a_prompt_is_one_short_line_without_secrets(
 def test_rows_that_are_missing_are_a_warning_that_says_how_to_get_them(
     platform_sandbox: Sandbox, capture: Capture, max_rows: int, raise_it: bool
 ) -> None:
-    """The chat API itself gives a hundred rows."""
+    """Raising `max_rows` helps only where the chat sent more."""
     prompt = "sql: SELECT id, status FROM orders ORDER BY id"
     lines = log_of(capture, prompt=prompt, max_rows=max_rows)
     (warning,) = [line for line in lines if "The result has" in line]
     assert "warning" in warning
     assert f"The result has {max_rows} of " in warning
     assert "use all_rows, or PlatformHook.run_sql" in warning
-    assert ("raise max_rows" in warning) is raise_it
+    assert ("raise max_rows: the chat sent 100 rows" in warning) is raise_it
 
 
 def test_a_whole_result_is_no_warning(platform_sandbox: Sandbox, capture: Capture) -> None:

@@ -37,7 +37,7 @@ class LockedLog:
         with self._lock:
             self.lines.append(line % args)
 
-    warning = info
+    warning = debug = info
 
 
 class UnreachableStore(StateStore):

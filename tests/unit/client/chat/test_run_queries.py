@@ -276,6 +276,7 @@ def test_a_query_in_full() -> None:
         truncated=False,
         uuid="q-1",
         chart={"mark": "bar"},
+        sent_rows=1,
     )
 
 

@@ -12,11 +12,13 @@ from airflow_provider_platform.client.chat.events import (
     Accepted,
     ChatEvent,
     StageChanged,
+    Thought,
     ThreadNamed,
     ToolCallEnded,
 )
 from airflow_provider_platform.client.chat.result import ChatResult
 from airflow_provider_platform.client.chat.run import Verdict
+from airflow_provider_platform.client.chat.tool_calls import Search
 from airflow_provider_platform.client.errors import ChatNoAnswerError
 from tests.unit.client.fakes.streams import (
     ANSWER,
@@ -250,6 +252,7 @@ def test_events_tell_what_a_log_wants() -> None:
         ThreadNamed(CHAT_ID, MESSAGE_ID),
         Accepted(CHAT_ID, MESSAGE_ID),
         StageChanged(agent),
+        Thought("Let me think."),
         "Tool call 'revenue': 1.0 s",
         "Query 'Revenue': 2 rows, 1.0 s",
         StageChanged("final"),
@@ -257,6 +260,48 @@ def test_events_tell_what_a_log_wants() -> None:
     again: list[ChatEvent] = []
     hear(run, cutoff(), *turn.records(), submits=False, events=again)
     assert again == []
+
+
+def test_a_thought_that_comes_in_pieces_is_told_once_and_cut() -> None:
+    run = new_run()
+    events: list[ChatEvent] = []
+    pieces = [
+        final("", record_id="t", graphPath=["x"], isDelta=True, isInProcess=True, thinking=piece)
+        for piece in ("Let me ", "see.\n", *["x" * 600] * 9)
+    ]
+    hear(run, cutoff(), echo(), *pieces, final(ANSWER), state(), events=events)
+    [thought] = [event for event in events if isinstance(event, Thought)]
+    assert str(thought).startswith(r"Thinking: Let me see.\nxxx")
+    assert len(str(thought)) <= len("Thinking: ") + 500
+    told_again: list[ChatEvent] = []
+    hear(run, cutoff(), echo(), *pieces, final(ANSWER), submits=False, events=told_again)
+    assert told_again == []
+
+
+def test_details_are_in_the_result_where_they_are_asked_for() -> None:
+    cubes = [{"name": "orders", "members": []}]
+    searched = {"searchQuery": "revenue", "cubes": cubes, "padding": "x" * 70_000}
+    told = [
+        final("", record_id="t", graphPath=["x"], isDelta=True, thinking="Let me "),
+        final("", record_id="t", graphPath=["x"], isDelta=True, thinking="see."),
+        tool("serviceMeta", {"searchQuery": "revenue"}, searched, record_id="m"),
+        tool("cubeMeta", {"searchQuery": "orders"}, {"error": "No model"}, record_id="n"),
+        tool("serviceSqlApi", {"userRequest": PROMPT}, query_result([["a", 1]] * 3)),
+        final(ANSWER),
+    ]
+    found = result_of(*told, details=True, max_rows=2)
+    assert found.thinking == ["Let me see."]
+    assert found.searches == [Search("revenue", cubes), Search("orders", error="No model")]
+    assert (found.queries[0].user_request, found.queries[0].sent_rows) == (PROMPT, 3)
+    assert ChatResult.from_event(json.loads(json.dumps(found.to_event()))) == found
+    plain = found.to_json()
+    assert plain.keys() == {"answer", "chat_id", "message_id", "queries", "usage"}
+    assert not {"user_request", "sent_rows"} & plain["queries"][0].keys()
+    detailed = found.to_json(details=True)
+    assert detailed.keys() == {*plain, "searches", "thinking"}
+    assert detailed["queries"][0]["user_request"] == PROMPT
+    short = result_of(*told)
+    assert (short.searches, short.thinking) == ([], [])
 
 
 def test_a_failed_call_is_told_with_its_error() -> None:

@@ -1,0 +1,113 @@
+"""`PlatformHook.read_thread`: what a thread holds, without a second question."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.client.errors import (
+    ChatRpcError,
+    PlatformInputError,
+    PlatformNotFoundError,
+)
+from airflow_provider_platform.hooks.platform import PlatformHook
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+QUESTION = "revenue by country"
+
+
+@pytest.mark.parametrize("history", ["replay", "none"])
+@pytest.mark.parametrize("shape", ["constructor", "type_data", "role", "json"])
+def test_a_thread_holds_what_its_questions_gave(
+    platform_sandbox: Sandbox, history: str, shape: str
+) -> None:
+    hook = PlatformHook()
+    first = hook.chat(QUESTION)
+    second = hook.chat("top 5 products", chat_id=first.chat_id)
+    platform_sandbox.control.set(history=history, message_shape=shape)
+    thread = hook.read_thread(first.chat_id)
+    assert thread == asyncio.run(hook.aread_thread(first.chat_id))
+    assert (thread.chat_id, thread.streaming) == (first.chat_id, False)
+    for turn, asked in zip(thread.turns, (first, second), strict=True):
+        assert (turn.answer, turn.queries) == (asked.answer, asked.queries)
+        assert turn.searches == asked.searches
+        assert turn.message_id == (
+            asked.message_id if shape != "role" or history == "replay" else ""
+        )
+    assert [turn.prompt for turn in thread.turns] == [QUESTION, "top 5 products"]
+    state = platform_sandbox.control.state()
+    assert len(state.messages) == len(state.runs) == 2
+    json.dumps(thread.to_json(details=True))
+
+
+def test_a_thread_that_is_streaming_is_read_without_waiting(platform_sandbox: Sandbox) -> None:
+    hook = PlatformHook()
+    chat_id = hook.chat(QUESTION).chat_id
+    platform_sandbox.control.hold("before_final", text="top 5 products")
+
+    async def both() -> Any:
+        asked = asyncio.create_task(hook.achat("top 5 products", chat_id=chat_id))
+        await asyncio.to_thread(platform_sandbox.control.wait_held, "before_final")
+        thread = await hook.aread_thread(chat_id)
+        platform_sandbox.control.release()
+        return thread, await asked
+
+    thread, asked = asyncio.run(both())
+    assert thread.streaming
+    assert thread.turns[0].answer is not None
+    assert thread.turns[1].answer is None
+    assert thread.turns[1].queries == asked.queries
+
+
+def test_whose_thread_it_is_says_the_connection_or_the_call(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = PlatformHook()
+    mine = hook.chat(QUESTION)
+    other = {"externalId": "somebody-else"}
+    theirs = hook.chat(QUESTION, session_settings=other)
+    with pytest.raises(PlatformNotFoundError):
+        hook.read_thread(mine.chat_id, session_settings=other)
+    assert hook.read_thread(theirs.chat_id, session_settings=other).turns[0].answer
+    with pytest.raises(PlatformNotFoundError):
+        hook.read_thread("no-such-thread")
+    connection = platform_sandbox.connection_json(session_settings=None)
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+    without = PlatformHook()
+    with pytest.raises(PlatformInputError, match="session_settings"):
+        without.read_thread(theirs.chat_id)
+    assert without.read_thread(theirs.chat_id, session_settings=other).turns[0].answer
+
+
+@pytest.mark.parametrize("chat_id", ["", None])
+def test_a_thread_must_be_named(platform_sandbox: Sandbox, chat_id: Any) -> None:
+    with pytest.raises(PlatformInputError):
+        PlatformHook().read_thread(chat_id)
+    assert platform_sandbox.control.state().requests == []
+
+
+def test_a_refused_key_is_said(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.fault("jsonrpc", api="chat", count=None)
+    with pytest.raises(ChatRpcError):
+        PlatformHook().read_thread("a-thread")
+
+
+def test_rows_are_bounded(platform_sandbox: Sandbox) -> None:
+    hook = PlatformHook()
+    chat_id = hook.chat(QUESTION).chat_id
+    [query] = hook.read_thread(chat_id, max_rows=2).turns[0].queries
+    assert (len(query.rows), query.truncated) == (2, True)
+
+
+def test_details_of_a_result_are_asked_for(platform_sandbox: Sandbox) -> None:
+    result = PlatformHook().chat(QUESTION)
+    assert result.searches[0].cubes
+    assert result.thinking == [f"The user asks: {QUESTION}"]
+    assert result.queries[0].user_request == QUESTION
+    assert "searches" not in result.to_json()
+    assert result.to_json(details=True)["searches"][0]["search_query"]
