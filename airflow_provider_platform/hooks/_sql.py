@@ -40,7 +40,8 @@ class DataMethods:
         timeout: Seconds = SQL_TIMEOUT,
     ) -> SqlRows:
         """The rows of a query, read while they are used: all of them, where the chat API sends
-        the first ones (100 by default). `timeout` is in seconds, or a timedelta, until the first row.
+        the first ones (100 by default). `timeout` is in seconds, or a timedelta, until the first
+        row.
 
         Values are texts. Without a limit of its own the query gives 10,000 rows at most, with one
         50,000; `truncated` of what is returned tells after the last row whether there may be more.

@@ -203,7 +203,7 @@ class Agent:
         if not self._job.branch_exists:
             raise QueryError(f"BadRequestError: Bad branch: {self._job.branch}")
         self._job.on_sql(query.sql)
-        return self._job.warehouse.query(query.sql, limit=self._job.settings.chat_rows)
+        return self._job.warehouse.query(query.sql, limit=self._job.settings.chat_row_limit)
 
 
 def serialized(kind: str, content: str, message_id: str) -> Record:

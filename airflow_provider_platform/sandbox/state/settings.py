@@ -73,7 +73,7 @@ class Settings(BaseModel):
     busy_answer: Literal["record", "text", "json_text"] = "record"
     """What refuses a message in a thread that is streaming: an error record after ``__cutoff__``,
     or a body of nothing but the words, plain or as a JSON string, without a line end."""
-    chat_rows: Count = 100
+    chat_row_limit: Count = 100
     """Rows of a query that a chat sends; a default of the service, not a limit."""
     submit_says_streaming: Annotated[bool, Field(strict=True)] = False
     """``isStreaming`` in the ``__cutoff__`` that answers a new message."""

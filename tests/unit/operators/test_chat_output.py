@@ -110,7 +110,7 @@ def test_every_row_that_the_chat_sends_is_in_the_file(
     deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     """100 rows are a default of the service, and `max_rows` bounds XCom only."""
-    platform_sandbox.control.set(chat_rows=150)
+    platform_sandbox.control.set(chat_row_limit=150)
     result = ask(output_path=str(tmp_path), output_format="csv", deferrable=deferrable)
     [query] = result["queries"]
     assert (query["row_count"], query["total_rows"], len(query["rows"])) == (150, 480, 100)
@@ -232,7 +232,7 @@ def test_a_chart_of_some_of_its_rows_is_not_drawn(
     rule: str, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     pytest.importorskip("vl_convert")
-    platform_sandbox.control.set(chat_rows=2)  # of the four that there are
+    platform_sandbox.control.set(chat_row_limit=2)  # of the four that there are
     arguments: dict[str, Any] = {
         "prompt": "chart revenue by category",
         "output_path": str(tmp_path),
