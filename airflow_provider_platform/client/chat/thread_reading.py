@@ -36,6 +36,7 @@ from airflow_provider_platform.client.errors import (
     ChatRpcError,
     PlatformAuthenticationError,
     PlatformError,
+    PlatformInputError,
     PlatformProtocolError,
     PlatformTransportError,
 )
@@ -263,10 +264,17 @@ def read_thread(
 ) -> Program[ChatThread]:
     """Read a thread, within so many seconds; an answer that breaks off is asked for again.
 
-    Raises PlatformNotFoundError for an unknown thread, PlatformPermissionError for one of another
-    user, ChatRpcError for a refused credential, ChatStreamError for another error of the service,
-    PlatformTransportError where the thread could not be read in that time.
+    Raises PlatformInputError for an empty `chat_id`, PlatformNotFoundError for an unknown thread,
+    PlatformPermissionError for one of another user, ChatRpcError for a refused credential,
+    ChatStreamError for another error of the service, PlatformTransportError where the thread could
+    not be read in that time.
     """
+    if not (chat_id and chat_id.strip()):
+        raise PlatformInputError(
+            f"Nothing was sent: chat_id must be the id of a thread, got {chat_id!r}. A chat's "
+            "result has it as chat_id.",
+            field="chat_id",
+        )
     body = ChatRequest.build(chat_id=chat_id, session_settings=settings).to_json()
     until = clock() + seconds
     reloaded = False
