@@ -118,6 +118,10 @@ class PlatformBadRequestError(PlatformApiError):
     """400, or another 4xx without a class of its own: the service refuses the request."""
 
 
+class DashboardReviewRequiredError(PlatformBadRequestError):
+    """400: the dashboard is published by its approved review only, which no API requests."""
+
+
 class PlatformAuthenticationError(PlatformApiError):
     """401: the management token is missing, malformed, revoked or expired."""
 

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.management.embed import sessions as embed_sessions
     from airflow_provider_platform.client.management.embed import tenants as embed_tenants
     from airflow_provider_platform.client.management.reports import reports
-    from airflow_provider_platform.client.management.workbooks import dashboards, workbooks
+    from airflow_provider_platform.client.management.workbooks import (
+        dashboards,
+        publish,
+        workbooks,
+    )
     from airflow_provider_platform.client.management.workspace import folders
     from airflow_provider_platform.client.operations.operation import DeploymentId
 
@@ -34,6 +38,7 @@ else:
     embed_tenants = lazy_module(f"{_ROOM}.embed.tenants")
     folders = lazy_module(f"{_ROOM}.workspace.folders")
     oauth = lazy_module(f"{_ROOM}.account.oauth")
+    publish = lazy_module(f"{_ROOM}.workbooks.publish")
     reports = lazy_module(f"{_ROOM}.reports.reports")
     workbooks = lazy_module(f"{_ROOM}.workbooks.workbooks")
 
@@ -140,11 +145,14 @@ class ManagementMethods(NotificationMethods):
         self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
     ) -> dashboards.Dashboard:
         """Publish a workbook's dashboard with the `fields` of `PublishDashboardInput`: `config` (a
-        `DashboardConfigInput` or its object), or the saved draft. Returns the published
-        dashboard."""
-        fields["workbook_id"] = workbook_id
-        ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
-        return self.run(call(workbooks.publish_workbook, fields, **ids))
+        `DashboardConfigInput` or its object), or the saved draft; a tenant before v0.16.0 is sent
+        the saved draft as `config`. Returns the published dashboard.
+
+        Raises PlatformInputError for a workbook without a saved draft, DashboardReviewRequiredError
+        for a dashboard that only an approved review publishes.
+        """
+        body = workbooks.PublishDashboardInput.build(workbook_id=workbook_id, **fields)
+        return self.run(publish.publish(body, deployment_id=deployment_id))
 
     def attach_ai_widget_thread(
         self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.management.workbooks.dashboards import Dashboard
+    from airflow_provider_platform.client.management.workbooks.workbooks import Workbook
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base.operator import Checks
 
@@ -137,11 +138,14 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
     Where the answer is lost, the version of the published dashboard tells whether it was done.
 
     Use it as the last step, behind the checks: from then on people see what the draft holds.
+    A workbook without a saved draft fails before anything is published, unless `config` is given.
+    A dashboard that requires review fails for good (DashboardReviewRequiredError): a person must
+    request the review, and its approval publishes the dashboard.
 
     :param title: the dashboard's title
     :param description: what it is about
     :param allow_embed: whether it may be embedded
-    :param config: what to publish (default: the saved draft)
+    :param config: what to publish (default: the saved draft, on tenants of every release)
     :param dashboard_id: the id of the dashboard to replace
     """
 
@@ -180,8 +184,17 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
         return self.fingerprint(config, type(self).__name__, self.workbook_id, *inputs)
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
-        """The version that is published before."""
-        known, published = self._published(hook)
+        """The version that is published before. Raises PlatformInputError for a workbook that has
+        nothing to publish."""
+        workbook = hook.get_workbook(self.workbook_id, deployment_id=self.deployment_id)
+        drafts_are_told = "dashboard_draft" in workbook.model_fields_set
+        if self.config is None and drafts_are_told and workbook.dashboard_draft is None:
+            from airflow_provider_platform.client.management.workbooks.publish import (
+                no_saved_draft,
+            )
+
+            raise no_saved_draft(self.workbook_id)
+        known, published = _published_in(workbook)
         return {"told": known, "version": _version(published)}
 
     def call(self, hook: PlatformHook) -> Any:
@@ -218,8 +231,7 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
 
     def _published(self, hook: PlatformHook) -> tuple[bool, Dashboard | None]:
         """Whether the tenant tells what is published, and what that is."""
-        workbook = hook.get_workbook(self.workbook_id, deployment_id=self.deployment_id)
-        return "published_dashboard" in workbook.model_fields_set, workbook.published_dashboard
+        return _published_in(hook.get_workbook(self.workbook_id, deployment_id=self.deployment_id))
 
 
 class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
@@ -267,6 +279,11 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
             self.workbook_id,
         )
         return dashboard.to_json()
+
+
+def _published_in(workbook: Workbook) -> tuple[bool, Dashboard | None]:
+    """Whether the answer has the published dashboard, and the dashboard."""
+    return "published_dashboard" in workbook.model_fields_set, workbook.published_dashboard
 
 
 def _version(dashboard: Dashboard | None) -> int | None:

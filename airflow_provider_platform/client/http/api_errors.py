@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_platform.client.errors import (
+    DashboardReviewRequiredError,
     DataQueryError,
     PlatformApiError,
     PlatformAuthenticationError,
@@ -28,6 +29,8 @@ from airflow_provider_platform.client.redaction import HIDDEN, SHORTEST_SECRET
 
 TRANSIENT_CONFLICTS = frozenset({"upsert_branch_changed"})
 """Codes of a 409 that mean: try again."""
+REVIEW_REQUIRED = "requires review"
+"""Part of the service's words for a dashboard that only its approved review publishes."""
 PREMIUM_HINT = "Chat access needs the premium or enterprise plan."
 _NEXT_STEP = {
     401: "Check the management token in the connection's password: it may be mistyped, revoked or "
@@ -69,9 +72,17 @@ def management_error(
     if status >= 500:
         step = "The service failed; a later try may succeed."
     code = _code(body)
-    transient = status == 409 and code in TRANSIENT_CONFLICTS
-    if transient:
+    kind: type[PlatformApiError] | None = None
+    if status == 409 and code in TRANSIENT_CONFLICTS:
+        kind = PlatformTransientConflictError
         step = "Somebody else wrote at the same time; a later try may succeed."
+    elif status == 400 and REVIEW_REQUIRED in (service_message(body, headers) or "").lower():
+        kind = DashboardReviewRequiredError
+        step = (
+            "Nothing was published; readers see the dashboard as it was. A person must request the "
+            "review at the platform, and a reviewer must approve it: that publishes the draft. No "
+            "API does it, and a retry cannot help."
+        )
     return _api_error(
         str(operation),
         status,
@@ -79,7 +90,7 @@ def management_error(
         body,
         step,
         now=now,
-        kind=PlatformTransientConflictError if transient else None,
+        kind=kind,
         code=code,
         operation=operation.operation_id,
     )

@@ -105,6 +105,10 @@ class Settings(BaseModel):
     """Ids of reports that the management token may not read."""
     notification_drops: tuple[Literal["filters", "timeGrains", "memberSwitchers"], ...] = ()
     """Settings of a notification that an older tenant neither stores nor reports."""
+    publish_needs_config: Annotated[bool, Field(strict=True)] = False
+    """A tenant before v0.16.0, which publishes no saved draft by itself."""
+    reviewed_dashboards: tuple[str, ...] = ()
+    """Ids of published dashboards that go live from an approved review only."""
     workbook_limit: Count = 1000
     """Workbooks a deployment may hold."""
     embed_user_limit: Count = 10_000

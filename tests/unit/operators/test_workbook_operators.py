@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.errors import (
+    DashboardReviewRequiredError,
+    PlatformInputError,
+)
+from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.workbooks import (
     PlatformAttachAiWidgetThreadOperator,
@@ -94,6 +98,56 @@ class TestPublish:
         found = run(PlatformPublishWorkbookOperator, workbook_id=303, title="Returns")
         assert found["workbookId"] == 303
         assert found["title"] == "Returns"
+
+    def test_a_workbook_without_a_saved_draft_is_not_published(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        platform_sandbox.control.change("workbooks", 301, dashboardDraft=None)
+        with pytest.raises(AirflowFailException, match="workbook 301 has no saved draft"):
+            run(PlatformPublishWorkbookOperator)
+        assert posts(platform_sandbox) == 0
+        config = {"title": "Given", "widgets": []}
+        assert run(PlatformPublishWorkbookOperator, config=config)["config"]["title"] == "Given"
+
+    def test_a_tenant_that_needs_the_config_is_sent_the_saved_draft(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        platform_sandbox.control.set(publish_needs_config=True)
+        draft = {"kind": "CLASSIC", "title": "Saved", "settings": {"shareToken": "on"}}
+        platform_sandbox.control.change("workbooks", 301, dashboardDraft=draft)
+        found = run(PlatformPublishWorkbookOperator, description="monthly")
+        assert (found["config"]["title"], found["description"]) == ("Saved", "monthly")
+        published = platform_sandbox.control.state().changed("dashboards", "published")
+        assert len(published) == 1
+        assert platform_sandbox.control.change("dashboards", 501)["config"] == draft
+
+    def test_what_such_a_tenant_finds_wrong_with_the_draft_is_the_error(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        platform_sandbox.control.set(publish_needs_config=True)
+        platform_sandbox.control.change("workbooks", 301, dashboardDraft={"kind": "ROUND"})
+        with pytest.raises(AirflowFailException, match=r"400.*config\.kind"):
+            run(PlatformPublishWorkbookOperator)
+
+    @pytest.mark.parametrize("config", [None, {"title": "x", "widgets": []}])
+    def test_a_dashboard_under_review_fails_for_good_and_says_what_a_person_must_do(
+        self, config: Any, platform_sandbox: Sandbox
+    ) -> None:
+        platform_sandbox.control.set(reviewed_dashboards=["501"])
+        tries = TaskTries()
+        with pytest.raises(AirflowFailException) as caught:
+            run(PlatformPublishWorkbookOperator, tries, config=config)
+        assert "This dashboard requires review before publishing" in str(caught.value)
+        assert "a reviewer must approve it" in str(caught.value)
+        assert posts(platform_sandbox) == 1
+        assert tries.store[STORE_KEY]["phase"] == "failed"
+        with pytest.raises(DashboardReviewRequiredError):
+            PlatformHook().publish_workbook(301, config=config)
+
+    def test_a_hook_says_that_there_is_no_saved_draft_too(self, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.change("workbooks", 301, dashboardDraft=None)
+        with pytest.raises(PlatformInputError, match="workbook 301 has no saved draft"):
+            PlatformHook().publish_workbook(301)
 
     @pytest.mark.parametrize("workbook_id", [301, 303], ids=["again", "for the first time"])
     def test_a_lost_answer_is_told_by_the_version(

@@ -174,7 +174,8 @@ def publish_workbook(
     *, workbook_id: int | str, body: PublishDashboardInput, deployment_id: DeploymentId = None
 ) -> Dashboard:
     """Publish a workbook's dashboard: `config` (a `DashboardConfigInput` or its object), or
-    the saved draft. Returns the published dashboard."""
+    the saved draft (from v0.16.0 on; before, `config` is required). Returns the published
+    dashboard. Raises DashboardReviewRequiredError for one that only a review publishes."""
 
 
 @endpoint("PUT", f"{_WORKBOOK}/dashboard", operation_id="updateWorkbookDashboard", permission=_EDIT)

@@ -62,10 +62,15 @@ def publish_dashboard(call: Call) -> Any:
     known = store.of_workbook(workbook["id"])
     if "dashboardId" in body and (known is None or known["id"] != body["dashboardId"]):
         raise ApiError(404, f"Dashboard {body['dashboardId']} not found in this workbook")
+    settings = call.world.settings
+    if "config" not in body and settings.publish_needs_config:
+        raise ApiError(400, ["config should not be null or undefined", "config must be an object"])
+    if known is not None and str(known["id"]) in settings.reviewed_dashboards:
+        raise ApiError(400, "This dashboard requires review before publishing")
     config = body.get("config", workbook["dashboardDraft"])
     if config is None:
         raise ApiError(400, ["config is required: the workbook has no saved draft"])
-    caller = call.world.settings.caller
+    caller = settings.caller
     dashboard = store.publish(workbook, caller, copy.deepcopy(config))
     for name in ("allowEmbed", "title", "description"):
         dashboard[name] = body.get(name, dashboard[name])

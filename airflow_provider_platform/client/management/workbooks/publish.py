@@ -1,0 +1,62 @@
+"""Publishes a workbook's dashboard on tenants of every release.
+
+Since v0.16.0 a tenant publishes the saved draft where it is sent no `config`; an older one needs
+the `config`. The program asks for the first and, where that is refused, sends the saved draft
+itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+from airflow_provider_platform.client.errors import (
+    DashboardReviewRequiredError,
+    PlatformBadRequestError,
+    PlatformInputError,
+    PlatformUnprocessableError,
+)
+from airflow_provider_platform.client.management.workbooks.dashboards import Dashboard
+from airflow_provider_platform.client.management.workbooks.workbooks import (
+    PublishDashboardInput,
+    get_workbook,
+    publish_workbook,
+)
+from airflow_provider_platform.client.operations.operation import DeploymentId, Operation
+from airflow_provider_platform.client.operations.program import Program, call
+
+_DRAFT = "dashboardDraft"
+
+
+def publish(
+    body: PublishDashboardInput, *, deployment_id: DeploymentId = None
+) -> Program[Dashboard]:
+    """Publish `body.config` or, without one, the workbook's saved draft.
+
+    Raises PlatformInputError for a workbook without a saved draft, DashboardReviewRequiredError for
+    a dashboard that only a review publishes, and what the service says otherwise.
+    """
+    ids: dict[str, Any] = {"workbook_id": body.workbook_id, "deployment_id": deployment_id}
+    operation = publish_workbook(body=body, **ids)
+    try:
+        return (yield from call(operation))
+    except (PlatformBadRequestError, PlatformUnprocessableError) as error:
+        if body.config is not None or isinstance(error, DashboardReviewRequiredError):
+            raise
+        refusal = error
+    # As plain JSON: the draft goes back to the service as it came.
+    reading = cast("Operation[Any]", replace(get_workbook(**ids), answer=cast("type[Any]", Any)))
+    workbook = yield from call(reading)
+    saved = workbook.get("dashboardDraft") if isinstance(workbook, dict) else None
+    if saved is None:
+        raise no_saved_draft(body.workbook_id) from refusal
+    return (yield from call(replace(operation, body={**operation.body, "config": saved})))
+
+
+def no_saved_draft(workbook_id: int | str) -> PlatformInputError:
+    """The error for a workbook that has nothing to publish."""
+    return PlatformInputError(
+        f"Nothing was published: workbook {workbook_id} has no saved draft of a dashboard. Save "
+        "one in the workbook (or with update_workbook_dashboard), or give config.",
+        field="config",
+    )
