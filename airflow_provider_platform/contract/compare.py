@@ -250,6 +250,8 @@ def _fields(
         elif name not in our_fields:
             yield where, *_undeclared(required=sent and name in theirs.required)
         else:
+            if sent and our_fields[name].nullable and not their_fields[name].nullable:
+                yield where, "null not in the document", Severity.BREAK
             yield from _value(where, our_fields[name], their_fields[name], sent=sent, seen=seen)
     if sent:
         for name in sorted((theirs.required & set(our_fields)) - ours.required):

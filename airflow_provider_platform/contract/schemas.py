@@ -56,6 +56,23 @@ class Shape:
         return frozenset(found - {"null"})
 
     @property
+    def nullable(self) -> bool:
+        """Whether a value may be `null`."""
+        schema = self.schema
+        if "$ref" in schema:
+            return self.at(self._follow(schema["$ref"])).nullable
+        choices = [choice for key in ("oneOf", "anyOf", "allOf") for choice in schema.get(key, ())]
+        if choices:
+            return any(self.at(choice).nullable for choice in choices)
+        said = schema.get("type")
+        names = [said] if isinstance(said, str) else list(said or ())
+        return (
+            "null" in names
+            or schema.get("nullable") is True
+            or (not names and _implied(schema) == ANY_TYPE)
+        )
+
+    @property
     def enum(self) -> frozenset[str] | None:
         """The values that a text may have; None where any may be."""
         values: set[str] = set()

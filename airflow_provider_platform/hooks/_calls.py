@@ -1,35 +1,34 @@
-"""What the hook's methods are made of: one call of a declared operation, and lists to their end."""
+"""What the hook's methods are made of: one call of a declared operation, and lists to their end.
 
+The annotations of these modules can be evaluated (`typing.get_type_hints`): a name in them is there
+at run time, or is an attribute of a lazy module.
+"""
+
+# ruff: noqa: TC003 - typing.get_type_hints evaluates the annotations
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_platform.hooks._lazy import lazy_module
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
+    from airflow_provider_platform.client.operations import operation as operations
     from airflow_provider_platform.client.operations import paging
-    from airflow_provider_platform.client.operations.operation import (
-        DeploymentId,
-        Endpoint,
-        Operation,
-    )
-    from airflow_provider_platform.client.operations.paging import Page
-    from airflow_provider_platform.client.operations.program import Program
+    from airflow_provider_platform.client.operations import program as programs
 else:
+    operations = lazy_module("airflow_provider_platform.client.operations.operation")
     paging = lazy_module("airflow_provider_platform.client.operations.paging")
+    programs = lazy_module("airflow_provider_platform.client.operations.program")
 
 T = TypeVar("T")
 
 
-def call(endpoint: Endpoint[..., T], fields: Mapping[str, Any], **ids: Any) -> Operation[T]:
+def call(
+    endpoint: operations.Endpoint[..., T], fields: Mapping[str, Any], **ids: Any
+) -> operations.Operation[T]:
     """One call, its body (or query, where it has none) made of `fields` by the declared model."""
-    name, model = ("body", endpoint.body) if endpoint.body else ("query", endpoint.query)
-    if model is None:
-        raise TypeError(f"{endpoint.name} takes no fields")
-    return endpoint(**ids, **{name: model.build(**fields)})
+    return endpoint(**ids, **{"body" if endpoint.body else "query": fields})
 
 
 class Calls:
@@ -37,17 +36,23 @@ class Calls:
 
     if TYPE_CHECKING:
 
-        def run(self, work: Operation[T] | Program[T]) -> T:
+        def run(self, work: operations.Operation[T] | programs.Program[T]) -> T:
             """Run an operation or a program of the client, and return its typed answer."""
 
-        def resolve_deployment_id(self, deployment_id: DeploymentId = None) -> int:
+        def resolve_deployment_id(self, deployment_id: operations.DeploymentId = None) -> int:
             """The given deployment, else the connection's. Raises PlatformInputError."""
 
-    def iterate(self, operation: Operation[Page[T]]) -> Iterator[T]:
+        async def arun(self, work: operations.Operation[T] | programs.Program[T]) -> T:
+            """`run` for an event loop."""
+
+    def iterate(self, operation: operations.Operation[paging.Page[T]]) -> Iterator[T]:
         """The items of a list, page by page: a page is asked for when its first item is wanted.
 
-        Raises PlatformError; PlatformProtocolError where the list cannot be read to its end.
+        Raises PlatformInputError at once for what is not a list operation; then PlatformError, and
+        PlatformProtocolError for a list that cannot be read to its end.
         """
-        walk = paging.PageWalk(operation)
-        while (page := walk.operation) is not None:
-            yield from walk.take(self.run(page))
+        return paging.iterate(operation, self.run)
+
+    def aiterate(self, operation: operations.Operation[paging.Page[T]]) -> AsyncIterator[T]:
+        """`iterate` for an event loop: `async for report in hook.aiterate(list_reports()): ...`."""
+        return paging.aiterate(operation, self.arun)

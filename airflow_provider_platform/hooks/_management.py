@@ -1,21 +1,21 @@
 """The hook's methods for what DAGs ask of the management API most; `run` takes every operation.
 
 Each is one line over its declaration: `fields` are those of the model that its docstring names, in
-snake_case, and None counts as absent.
+snake_case. A field of a query that is None counts as absent; one of a body is sent as null where
+the service takes null.
 """
 
+# ruff: noqa: TC003 - typing.get_type_hints evaluates the annotations
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.hooks._calls import call
 from airflow_provider_platform.hooks._lazy import lazy_module
 from airflow_provider_platform.hooks._notifications import NotificationMethods
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
     from airflow_provider_platform.client.management.account import app_config, oauth
     from airflow_provider_platform.client.management.dbt_sync import syncs as dbt_sync
     from airflow_provider_platform.client.management.embed import sessions as embed_sessions
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
         workbooks,
     )
     from airflow_provider_platform.client.management.workspace import folders
-    from airflow_provider_platform.client.operations.operation import DeploymentId
-
-    Id = int | str
+    from airflow_provider_platform.client.operations import operation as operations
 else:
     _ROOM = "airflow_provider_platform.client.management"
     app_config = lazy_module(f"{_ROOM}.account.app_config")
+    dashboards = lazy_module(f"{_ROOM}.workbooks.dashboards")
     dbt_sync = lazy_module(f"{_ROOM}.dbt_sync.syncs")
     embed_sessions = lazy_module(f"{_ROOM}.embed.sessions")
     embed_tenants = lazy_module(f"{_ROOM}.embed.tenants")
@@ -41,6 +40,9 @@ else:
     publish = lazy_module(f"{_ROOM}.workbooks.publish")
     reports = lazy_module(f"{_ROOM}.reports.reports")
     workbooks = lazy_module(f"{_ROOM}.workbooks.workbooks")
+    operations = lazy_module("airflow_provider_platform.client.operations.operation")
+
+Id = int | str
 
 
 class ManagementMethods(NotificationMethods):
@@ -63,7 +65,7 @@ class ManagementMethods(NotificationMethods):
         self,
         *,
         branch_name: str | None = None,
-        deployment_id: DeploymentId = None,
+        deployment_id: operations.DeploymentId = None,
         **fields: Any,
     ) -> dbt_sync.DbtSyncResponse:
         """Start a dbt sync; returns its id and the platform's branch that it writes to. Further
@@ -72,11 +74,12 @@ class ManagementMethods(NotificationMethods):
         Every call starts a sync and, with `output` `branch` (the default), makes a branch: it is
         never repeated when its outcome is unknown.
         """
-        fields["branch_name"] = branch_name
+        if branch_name is not None:
+            fields["branch_name"] = branch_name
         return self.run(call(dbt_sync.start_dbt_sync, fields, deployment_id=deployment_id))
 
     def list_reports(
-        self, *, deployment_id: DeploymentId = None, **fields: Any
+        self, *, deployment_id: operations.DeploymentId = None, **fields: Any
     ) -> Iterator[reports.Report]:
         """Reports: all, or those that the `fields` of `ReportsQuery` say; `first` is the page size,
         which `sort_by` `lastViewedAt` has not."""
@@ -88,7 +91,7 @@ class ManagementMethods(NotificationMethods):
         *,
         external_workbook_id: str,
         result_location: str,
-        deployment_id: DeploymentId = None,
+        deployment_id: operations.DeploymentId = None,
         **fields: Any,
     ) -> reports.Report:
         """Record that a report lies in a spreadsheet of one's own, from `result_location` (as
@@ -103,14 +106,14 @@ class ManagementMethods(NotificationMethods):
         return self.run(call(reports.connect_report, fields, **ids))
 
     def list_folders(
-        self, *, deployment_id: DeploymentId = None, **fields: Any
+        self, *, deployment_id: operations.DeploymentId = None, **fields: Any
     ) -> Iterator[folders.Folder]:
         """The folders right below a folder (`parent_id`), or below the root; `fields` of
         `FoldersQuery`."""
         return self.iterate(call(folders.list_folders, fields, deployment_id=deployment_id))
 
     def get_workbook(
-        self, workbook_id: Id, *, deployment_id: DeploymentId = None
+        self, workbook_id: Id, *, deployment_id: operations.DeploymentId = None
     ) -> workbooks.Workbook:
         """One workbook. Raises PlatformNotFoundError for an unknown id."""
         return self.run(
@@ -118,7 +121,7 @@ class ManagementMethods(NotificationMethods):
         )
 
     def update_workbook(
-        self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
+        self, workbook_id: Id, *, deployment_id: operations.DeploymentId = None, **fields: Any
     ) -> None:
         """Change the given `fields` of `UpdateWorkbookInput`; `slug_takeover` takes the slug from
         the workbook that has it. The service answers nothing: see `get_workbook`. Raises
@@ -131,7 +134,7 @@ class ManagementMethods(NotificationMethods):
         workbook_id: Id,
         *,
         shared: bool | None = None,
-        deployment_id: DeploymentId = None,
+        deployment_id: operations.DeploymentId = None,
     ) -> workbooks.Workbook:
         """Clone a workbook, from the shared workspace with `shared`; returns the clone.
 
@@ -139,10 +142,11 @@ class ManagementMethods(NotificationMethods):
         workbooks, and for a shared clone without a published dashboard.
         """
         ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
-        return self.run(call(workbooks.duplicate_workbook, {"shared": shared}, **ids))
+        fields = {} if shared is None else {"shared": shared}
+        return self.run(call(workbooks.duplicate_workbook, fields, **ids))
 
     def publish_workbook(
-        self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
+        self, workbook_id: Id, *, deployment_id: operations.DeploymentId = None, **fields: Any
     ) -> dashboards.Dashboard:
         """Publish a workbook's dashboard with the `fields` of `PublishDashboardInput`: `config` (a
         `DashboardConfigInput` or its object), or the saved draft; a tenant before v0.16.0 is sent
@@ -151,11 +155,11 @@ class ManagementMethods(NotificationMethods):
         Raises PlatformInputError for a workbook without a saved draft, DashboardReviewRequiredError
         for a dashboard that only an approved review publishes.
         """
-        body = workbooks.PublishDashboardInput.build(workbook_id=workbook_id, **fields)
-        return self.run(publish.publish(body, deployment_id=deployment_id))
+        body = workbooks.PublishDashboardInput.of(fields)
+        return self.run(publish.publish(workbook_id, body, deployment_id=deployment_id))
 
     def attach_ai_widget_thread(
-        self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
+        self, workbook_id: Id, *, deployment_id: operations.DeploymentId = None, **fields: Any
     ) -> dashboards.Dashboard:
         """Attach an AI thread to a widget of the published dashboard: `fields` of
         `UpdatePublishedAiWidgetThreadInput`, `widget_id` and `thread_id`. Returns the dashboard."""
@@ -168,7 +172,7 @@ class ManagementMethods(NotificationMethods):
         self.run(embed_tenants.delete_embed_tenant(embed_tenant_name))
 
     def generate_embed_session(
-        self, *, deployment_id: DeploymentId = None, **fields: Any
+        self, *, deployment_id: operations.DeploymentId = None, **fields: Any
     ) -> embed_sessions.GenerateSessionResponse:
         """Generate a session for a user from the `fields` of `GenerateSession`; `session_id` is a
         SecretStr that can be redeemed once.
@@ -177,5 +181,5 @@ class ManagementMethods(NotificationMethods):
         `creator_mode` and `embed_tenant_name`. Not repeated when its outcome is unknown. Raises
         PlatformPermissionError where the credential is not an administrator's or embedding is off.
         """
-        fields["deployment_id"] = self.resolve_deployment_id(deployment_id)
+        fields["deployment_id"] = deployment_id
         return self.run(call(embed_sessions.generate_embed_session, fields))

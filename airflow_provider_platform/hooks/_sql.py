@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_platform.hooks._lazy import lazy_module
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.data_api.query import Cache
-    from airflow_provider_platform.client.data_api.rows import AsyncSqlRows, SqlRows
-    from airflow_provider_platform.client.formats.durations import Seconds
+    from airflow_provider_platform.client.data_api import limits, query, rows
+    from airflow_provider_platform.client.formats import durations
     from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
     from airflow_provider_platform.client.http.events import Events
     from airflow_provider_platform.client.operations.program import Clock, Program
+else:
+    durations = lazy_module("airflow_provider_platform.client.formats.durations")
+    limits = lazy_module("airflow_provider_platform.client.data_api.limits")
+    query = lazy_module("airflow_provider_platform.client.data_api.query")
+    rows = lazy_module("airflow_provider_platform.client.data_api.rows")
 
 SQL_TIMEOUT = 600.0
 
@@ -36,9 +42,9 @@ class DataMethods:
         deployment_id: int | str | None = None,
         branch_name: str | None = None,
         timezone: str | None = None,
-        cache: Cache | None = None,
-        timeout: Seconds = SQL_TIMEOUT,
-    ) -> SqlRows:
+        cache: query.Cache | None = None,
+        timeout: durations.Seconds = SQL_TIMEOUT,
+    ) -> rows.SqlRows:
         """The rows of a query, read while they are used: all of them, where the chat API sends
         the first ones (100 by default). `timeout` is in seconds, or a timedelta, until the first
         row.
@@ -49,16 +55,13 @@ class DataMethods:
         API, which also gives the token. Raises DataQueryError, PlatformError, when the
         first row is asked for or later.
         """
-        from airflow_provider_platform.client.data_api.limits import service_limit
-        from airflow_provider_platform.client.data_api.rows import SqlRows
-
         options = (deployment_id, branch_name, timezone, cache, timeout)
 
         def begin() -> Events:
             client = self.open_client()
             return client.events(_program(sql, options, client.config, client.clock))
 
-        return SqlRows(begin, service_limit(str(sql)))
+        return rows.SqlRows(begin, limits.service_limit(str(sql)))
 
     def arun_sql(
         self,
@@ -67,35 +70,29 @@ class DataMethods:
         deployment_id: int | str | None = None,
         branch_name: str | None = None,
         timezone: str | None = None,
-        cache: Cache | None = None,
-        timeout: Seconds = SQL_TIMEOUT,
-    ) -> AsyncSqlRows:
+        cache: query.Cache | None = None,
+        timeout: durations.Seconds = SQL_TIMEOUT,
+    ) -> rows.AsyncSqlRows:
         """`run_sql` for an event loop."""
-        from airflow_provider_platform.client.data_api.limits import service_limit
-        from airflow_provider_platform.client.data_api.rows import AsyncSqlRows
-
         options = (deployment_id, branch_name, timezone, cache, timeout)
 
         async def begin() -> AsyncGenerator[Any]:
             client = await self.open_client_on_loop()
             return client.events(_program(sql, options, client.config, client.clock))
 
-        return AsyncSqlRows(begin, service_limit(str(sql)))
+        return rows.AsyncSqlRows(begin, limits.service_limit(str(sql)))
 
 
 def _program(
     sql: str, options: tuple[Any, ...], config: PlatformConfig, clock: Clock
 ) -> Program[None]:
-    from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
-    from airflow_provider_platform.client.formats.durations import in_seconds
-
     deployment_id, branch_name, timezone, cache, timeout = options
-    query = SqlQuery.build(
+    prepared = query.SqlQuery.build(
         sql,
         deployment_id=config.resolve_deployment_id(deployment_id),
-        deadline=clock() + in_seconds(timeout),
+        deadline=clock() + durations.in_seconds(timeout),
         branch_name=branch_name,
         timezone=timezone,
         cache=cache,
     )
-    return run_sql(query, config, clock)
+    return query.run_sql(prepared, config, clock)

@@ -1,9 +1,11 @@
 """`PlatformHook`: the door from an Airflow connection to the platform's client."""
 
+# ruff: noqa: TC001, TC003 - typing.get_type_hints evaluates the annotations
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar
+from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack
 
 from tenacity import AsyncRetrying, Retrying
 
@@ -15,13 +17,17 @@ from airflow_provider_platform._airflow import (
 )
 from airflow_provider_platform.client.chat.call import ChatCall, ask_or_stop
 from airflow_provider_platform.client.chat.reading import ChatLimits
+from airflow_provider_platform.client.chat.result import ChatResult, ToolErrorRule
 from airflow_provider_platform.client.chat.thread import abort
-from airflow_provider_platform.client.chat.thread_reading import read_thread
+from airflow_provider_platform.client.chat.thread_reading import ChatThread, read_thread
+from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.connection_check import check_connection, summary
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.client.formats.durations import in_seconds
+from airflow_provider_platform.client.formats.durations import Seconds, in_seconds
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.http.turns import turn
+from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.operations.program import Program
 from airflow_provider_platform.client.redaction import maskable
 from airflow_provider_platform.hooks._clients import HookClients
 from airflow_provider_platform.hooks._connection_retry import rereading
@@ -34,17 +40,6 @@ from airflow_provider_platform.hooks.connection import (
     unknown_settings,
 )
 from airflow_provider_platform.hooks.connection_form import CONNECTION_TYPE
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-    from typing import Unpack
-
-    from airflow_provider_platform.client.chat.result import ChatResult, ToolErrorRule
-    from airflow_provider_platform.client.chat.thread_reading import ChatThread
-    from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.formats.durations import Seconds
-    from airflow_provider_platform.client.operations.operation import Operation
-    from airflow_provider_platform.client.operations.program import Program
 
 T = TypeVar("T")
 
@@ -72,8 +67,8 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
 
     Methods raise PlatformError (see `client.errors`); each says what failed and what to do. The
     methods of the resources (`connect_report`, `list_notifications` ...) are synchronous; on an
-    event loop use `async_client` or the twins `arun`, `achat`, `aread_thread`, `aabort_chat`,
-    `arun_sql`.
+    event loop use `async_client` or the twins `arun`, `aiterate`, `achat`, `aread_thread`,
+    `aabort_chat`, `arun_sql`.
 
     A hook keeps one client, and one for each event loop that its twins are called on. They are
     opened when first needed and closed with the hook: at the end of a `with` or `async with` block,

@@ -70,12 +70,14 @@ class PlatformApiOperator(SingleCallOperator):
     that carries a credential (a field named like `token`, `clientSecret`, `sessionId`) is not
     returned: choose with `response_filter` what of it may be stored.
 
-    :param path: below the management address, as `/v1/deployments/7/folders`, or the whole path of
-        the API beside it, as `/build/api/v1/deployments/7/branches`
+    :param path: below the management address, as `/v1/deployments/{deploymentId}/folders`, or the
+        whole path of the API beside it, as `/build/api/v1/deployments/{deploymentId}/branches`;
+        `{deploymentId}` is the connection's deployment
     :param method: GET (the default), POST, PUT, PATCH or DELETE
     :param query: the query parameters; a list repeats its name
-    :param body: the request's body: JSON, or its text
-    :param paginate: read a list to its end, page by page (GET only), and return its items
+    :param body: the request's body: JSON, or its text; `null` in it is sent
+    :param paginate: read a list to its end, page by page (GET only), and return its items; by
+        cursor (`first` is the page size), or by number if `query` has `offset` or `page`
     :param max_items: how many items of a list to return at most; the log says when there are more
     :param response_filter: what to return of the answer (with `paginate`: of the items)
     """
@@ -124,7 +126,8 @@ class PlatformApiOperator(SingleCallOperator):
     def key_of(self, config: PlatformConfig) -> str:
         from airflow_provider_platform.client.config import fingerprint
 
-        call = (self.method, self.path, self.query, self.body)
+        place = self._operation().in_deployment(config.resolve_deployment_id)
+        call = (self.method, place.api, place.path, self.query, self.body)
         return fingerprint("api", config.management_url, *call)
 
     def call(self, hook: PlatformHook) -> Any:

@@ -105,8 +105,8 @@ class PlatformUpdateNotificationOperator(NotificationOperator, NotificationSched
         with ForeseenFailures(), self.opened(context) as hook:
             updated = hook.update_notification(
                 self.notification_id,
-                is_enabled=self.is_enabled,
                 deployment_id=self.deployment_id,
+                **arguments.given(is_enabled=self.is_enabled),
                 **self.schedule(),
             )
         self.log.info("Updated notification %s: %s", updated.id, describe(updated))

@@ -65,7 +65,7 @@ class PlatformConnectReportOperator(DeploymentOperator):
                 deployment_id=self.deployment_id,
                 external_workbook_id=self.external_workbook_id,
                 result_location=self.result_location,
-                end_result_cell=self.end_result_cell,
+                **arguments.given(end_result_cell=self.end_result_cell),
             )
         self.log.info(
             "Connected report %s to workbook %s at %s",

@@ -120,12 +120,14 @@ class PlatformUpdateWorkbookOperator(WorkbookOperator):
         with ForeseenFailures(), self.opened(context) as hook:
             hook.update_workbook(
                 self.workbook_id,
-                name=self.name,
-                folder_id=self.folder_id,
-                meta=self.meta,
-                slug=self.slug,
-                slug_takeover=self.slug_takeover,
                 deployment_id=self.deployment_id,
+                **arguments.given(
+                    name=self.name,
+                    folder_id=self.folder_id,
+                    meta=self.meta,
+                    slug=self.slug,
+                    slug_takeover=self.slug_takeover,
+                ),
             )
             workbook = hook.get_workbook(self.workbook_id, deployment_id=self.deployment_id)
         self.log.info("Updated workbook %s", self.workbook_id)
@@ -200,12 +202,14 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
     def call(self, hook: PlatformHook) -> Any:
         dashboard = hook.publish_workbook(
             self.workbook_id,
-            title=self.title,
-            description=self.description,
-            allow_embed=self.allow_embed,
-            config=self.config,
-            dashboard_id=self.dashboard_id,
             deployment_id=self.deployment_id,
+            **arguments.given(
+                title=self.title,
+                description=self.description,
+                allow_embed=self.allow_embed,
+                config=self.config,
+                dashboard_id=self.dashboard_id,
+            ),
         )
         self.log.info(
             "Published workbook %s as dashboard %s", self.workbook_id, dashboard.public_id
@@ -269,8 +273,8 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
                 self.workbook_id,
                 widget_id=self.widget_id,
                 thread_id=self.thread_id,
-                checksum=self.checksum,
                 deployment_id=self.deployment_id,
+                **arguments.given(checksum=self.checksum),
             )
         self.log.info(
             "Attached thread %s to widget %s of workbook %s",

@@ -68,6 +68,7 @@ def test_changes_of_a_schema_are_found(
     [
         ("ThingInput", "colour", {"type": "string"}, ("body.colour", "not declared")),
         ("ThingInput", "size", None, ("body.size", "not in the document")),
+        ("ThingInput", "size", {"type": "number"}, ("body.size", "null not in the document")),
         ("ThingInput", "size", {"type": "string"}, ("body.size", "number not in the document")),
         ("Thing", "weight", {"type": "number"}, ("answer.weight", "not declared")),
         ("Thing", "secret", None, ("answer.secret", "not in the document")),

@@ -33,12 +33,17 @@ def of_the_hook(hook: PlatformHook) -> None:
 async def on_a_loop(hook: PlatformHook, client: AsyncPlatformClient) -> None:
     assert_type(await client.run(get_report(deployment_id=7, report_id=12)), Report)
     assert_type(await hook.arun(get_report(report_id="12")), Report)
+    assert_type(await anext(hook.aiterate(list_reports())), Report)
+    async for report in client.iterate(list_reports()):
+        assert_type(report, Report)
 
 
-def wrong_arguments() -> None:
+def wrong_arguments(hook: PlatformHook) -> None:
     get_report()  # type: ignore[call-arg]
     get_report(report_id=[12])  # type: ignore[arg-type]
     get_report(report=12)  # type: ignore[call-arg]
     update_report(report_id=12, body=ReportsQuery())  # type: ignore[arg-type]
+    hook.iterate(get_report(report_id=12))  # type: ignore[arg-type]
+    hook.run(get_report)  # type: ignore[arg-type]
     UpdateReportInput(titel="t")  # type: ignore[call-arg]
     UpdateReportInput(title=7)  # type: ignore[arg-type]

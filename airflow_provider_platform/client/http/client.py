@@ -11,7 +11,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, closing, contextmanager
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -24,7 +24,9 @@ from airflow_provider_platform.client.http.driver import drive, keeping
 from airflow_provider_platform.client.http.events import Events, RunningProgram
 from airflow_provider_platform.client.http.loop_thread import LoopThread
 from airflow_provider_platform.client.http.transport import Transport
+from airflow_provider_platform.client.operations import paging
 from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.operations.paging import Page
 from airflow_provider_platform.client.operations.program import Clock, Program
 from airflow_provider_platform.client.redaction import KnownSecrets
 
@@ -107,6 +109,14 @@ class AsyncPlatformClient(_Client):
                 on_event(event)
         return results[0]
 
+    def iterate(self, operation: Operation[Page[T]]) -> AsyncIterator[T]:
+        """The items of a list, page by page: a page is asked for when its first item is wanted.
+
+        Raises PlatformInputError at once for what is not a list operation; then PlatformError, and
+        PlatformProtocolError for a list that cannot be read to its end.
+        """
+        return paging.aiterate(operation, self.run)
+
     def events(self, program: Program[Any]) -> AsyncGenerator[Any]:
         """Run a program to its end, one step at a time: what it notifies of, as it is wanted."""
         return drive(program, self._own_transport)
@@ -173,6 +183,14 @@ class PlatformClient(_Client):
             for event in events:
                 on_event(event)
         return results[0]
+
+    def iterate(self, operation: Operation[Page[T]]) -> Iterator[T]:
+        """The items of a list, page by page: a page is asked for when its first item is wanted.
+
+        Raises PlatformInputError at once for what is not a list operation; then PlatformError, and
+        PlatformProtocolError for a list that cannot be read to its end.
+        """
+        return paging.iterate(operation, self.run)
 
     def events(self, program: Program[Any]) -> Events:
         """Run a program to its end, one step at a time: what it notifies of, as it is wanted."""

@@ -10,7 +10,7 @@ from airflow_provider_platform.client.errors import PlatformError, PlatformInter
 from airflow_provider_platform.client.http.session import Session
 from airflow_provider_platform.client.http.transport import Transport
 from airflow_provider_platform.client.operations.operation import Operation
-from airflow_provider_platform.client.operations.program import Effect, Notify, Program, call
+from airflow_provider_platform.client.operations.program import Effect, Notify, Program, as_program
 from airflow_provider_platform.client.redaction import KnownSecrets
 
 T = TypeVar("T")
@@ -50,9 +50,15 @@ async def drive(
 
 
 def keeping(work: Operation[T] | Program[T], results: list[T]) -> Program[None]:
-    """The program of some work; its result is put into the list."""
-    result = yield from (call(work) if isinstance(work, Operation) else work)
-    results.append(result)
+    """The program of some work; its result is put into the list. Raises PlatformInputError for
+    what is no work."""
+    program = as_program(work)
+
+    def kept() -> Program[None]:
+        result = yield from program
+        results.append(result)
+
+    return kept()
 
 
 async def _perform(session: Session, effect: Effect, interrupted: Callable[[], bool]) -> Any:

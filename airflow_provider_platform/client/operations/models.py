@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
@@ -179,31 +179,106 @@ class EmptiableResponse(ResponseModel):
         return {} if value is None else value
 
 
+class _FieldMark:
+    """Says more of an optional field than its type: null is never sent in it.
+
+    Such a field has a default of None, which its JSON Schema does not allow.
+    """
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        described = handler(schema)
+        choices = [one for one in described.get("anyOf", []) if one != {"type": "null"}]
+        if choices:
+            rest = {name: value for name, value in described.items() if name != "anyOf"}
+            return {**rest, **choices[0]} if len(choices) == 1 else {**rest, "anyOf": choices}
+        return described
+
+
+class _KnownByCall(_FieldMark):
+    """Marks an id that the service wants in the body too, and that the call has already."""
+
+
+NEVER_NULL = _FieldMark()
+"""Marks an optional field for which the service takes no null: None leaves it out."""
+
+KnownId = Annotated[int | None, _KnownByCall()]
+"""An id in a body that the call has already: in its path, or, a deployment's, in the configuration
+of the client. None takes it from there."""
+
+
 if TYPE_CHECKING:
     _CheckedInput = BaseModel
 else:
 
     class _CheckedCall(type(BaseModel)):
         def __call__(cls, **given):
-            return cls.build(**given)
+            return cls.of(given)
 
     class _CheckedInput(BaseModel, metaclass=_CheckedCall):
-        """Made by its fields like any model, with the errors of `InputModel.build`."""
+        """Made by its fields like any model, with the errors of `InputModel.of`."""
 
 
 class InputModel(_CheckedInput):
-    """A request body or a set of query parameters, made of its fields in snake_case; None counts
-    as absent. An unknown name or a bad value raises PlatformInputError."""
+    """A request body, made of its fields in snake_case.
+
+    A field that is left out is not sent. One that is given as None is sent as null where the
+    service takes null, and otherwise not sent. An unknown name or a bad value raises
+    PlatformInputError.
+    """
 
     model_config = ConfigDict(**_NAMES, extra="forbid")
     rules: ClassVar[tuple[Rule, ...]] = ()
     """What several fields must fulfil together."""
+    none_is_absent: ClassVar[bool] = False
+    """Whether None counts as absent in every field."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_none(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {
+            name: item
+            for name, item in value.items()
+            if item is not None or cls._takes_null(to_snake(str(name)))
+        }
 
     @model_validator(mode="after")
     def _keeps_rules(self) -> Self:
         for names, rule in self.rules:
             rule(**{name: getattr(self, name) for name in names})
         return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        described = handler(core_schema)
+        known = [
+            field.alias or name
+            for name, field in cls.model_fields.items()
+            if cls.is_known_by_call(name)
+        ]
+        if known:
+            own = handler.resolve_ref_schema(described)
+            own["required"] = [*own.get("required", ()), *known]
+        return described
+
+    @classmethod
+    def is_known_by_call(cls, name: str) -> bool:
+        """Whether the field of this name is an id that the call has already."""
+        field = cls.model_fields.get(name)
+        return field is not None and any(isinstance(one, _KnownByCall) for one in field.metadata)
+
+    @classmethod
+    def _takes_null(cls, name: str) -> bool:
+        """Whether None in the field of this name is sent; an unknown name is left to be refused."""
+        if cls.none_is_absent:
+            return False
+        field = cls.model_fields.get(name)
+        return field is None or not any(isinstance(one, _FieldMark) for one in field.metadata)
 
     @property
     def cursor_allowed(self) -> bool:
@@ -216,20 +291,30 @@ class InputModel(_CheckedInput):
         return to_snake(name)
 
     @classmethod
-    def build(cls, **given: Any) -> Self:
-        """The input made of the given arguments; None counts as absent.
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """The input made of its fields, in snake_case or as the service writes them.
 
         Raises PlatformInputError naming the field and the rule, never the value.
         """
-        present = {name: value for name, value in given.items() if value is not None}
         try:
-            return cls.model_validate(present)
+            return cls.model_validate(dict(given))
         except ValidationError as error:
             raise input_error(error, cls.caller_name) from None
+
+    @classmethod
+    def build(cls, **given: Any) -> Self:
+        """The input made of arguments of which None counts as absent. Raises as `of`."""
+        return cls.of({name: value for name, value in given.items() if value is not None})
 
     def to_json(self) -> dict[str, Any]:
         """The fields that were given, under the service's names, as plain JSON."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+class QueryModel(InputModel):
+    """Query parameters, made of their fields in snake_case; None counts as absent."""
+
+    none_is_absent: ClassVar[bool] = True
 
 
 def is_credential_name(name: object) -> bool:

@@ -12,8 +12,9 @@ operation has them, and the type of its answer. Its docstring is its documentati
     operation = start_dbt_sync(deployment_id=7, body=StartDbtSyncInput(branch_name="nightly"))
 
 Calling it checks and encodes the parameters and gives an `Operation`, which a client runs,
-synchronously or not; neither does any I/O. Where no deployment is given, the one of the client's
-configuration is meant.
+synchronously or not; neither does any I/O. A body and a query may be dicts of their model's fields.
+Where no deployment is given, the one of the client's configuration is meant, and a body's field
+that repeats an id of the path is taken from there.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import WRAPPER_ASSIGNMENTS, cached_property
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
+from airflow_provider_platform.client.operations.arguments import Arguments
 from airflow_provider_platform.client.operations.credentials import secrets_in
 from airflow_provider_platform.client.operations.models import InputModel
 from airflow_provider_platform.client.operations.paths import (
     BUILD_API,
+    DEPLOYMENT,
     Api,
     api_of,
-    check_deployment_id,
     check_path,
     fill_path,
     placeholders,
@@ -52,7 +54,7 @@ REPEATABLE_METHODS = frozenset({"GET", "PUT", "DELETE"})
 
 PAGING = frozenset({"first", "after", "offset", "page", "limit"})
 
-_DEPLOYMENT = "deploymentId"
+_DEPLOYMENT_FIELD = "deployment_id"
 
 
 def endpoint(
@@ -90,9 +92,12 @@ def endpoint(
     return declare
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Endpoint(Generic[P, T]):
-    """One declared operation of the management API; calling it gives an `Operation`."""
+    """One declared operation of the management API; calling it gives an `Operation`.
+
+    `help`, `inspect.signature` and editors see the declaration.
+    """
 
     declaration: Callable[P, T]
     operation_id: str
@@ -103,29 +108,43 @@ class Endpoint(Generic[P, T]):
     binary: bool
     api: Api
 
+    def __post_init__(self) -> None:
+        for name in (*WRAPPER_ASSIGNMENTS, "__annotations__"):
+            object.__setattr__(self, name, getattr(self.declaration, name, None))
+        object.__setattr__(self, "__wrapped__", self.declaration)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Endpoint[P, T]:
+        """This operation: `inspect` and `help` know functions by this method."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"{self.name}{self._signature}"
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
         """One call of this operation.
 
-        Raises PlatformInputError for a path parameter that is missing, empty or a relative step.
+        Raises PlatformInputError for an argument that is missing, unknown or of another type, for
+        a bad field, and for an id that names no resource.
         """
-        given = dict(self._signature.bind(*args, **kwargs).arguments)
-        query: InputModel | None = given.pop("query", None)
-        body: InputModel | None = given.pop("body", None)
-        subject = {to_camel(name): value for name, value in given.items()}
+        arguments = self._arguments
+        given = arguments.bind(args, kwargs)
+        query = arguments.model("query", self.query, given.pop("query", None))
+        body = given.pop("body", None)
+        subject = {to_camel(name): arguments.id(name, value) for name, value in given.items()}
         parameters = {self._placeholder(name): value for name, value in subject.items()}
         left_open = False
-        if _DEPLOYMENT in self.path_parameters:
-            deployment = check_deployment_id(parameters.get(_DEPLOYMENT))
-            left_open = deployment is None
-            parameters[_DEPLOYMENT] = subject[_DEPLOYMENT] = deployment
+        if DEPLOYMENT in self.path_parameters:
+            left_open = parameters.setdefault(DEPLOYMENT, None) is None
+        body = arguments.model("body", self.body, body, known=parameters)
         return Operation(
             operation_id=self.operation_id,
             description=self.description,
             method=self.method,
-            path=fill_path(self.path, parameters, leave=_DEPLOYMENT if left_open else None),
+            path=fill_path(self.path, parameters, leave=DEPLOYMENT if left_open else None),
             answer=self.answer,
             query=query.to_json() if query else {},
             body=body.to_json() if body else ({} if self.body else None),
+            deployment_in_body=self._leaves_open(body),
             repeatable=self.repeatable,
             permission=self.permission,
             binary=self.binary,
@@ -144,6 +163,11 @@ class Endpoint(Generic[P, T]):
     def description(self) -> str:
         """A few words for logs and errors: the name as it is spoken."""
         return self.name.replace("_", " ")
+
+    @property
+    def usage(self) -> str:
+        """A call of this operation as it is written."""
+        return self._arguments.usage
 
     @property
     def path_parameters(self) -> list[str]:
@@ -170,8 +194,19 @@ class Endpoint(Generic[P, T]):
         return inspect.signature(self.declaration)
 
     @cached_property
+    def _arguments(self) -> Arguments:
+        return Arguments(self.name, self._signature, {"query": self.query, "body": self.body})
+
+    @cached_property
     def _types(self) -> dict[str, Any]:
         return get_type_hints(self.declaration)
+
+    @staticmethod
+    def _leaves_open(body: InputModel | None) -> bool:
+        """Whether the body names a deployment, and the one of the configuration is meant."""
+        if body is None or not body.is_known_by_call(_DEPLOYMENT_FIELD):
+            return False
+        return getattr(body, _DEPLOYMENT_FIELD) is None
 
     def _placeholder(self, name: str) -> str:
         """The placeholder of a path parameter: the service calls some ids just `{id}`."""
@@ -192,7 +227,8 @@ class Endpoint(Generic[P, T]):
 class Operation(Generic[T]):
     """One management call, ready to be sent; `subject` names what it is about in errors, `paging`
     are the parameters by which its answer can be paged, `described` is False where a caller gave
-    the path, `secrets` are those that are sent with it."""
+    the path, `deployment_in_body` says that the body lacks the configuration's deployment,
+    `secrets` are those that are sent with it."""
 
     operation_id: str
     description: str
@@ -201,6 +237,7 @@ class Operation(Generic[T]):
     answer: type[T]
     query: Mapping[str, Any] = field(default_factory=dict, repr=False)
     body: Any = field(default=None, repr=False)
+    deployment_in_body: bool = False
     repeatable: bool = True
     permission: str | None = None
     binary: bool = False
@@ -223,13 +260,16 @@ class Operation(Generic[T]):
 
     def in_deployment(self, resolve: Callable[[], int]) -> Operation[T]:
         """This call with the deployment that `resolve` gives, where none was given."""
-        if f"{{{_DEPLOYMENT}}}" not in self.path:
+        if self.deployment_in_body:
+            body = {DEPLOYMENT: resolve(), **self.body}
+            return replace(self, body=body, deployment_in_body=False).in_deployment(resolve)
+        if f"{{{DEPLOYMENT}}}" not in self.path:
             return self
         deployment = resolve()
         return replace(
             self,
-            path=fill_path(self.path, {_DEPLOYMENT: deployment}),
-            subject=", ".join(filter(None, [subject_of({_DEPLOYMENT: deployment}), self.subject])),
+            path=fill_path(self.path, {DEPLOYMENT: deployment}),
+            subject=", ".join(filter(None, [subject_of({DEPLOYMENT: deployment}), self.subject])),
         )
 
     @cached_property
@@ -270,8 +310,10 @@ def raw_operation(
     """Any operation below the management address, by method and path, as in `/v1/app-config`, or
     of the API beside it by its whole path, as in `/build/api/v1/...`.
 
-    The answer is plain JSON. Raises PlatformInputError for an unknown method, an absolute URL, a
-    query inside the path, and empty or relative steps.
+    `{deploymentId}` in the path is the deployment of the client's configuration; a query parameter
+    of None counts as not given, the body is sent as it is. The answer is plain JSON. Raises
+    PlatformInputError for an unknown method, an absolute URL, a query inside the path, another
+    placeholder, and empty or relative steps.
     """
     upper = method.strip().upper()
     if upper not in METHODS:
@@ -287,7 +329,7 @@ def raw_operation(
         api=api,
         described=False,
         answer=cast("type[Any]", Any),
-        query=dict(query or {}),
+        query={name: value for name, value in (query or {}).items() if value is not None},
         body=body,
         repeatable=upper in REPEATABLE_METHODS,
         secrets=(*secrets_in(query), *secrets_in(body)),

@@ -1,17 +1,20 @@
 """Lists: one page of a list (`Page`), and the way through the whole of it (`PageWalk`).
 
 The walk is a state machine without I/O: run its `operation`, hand the page to `take`, go on while
-there is a next operation. Lists are walked by cursor (`first`, `after`). Where a tenant sends no
-`pageInfo` but a `count` above what came, or where the order forbids a cursor, the walk goes by
-`offset`/`limit` or `page`/`limit` if the operation has them; the two ways are never mixed.
+there is a next operation. Lists are walked by cursor (`first`, `after`), or by number
+(`offset`/`limit` or `page`/`limit`): if the caller begins by number, if the order of the list
+forbids a cursor, and if a tenant answers the first page without `pageInfo` but with a `count` above
+the number of rows. The two ways are never mixed: no request has parameters of both, and once a
+cursor was sent the walk does not go by number.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Self, TypeVar, cast
+from itertools import chain
+from typing import Any, Generic, NoReturn, Self, TypeVar, cast
 
 from pydantic import (
     Field,
@@ -21,12 +24,20 @@ from pydantic import (
     model_validator,
 )
 
-from airflow_provider_platform.client.errors import PlatformProtocolError
-from airflow_provider_platform.client.operations.models import InputModel, ResponseModel
-from airflow_provider_platform.client.operations.operation import PAGING, Operation, raw_operation
+from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
+from airflow_provider_platform.client.operations.models import QueryModel, ResponseModel
+from airflow_provider_platform.client.operations.operation import (
+    PAGING,
+    Endpoint,
+    Operation,
+    raw_operation,
+)
 from airflow_provider_platform.client.operations.program import Program, call
 
 T = TypeVar("T")
+
+BY_CURSOR = frozenset({"first", "after"})
+BY_NUMBER = PAGING - BY_CURSOR
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +145,7 @@ class Page(ResponseModel, Generic[T]):
         return next((number for number in said if number is not None), None)
 
 
-class PageQuery(InputModel):
+class PageQuery(QueryModel):
     """Parameters of a list that is paged by cursor; `first` is the page size."""
 
     first: int | None = Field(default=None, ge=1)
@@ -157,16 +168,57 @@ class OffsetPageQuery(PageQuery):
 
 
 def raw_listing(path: str, *, query: Mapping[str, Any] | None = None) -> Operation[Page[Any]]:
-    """Any list below the management address, by its path; walked by cursor.
+    """Any list below the management address, by its path. It is walked by cursor, or by number if
+    the query has `offset` or `page`.
 
-    Raises PlatformInputError for a path that is none (see `check_path`).
+    Raises PlatformInputError for a path that is none (see `check_path`), for `first` or `after`
+    beside `offset`, `page` or `limit`, for a `limit` alone, and for a number that is none.
     """
-    operation = replace(
-        raw_operation("GET", path, query=query),
-        answer=Page[Any],
-        paging=frozenset({"first", "after"}),
+    operation = raw_operation("GET", path, query=query)
+    parameters = dict(operation.query)
+    numbered = BY_NUMBER & set(parameters)
+    if numbered and BY_CURSOR & set(parameters):
+        _refuse("first and after cannot be combined with offset, page and limit")
+    if numbered == {"limit"}:
+        _refuse("limit alone does not say how the list goes on: write first, or offset=0 beside it")
+    for name in (numbered | {"first"}) & set(parameters):
+        parameters[name] = _whole_number(name, parameters[name])
+    way = numbered | {"limit"} if numbered else BY_CURSOR
+    found = replace(operation, answer=Page[Any], query=parameters, paging=frozenset(way))
+    return cast("Operation[Page[Any]]", found)
+
+
+def _whole_number(name: str, value: object) -> int:
+    text = str(value).strip()
+    if isinstance(value, bool) or not text.isascii() or not text.isdigit():
+        _refuse(f"{name} must be a whole number", field=name)
+    return int(text)
+
+
+def _refuse(problem: str, *, field: str = "query") -> NoReturn:
+    raise PlatformInputError(f"Nothing was sent: {problem}.", field=field)
+
+
+def check_listing(operation: object) -> None:
+    """Raises PlatformInputError for what is not one call of an operation that gives a list."""
+    if isinstance(operation, Endpoint):
+        usage = operation.usage
+        _refuse(f"{operation.name} was not called. Write iterate({usage})", field="operation")
+    if not isinstance(operation, Operation):
+        kind = type(operation).__name__
+        _refuse(
+            f"iterate takes a list operation, as iterate(list_reports()), not {kind}",
+            field="operation",
+        )
+    answer: object = operation.answer
+    if isinstance(answer, type) and issubclass(answer, Page):
+        return
+    advice = (
+        f"{operation.description} gives no list of pages: write run(…) instead of iterate(…)"
+        if operation.described
+        else "iterate takes a list: write raw_listing(path) instead of raw_operation"
     )
-    return cast("Operation[Page[Any]]", operation)
+    _refuse(advice, field="operation")
 
 
 class PageWalk(Generic[T]):
@@ -181,14 +233,18 @@ class PageWalk(Generic[T]):
     truncated = False
 
     def __init__(self, operation: Operation[Page[T]]) -> None:
+        check_listing(operation)
+        query = operation.query
         self._start = operation
         self._next: Operation[Page[T]] | None = operation
         self._problem: PlatformProtocolError | None = None
         self._parameters = operation.paging
-        self._by_cursor = "after" in operation.paging
-        self._cursors = {str(self._start.query["after"])} if "after" in self._start.query else set()
+        self._by_cursor = "after" in operation.paging and not BY_NUMBER & set(query)
+        self._cursors = {str(query["after"])} if "after" in query else set()
+        self._began_at_cursor = "after" in query
         self._seen: set[str] = set()
-        self._received = int(self._start.query.get("offset", 0))
+        self._received = int(query.get("offset", 0))
+        self._first_page = int(query["page"]) if "page" in query else None
         self._page_number = 0
         self._page_size = 0
         self._last_keys: list[str] = []
@@ -203,18 +259,28 @@ class PageWalk(Generic[T]):
 
     def take(self, page: Page[T]) -> list[T]:
         """The new rows of the page that the current operation got; moves on."""
-        if self._by_cursor and page.page_info is not None:
-            self._next = self._after(page.page_info)
+        if self._by_cursor and (page.page_info is not None or self._cursors):
+            self._received += len(page.rows) + page.left_out
+            self._next = self._after(page)
             if self._next is not None:
                 self._count_without_news(page.rows)
             return page.rows
+        self._by_cursor = False
         rows = self._unseen(page.rows)
         self._received += len(rows) + page.left_out
         self._next = self._numbered(page) if self._goes_on(page) else None
         self._page_number += 1
         return rows
 
-    def _after(self, info: PageInfo) -> Operation[Page[T]] | None:
+    def _after(self, page: Page[T]) -> Operation[Page[T]] | None:
+        info = page.page_info
+        if info is None:
+            if not self._began_at_cursor and (page.total or 0) > self._received:
+                return self._stopped(
+                    f"counts {page.total} items, sent {self._received}, and sent no cursor for the "
+                    "rest"
+                )
+            return None
         if not info.has_next_page:
             return None
         cursor = info.end_cursor
@@ -237,22 +303,31 @@ class PageWalk(Generic[T]):
     def _goes_on(self, page: Page[T]) -> bool:
         if page.total is None:
             return page.page_info is not None and page.page_info.has_next_page
+        before = 0
+        if self._first_page is not None:
+            # Whether pages count from 0 or from 1 is not described: at least so many came before.
+            before = max(self._first_page - 1, 0) * self._size(page)
+        more = page.total > before + self._received
         came = bool(page.rows) or page.left_out > 0
-        return page.total > self._received and (came or self._page_number == 0)
+        return more and (came or (self._page_number == 0 and not self._first_page))
 
-    def _numbered(self, page: Page[T]) -> Operation[Page[T]] | None:
-        """The next request by number. Whether pages count from 0 or from 1 is not described: page
-        1 is asked for, and where it is the first one again, its rows are known already."""
+    def _size(self, page: Page[T]) -> int:
         asked = self._start.query.get("limit") or self._start.query.get("first")
         self._page_size = self._page_size or int(asked or len(page.rows))
+        return self._page_size
+
+    def _numbered(self, page: Page[T]) -> Operation[Page[T]] | None:
+        """The next request by number. Whether pages count from 0 or from 1 is not described: if the
+        caller gave none, page 1 is asked for, and where it is the first one again, its rows are
+        known already."""
         query = {k: v for k, v in self._start.query.items() if k not in PAGING}
-        query["limit"] = self._page_size
+        query["limit"] = self._size(page)
         if not page.rows:
             return self._stopped(f"counts {page.total} items and sent none")
         if {"offset", "limit"} <= self._parameters:
             query["offset"] = self._received
         elif {"page", "limit"} <= self._parameters:
-            query["page"] = self._page_number + 1
+            query["page"] = (self._first_page or 0) + self._page_number + 1
         elif not self._parameters:
             self.truncated = True
             log.warning(
@@ -276,9 +351,8 @@ class PageWalk(Generic[T]):
             if self._page_number == 0 or key not in self._seen
         ]
         self._seen.update(keys)
-        may_repeat = self._page_number == 0 or (
-            self._page_number == 1 and "offset" not in self._parameters
-        )
+        base_unknown = "offset" not in self._parameters and not self._first_page
+        may_repeat = self._page_number == 0 or (self._page_number == 1 and base_unknown)
         if rows and not fresh and not may_repeat:
             self._stopped("sent a page that it had sent before; the list would never end")
         return fresh
@@ -291,6 +365,36 @@ class PageWalk(Generic[T]):
 def _is_in_item(loc: tuple[int | str, ...]) -> bool:
     """Whether a field of a page is meant that is inside one of its items."""
     return len(loc) > 1 and loc[0] in _ROWS and isinstance(loc[1], int)
+
+
+def iterate(
+    operation: Operation[Page[T]], run: Callable[[Operation[Page[T]]], Page[T]]
+) -> Iterator[T]:
+    """The items of a list; `run` gets a page when its first item is wanted.
+
+    Raises PlatformInputError at once for what is not a list operation, and later as `PageWalk`.
+    """
+    return chain.from_iterable(_pages(PageWalk(operation), run))
+
+
+def aiterate(
+    operation: Operation[Page[T]], run: Callable[[Operation[Page[T]]], Awaitable[Page[T]]]
+) -> AsyncIterator[T]:
+    """`iterate` for an event loop."""
+    return _items(PageWalk(operation), run)
+
+
+def _pages(walk: PageWalk[T], run: Callable[[Operation[Page[T]]], Page[T]]) -> Iterator[list[T]]:
+    while (page := walk.operation) is not None:
+        yield walk.take(run(page))
+
+
+async def _items(
+    walk: PageWalk[T], run: Callable[[Operation[Page[T]]], Awaitable[Page[T]]]
+) -> AsyncIterator[T]:
+    while (page := walk.operation) is not None:
+        for item in walk.take(await run(page)):
+            yield item
 
 
 def _identity(row: object) -> str:

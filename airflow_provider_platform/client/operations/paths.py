@@ -15,6 +15,9 @@ Api = Literal["management", "build"]
 """Which of the two APIs of the management host: the build API holds the data model."""
 BUILD_API = "/build/api"
 
+DEPLOYMENT = "deploymentId"
+"""The path parameter that the configuration fills in where no deployment is given."""
+
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
@@ -76,15 +79,22 @@ def check_deployment_id(given: object) -> int | None:
 def check_path(path: str) -> str:
     """A path that a caller supplied, below the management address, with a leading `/`.
 
-    A trailing `/` is kept (one described operation has it). Raises PlatformInputError.
+    A trailing `/` is kept (one described operation has it), and so is `{deploymentId}`. Raises
+    PlatformInputError.
     """
     text = path.strip()
+    unknown = [name for name in placeholders(text) if name != DEPLOYMENT]
     if "://" in text or text.startswith("//"):
         problem = "is a path below the management address, not a URL"
     elif any(character in text for character in "?#\\") or not text.isprintable() or " " in text:
         problem = "must not contain a query, a fragment, a backslash or white space"
     elif not text.strip("/"):
         problem = "must not be empty"
+    elif unknown:
+        problem = (
+            f"has the placeholder {{{unknown[0]}}}: write the id there; only {{{DEPLOYMENT}}} is "
+            "filled in, with the connection's deployment"
+        )
     elif text.removeprefix("/").startswith("api/"):
         problem = "goes on below /api, which the management address ends in: leave it out"
     else:

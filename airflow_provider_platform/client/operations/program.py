@@ -16,7 +16,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import SecretStr
 
-from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.operations.operation import Endpoint, Operation
 
 T = TypeVar("T")
 
@@ -131,6 +132,26 @@ Effect = (
     | ReloadCredentials
 )
 Program = Generator[Effect, Any, T]
+
+
+def as_program(work: Operation[T] | Program[T]) -> Program[T]:
+    """The program of some work: an operation's is its one call. Raises PlatformInputError for what
+    is neither an operation nor a program."""
+    if isinstance(work, Operation):
+        return call(work)
+    other: object = work
+    if not isinstance(other, Generator):
+        raise PlatformInputError(f"Nothing was sent: {_no_work(other)}.", field="work")
+    return work
+
+
+def _no_work(given: object) -> str:
+    if isinstance(given, Endpoint):
+        return f"{given.name} was not called. Write run({given.usage})"
+    return (
+        "run takes an operation, as run(get_report(report_id=101)), or a program of the client, "
+        f"not {type(given).__name__}"
+    )
 
 
 def call(

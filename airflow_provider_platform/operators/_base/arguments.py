@@ -47,6 +47,11 @@ def optional(value: Any) -> Any:
     return value
 
 
+def given(**values: Any) -> dict[str, Any]:
+    """Those of the arguments that are given: None counts as absent, and is not sent as null."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def or_none(
     check: Callable[Concatenate[str, Any, P], T],
 ) -> Callable[Concatenate[str, Any, P], T | None]:

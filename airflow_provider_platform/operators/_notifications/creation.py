@@ -102,11 +102,11 @@ class PlatformCreateNotificationOperator(
         if self._there is not None and self._there.same:
             return self._settle_existing(hook, self._there.same).to_json()
         self._refuse_unclear()
+        dashboard = arguments.given(
+            dashboard_id=self.dashboard_id, dashboard_public_id=self.dashboard_public_id
+        )
         created = hook.create_notification(
-            dashboard_id=self.dashboard_id,
-            dashboard_public_id=self.dashboard_public_id,
-            deployment_id=self.deployment_id,
-            **self.schedule(),
+            deployment_id=self.deployment_id, **dashboard, **self.schedule()
         )
         self.log.info("Created notification %s: %s", created.id, describe(created))
         self._warn_of_differences(created)

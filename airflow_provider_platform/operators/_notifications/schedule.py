@@ -161,8 +161,8 @@ class NotificationScheduleOperator(PlatformOperator):
             )
 
     def schedule(self) -> dict[str, Any]:
-        """The arguments of the schedule, by name."""
-        return {name: getattr(self, name) for name in SCHEDULE}
+        """The arguments of the schedule that are given, by name."""
+        return arguments.given(**{name: getattr(self, name) for name in SCHEDULE})
 
 
 def describe(notification: Notification) -> str:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import json
 import os
+import re
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import pytest
 
-from airflow_provider_platform.client.errors import PlatformClosedError
+from airflow_provider_platform.client.errors import PlatformClosedError, PlatformInputError
 from airflow_provider_platform.client.management.deployments.deployments import get_deployment
+from airflow_provider_platform.client.management.embed.sessions import (
+    GenerateSession,
+    generate_embed_session,
+)
 from airflow_provider_platform.client.management.reports.reports import (
     ReportsQuery,
     list_reports,
 )
+from airflow_provider_platform.client.management.workbooks.workbooks import publish_workbook
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:
@@ -242,3 +249,86 @@ def test_while_a_loop_runs_in_the_same_thread(platform_sandbox: Sandbox) -> None
             return hook.run(DEPLOYMENT).id
 
     assert asyncio.run(cell()) == 1
+
+
+def test_wrong_work_is_refused_before_anything_is_sent(platform_sandbox: Sandbox) -> None:
+    def operation() -> None:
+        """No operation."""
+
+    wrong: list[tuple[Any, str]] = [
+        (get_deployment, "get_deployment was not called. Write run(get_deployment("),
+        (operation, "run takes an operation, as run(get_report(report_id=101))"),
+        ("/v1/reports", "or a program of the client, not str"),
+    ]
+    with PlatformHook() as hook:
+        for work, told in (*wrong, (hook.list_reports(), "not chain")):
+            with pytest.raises(PlatformInputError, match=re.escape(told)):
+                hook.run(work)
+            with pytest.raises(PlatformInputError, match=re.escape(told)):
+                asyncio.run(hook.arun(work))
+        for walk in (hook.iterate, hook.aiterate):
+            with pytest.raises(PlatformInputError, match="gives no list"):
+                walk(get_deployment(deployment_id=1))  # type: ignore[arg-type]
+    assert statuses(platform_sandbox) == []
+
+
+def test_list_is_read_on_an_event_loop_as_without_one(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(page_size=1)
+    listing = list_reports(query=ReportsQuery(first=1))
+
+    async def read() -> tuple[list[int], list[int]]:
+        async with PlatformHook() as hook, hook.async_client() as client:
+            by_hook = [report.id async for report in hook.aiterate(listing)]
+            return by_hook, [report.id async for report in client.iterate(listing)]
+
+    by_hook, by_client = asyncio.run(read())
+    with PlatformHook() as hook, hook.client() as client:
+        without = [report.id for report in client.iterate(listing)]
+        assert without == [report.id for report in hook.iterate(listing)]
+    assert by_hook == by_client == without
+    assert len(without) > 1
+
+
+def test_async_list_asks_for_a_page_when_its_first_item_is_wanted(
+    platform_sandbox: Sandbox,
+) -> None:
+    platform_sandbox.control.set(page_size=1)
+
+    async def first() -> int:
+        async with PlatformHook() as hook:
+            items = hook.aiterate(list_reports(query=ReportsQuery(first=1)))
+            return (await anext(items)).id
+
+    asyncio.run(first())
+    assert statuses(platform_sandbox) == [200]
+
+
+def test_hook_methods_have_type_hints_that_can_be_evaluated() -> None:
+    methods = [
+        inspect.unwrap(member)
+        for _, member in inspect.getmembers(PlatformHook, inspect.isroutine)
+        if str(getattr(inspect.unwrap(member), "__module__", "")).startswith("airflow_provider_")
+    ]
+    assert {method.__name__ for method in methods} > {"run", "chat", "run_sql", "list_reports"}
+    for method in methods:
+        get_type_hints(method)
+
+
+def test_null_of_the_author_moves_a_workbook_out_of_its_folder(platform_sandbox: Sandbox) -> None:
+    with PlatformHook() as hook:
+        folder = next(iter(hook.list_folders())).id
+        hook.update_workbook(301, folder_id=folder)
+        assert hook.get_workbook(301).folder_id == folder
+        hook.update_workbook(301, name="unchanged place")
+        assert hook.get_workbook(301).folder_id == folder
+        hook.update_workbook(301, folder_id=None)
+        assert hook.get_workbook(301).folder_id is None
+
+
+def test_embed_session_and_publication_take_their_ids_from_the_call(
+    platform_sandbox: Sandbox,
+) -> None:
+    with PlatformHook() as hook:
+        session = GenerateSession(external_id="somebody")
+        assert hook.run(generate_embed_session(body=session)).session_id
+        assert hook.run(publish_workbook(workbook_id=301)).public_id

@@ -25,7 +25,7 @@ Row = tuple[str, tuple[Any, ...], dict[str, Any], str, dict[str, Any], Any]
 
 
 def methods() -> list[str]:
-    helpers = {"run", "iterate", "resolve_deployment_id"}
+    helpers = {"run", "iterate", "aiterate", "resolve_deployment_id"}
     return sorted(name for name in dir(ManagementMethods) if name[0] != "_" and name not in helpers)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from airflow_provider_platform.client.operations.models import (
+    NEVER_NULL,
     InputModel,
     InputSecret,
     JsonObject,
@@ -56,8 +57,8 @@ class OAuthIntegrationInput(InputModel):
     token_url: str = Field(min_length=1)
     client_id: str = Field(min_length=1)
     redirect_uri: str = Field(min_length=1)
-    config: dict[str, Any] | None = Field(default=None, repr=False)
-    scopes: list[str] | None = None
+    config: Annotated[dict[str, Any] | None, NEVER_NULL] = Field(default=None, repr=False)
+    scopes: Annotated[list[str] | None, NEVER_NULL] = None
 
 
 class CreateOAuthIntegrationInput(OAuthIntegrationInput):

@@ -6,14 +6,16 @@ branch that a dbt sync wrote is taken into use by them.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import AliasChoices, Field
 from pydantic.alias_generators import to_snake
 
 from airflow_provider_platform.client.operations.models import (
+    NEVER_NULL,
     EmptiableResponse,
     InputModel,
+    QueryModel,
     ResponseModel,
 )
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
@@ -123,8 +125,8 @@ class PullRequest(InputModel):
 class MergeIntoParentBranchRequest(InputModel):
     """The branch to merge, by id or name, and how."""
 
-    branch_id: int | None = None
-    branch_name: str | None = None
+    branch_id: Annotated[int | None, NEVER_NULL] = None
+    branch_name: Annotated[str | None, NEVER_NULL] = None
     delete_branch: bool | None = None
     message: str | None = None
     squash_commits: bool | None = None
@@ -135,8 +137,8 @@ class MergeToDefaultBranchRequest(InputModel):
     """The branch to merge, by id or name, and how; `delete_branch` is the service's
     `removeBranchAfterMerge`."""
 
-    branch_id: int | None = None
-    branch_name: str | None = None
+    branch_id: Annotated[int | None, NEVER_NULL] = None
+    branch_name: Annotated[str | None, NEVER_NULL] = None
     message: str = Field(min_length=1)
     delete_branch: bool | None = Field(
         default=None,
@@ -150,14 +152,14 @@ class MergeToDefaultBranchRequest(InputModel):
         return "delete_branch" if snake == "remove_branch_after_merge" else snake
 
 
-class RemoveBranchQuery(InputModel):
+class RemoveBranchQuery(QueryModel):
     """The branch to delete, and whether in the upstream repository too."""
 
     branch_name: str = Field(min_length=1)
     remove_on_upstream: bool | None = None
 
 
-class ValidateQuery(InputModel):
+class ValidateQuery(QueryModel):
     """A branch, or the caller's dev mode; the production branch when neither is given."""
 
     branch_name: str | None = Field(default=None, min_length=1)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from airflow_provider_platform.client.operations.models import (
-    InputModel,
     JsonObject,
+    QueryModel,
     ResponseModel,
     Timestamp,
 )
@@ -39,13 +39,13 @@ class AgentSkillsResponse(ResponseModel):
     skills: list[JsonObject] | None = None
 
 
-class AgentsQuery(InputModel):
+class AgentsQuery(QueryModel):
     """Which agents."""
 
     allow_embedding: bool | None = None
 
 
-class AgentSkillsQuery(InputModel):
+class AgentSkillsQuery(QueryModel):
     """The skills of which space, on which branch."""
 
     space: str | None = None

@@ -6,7 +6,12 @@ from typing import Any, Literal
 
 from pydantic import Field, SecretStr
 
-from airflow_provider_platform.client.operations.models import InputModel, JsonObject, ResponseModel
+from airflow_provider_platform.client.operations.models import (
+    InputModel,
+    JsonObject,
+    QueryModel,
+    ResponseModel,
+)
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.operations.paging import OffsetPageQuery, Page
 
@@ -90,7 +95,7 @@ class DeploymentsQuery(OffsetPageQuery):
     creation_step: list[CreationStep] | None = None
 
 
-class BuildStatusQuery(InputModel):
+class BuildStatusQuery(QueryModel):
     """Which branch; the active development branch, else the production branch, when not given."""
 
     branch_name: str | None = Field(default=None, min_length=1)

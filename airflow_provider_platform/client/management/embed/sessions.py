@@ -18,6 +18,7 @@ from airflow_provider_platform.client.management.account.users import ADMINISTRA
 from airflow_provider_platform.client.operations.models import (
     InputModel,
     InputSecret,
+    KnownId,
     ResponseModel,
 )
 from airflow_provider_platform.client.operations.operation import endpoint
@@ -66,7 +67,7 @@ class GenerateSession(InputModel):
     """Who the session is for, and what it may show. The groups of an embed tenant are separate from
     the account's `groups`; they need `creator_mode` and `embed_tenant_name`."""
 
-    deployment_id: int
+    deployment_id: KnownId = None
     branch_name: str | None = None
     creator_mode: bool | None = None
     email: str | None = None

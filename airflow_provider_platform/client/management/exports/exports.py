@@ -19,6 +19,7 @@ from airflow_provider_platform.client.management.shared.dashboard_filters import
 from airflow_provider_platform.client.operations.models import (
     InputModel,
     Number,
+    QueryModel,
     ResponseModel,
     Timestamp,
 )
@@ -80,7 +81,7 @@ class DashboardExportStatusResponse(ResponseModel):
     progress: Number | None = None
 
 
-class DownloadQuery(InputModel):
+class DownloadQuery(QueryModel):
     """The name of the file to send, without its extension."""
 
     filename: str | None = Field(default=None, min_length=1)

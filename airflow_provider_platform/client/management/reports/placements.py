@@ -6,12 +6,17 @@ Excel add-in gave), not a workbook of the platform.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from airflow_provider_platform.client.management.shared.ownership import ResourceOwner
-from airflow_provider_platform.client.operations.models import InputModel, JsonObject, ResponseModel
+from airflow_provider_platform.client.operations.models import (
+    NEVER_NULL,
+    InputModel,
+    JsonObject,
+    ResponseModel,
+)
 from airflow_provider_platform.client.operations.operation import endpoint
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
 
@@ -31,7 +36,7 @@ class ReportPlacementResultChecksumInput(InputModel):
 
     v: int = Field(ge=1)
     chunks: list[ReportPlacementResultChunkInput] = Field(max_length=2000)
-    payload: str | None = Field(default=None, min_length=1, max_length=128)
+    payload: Annotated[str | None, NEVER_NULL] = Field(default=None, min_length=1, max_length=128)
 
 
 class ReportPlacement(ResponseModel):

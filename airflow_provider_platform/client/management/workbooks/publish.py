@@ -29,14 +29,14 @@ _DRAFT = "dashboardDraft"
 
 
 def publish(
-    body: PublishDashboardInput, *, deployment_id: DeploymentId = None
+    workbook_id: int | str, body: PublishDashboardInput, *, deployment_id: DeploymentId = None
 ) -> Program[Dashboard]:
     """Publish `body.config` or, without one, the workbook's saved draft.
 
     Raises PlatformInputError for a workbook without a saved draft, DashboardReviewRequiredError for
     a dashboard that only a review publishes, and what the service says otherwise.
     """
-    ids: dict[str, Any] = {"workbook_id": body.workbook_id, "deployment_id": deployment_id}
+    ids: dict[str, Any] = {"workbook_id": workbook_id, "deployment_id": deployment_id}
     operation = publish_workbook(body=body, **ids)
     try:
         return (yield from call(operation))
@@ -49,7 +49,7 @@ def publish(
     workbook = yield from call(reading)
     saved = workbook.get("dashboardDraft") if isinstance(workbook, dict) else None
     if saved is None:
-        raise no_saved_draft(body.workbook_id) from refusal
+        raise no_saved_draft(workbook_id) from refusal
     return (yield from call(replace(operation, body={**operation.body, "config": saved})))
 
 

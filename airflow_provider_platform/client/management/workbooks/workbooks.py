@@ -20,7 +20,12 @@ from airflow_provider_platform.client.management.workbooks.dashboards import (
     DashboardConfig,
     WorkbookDashboard,
 )
-from airflow_provider_platform.client.operations.models import InputModel, ResponseModel, Timestamp
+from airflow_provider_platform.client.operations.models import (
+    InputModel,
+    KnownId,
+    ResponseModel,
+    Timestamp,
+)
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
 
@@ -76,7 +81,7 @@ class DuplicateWorkbookInput(InputModel):
 class PublishDashboardInput(InputModel):
     """What to publish; without `config` the saved draft."""
 
-    workbook_id: int
+    workbook_id: KnownId = None
     allow_embed: bool | None = None
     config: DashboardConfigInput | None = None
     dashboard_id: int | None = None
@@ -171,7 +176,10 @@ def duplicate_workbook(
 
 @endpoint("POST", f"{_WORKBOOK}/publish", operation_id="publishDashboard", permission=_EDIT)
 def publish_workbook(
-    *, workbook_id: int | str, body: PublishDashboardInput, deployment_id: DeploymentId = None
+    *,
+    workbook_id: int | str,
+    deployment_id: DeploymentId = None,
+    body: PublishDashboardInput | None = None,
 ) -> Dashboard:
     """Publish a workbook's dashboard: `config` (a `DashboardConfigInput` or its object), or
     the saved draft (from v0.16.0 on; before, `config` is required). Returns the published

@@ -75,7 +75,6 @@ def test_the_described_body_of_a_session() -> None:
     [
         {"ephemeral_ttl_seconds": 60},
         {"ephemeralTtlSeconds": 60},
-        {"deployment_id": None},
         {"external_id": "a", "internal_id": "b"},
         {"tenant_groups": ["a"]},
         {"tenant_groups": ["a"], "creator_mode": True},
@@ -90,7 +89,7 @@ def test_sessions_that_the_service_would_refuse_are_refused(given: dict[str, Any
 
 
 def test_a_session_id_is_a_secret_from_answer_to_request() -> None:
-    session = generate_embed_session(body=None).read({"sessionId": CANARY})
+    session = generate_embed_session(body=GenerateSession()).read({"sessionId": CANARY})
 
     redeem = create_embed_token(body=PostTokenBySessionIdInput.build(session_id=session.session_id))
     revoke = revoke_embed_session(body=RevokeEmbedSessionInput.build(session_id=CANARY))

@@ -213,7 +213,7 @@ def test_a_report_must_be_named(report_id: Any) -> None:
     with pytest.raises(PlatformInputError) as raised:
         get_report(deployment_id=7, report_id=report_id)
 
-    assert raised.value.field == "reportId"
+    assert raised.value.field == "report_id"
 
 
 def test_a_report_id_stays_one_segment() -> None:

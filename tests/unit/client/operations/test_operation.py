@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+import pydoc
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 from urllib.parse import unquote
 
 import pytest
@@ -11,7 +14,12 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.operations.models import InputModel, ResponseModel
+from airflow_provider_platform.client.operations.models import (
+    NEVER_NULL,
+    InputModel,
+    KnownId,
+    ResponseModel,
+)
 from airflow_provider_platform.client.operations.operation import (
     DeploymentId,
     endpoint,
@@ -19,6 +27,9 @@ from airflow_provider_platform.client.operations.operation import (
 )
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
 from airflow_provider_platform.client.operations.paths import check_path, fill_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MANAGEMENT = "https://acme.example.com/api"
 
@@ -91,7 +102,6 @@ def test_a_body_is_checked_when_it_is_made() -> None:
         Start(branch_name="")
     with pytest.raises(PlatformInputError, match="branch: Extra inputs"):
         Start(branch="x")  # type: ignore[call-arg]
-    assert Start(branch_name=None).to_json() == {}
 
 
 def test_without_a_deployment_the_one_of_the_configuration_is_meant() -> None:
@@ -138,16 +148,150 @@ def test_what_may_be_repeated(method: Any, repeatable: bool) -> None:
 
 @pytest.mark.parametrize("value", [None, "", "  ", ".", ".."])
 def test_path_parameters_name_one_resource(value: Any) -> None:
-    with pytest.raises(PlatformInputError, match="Nothing was sent: id") as caught:
+    with pytest.raises(PlatformInputError, match="Nothing was sent: sync_id of get_sync") as caught:
         get_sync(sync_id=value, deployment_id=7)
-    assert caught.value.field == "id"
+    assert caught.value.field == "sync_id"
+
+
+def refused(call: Callable[[], Any], *told: str) -> PlatformInputError:
+    """What a wrong call raises; its message says what was wrong and what to write."""
+    with pytest.raises(PlatformInputError, match=r"^Nothing was sent: ") as caught:
+        call()
+    for text in told:
+        assert text in str(caught.value)
+    return caught.value
 
 
 def test_parameters_are_given_by_their_names() -> None:
-    with pytest.raises(TypeError, match="sync_id"):
-        get_sync(deployment_id=7)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="report_id"):
-        get_sync(sync_id=7, report_id=1)  # type: ignore[call-arg]
+    undeclared: Any = get_sync
+    refused(lambda: undeclared(7), "by name", "Write get_sync(sync_id=…)")
+    refused(lambda: undeclared(deployment_id=7), "needs sync_id", "Write get_sync(sync_id=…)")
+    refused(
+        lambda: undeclared(sync_ids=7), "no argument sync_ids (did you mean sync_id?)", "sync_id=…"
+    )
+    error = refused(
+        lambda: undeclared(sync_id=7, report_id=1), "no argument report_id", "Write get_sync("
+    )
+    assert error.field == "report_id"
+
+
+def test_field_in_place_of_its_model_is_refused() -> None:
+    flat: Any = start_sync
+    refused(lambda: flat(branch_name="x"), "Write start_sync(body=Start(branch_name=…))")
+    flat = list_syncs
+    refused(lambda: flat(newestFirst=True), "Write list_syncs(query=Syncs(newest_first=…))")
+
+
+@pytest.mark.parametrize("value", [True, False, 3.5, 3.0, b"7", object(), [7], Started])
+def test_id_is_a_whole_number_or_text(value: Any) -> None:
+    error = refused(lambda: get_sync(sync_id=value), "sync_id of get_sync must be a whole number")
+    assert error.field == "sync_id"
+
+
+def test_resource_in_place_of_its_id_is_refused() -> None:
+    given: Any = Started.model_validate({"syncJobId": "a", "id": 7})
+    refused(lambda: get_sync(sync_id=given), "give its id, as sync_id=….id")
+
+
+def test_whole_number_of_another_library_is_an_id() -> None:
+    class Int64:
+        def __index__(self) -> int:
+            return 7
+
+    given: Any = Int64()
+    assert get_sync(sync_id=given, deployment_id=1).path.endswith("/7")
+
+
+def test_dict_body_and_query_are_taken_as_their_models() -> None:
+    for body in ({"branch_name": "x"}, {"branchName": "x"}, MappingProxyType({"branch_name": "x"})):
+        given: Any = body
+        assert start_sync(body=given).body == {"branchName": "x"}
+    given = {"newest_first": True, "first": None}
+    operation = list_syncs(query=given)
+    assert operation.query == {"newestFirst": True}
+    assert operation.paging == set()
+    given = {"branch": "x"}
+    assert refused(lambda: start_sync(body=given), "branch: Extra").field == "branch"
+
+
+@pytest.mark.parametrize("value", [Syncs(), Start, "x", [], 7, Started.model_construct()])
+def test_wrong_model_is_refused_where_the_call_is_made(value: Any) -> None:
+    error = refused(lambda: start_sync(body=value), "must be Start(…) or a dict of its fields")
+    assert error.field == "body"
+    wrong: Any = Start()
+    refused(lambda: list_syncs(query=wrong), "query of list_syncs must be Syncs(…)")
+
+
+class Publish(InputModel):
+    sync_id: KnownId = None
+    deployment_id: KnownId = None
+    note: Annotated[str | None, NEVER_NULL] = None
+    title: str | None = None
+
+
+@endpoint("POST", "/v1/syncs/{syncId}/publish", operation_id="publishSync")
+def publish_sync(*, sync_id: int | str, body: Publish) -> None:
+    """Publish a sync; the service wants both ids in the body."""
+
+
+def test_required_body_must_be_given() -> None:
+    @endpoint("POST", "/v1/x", operation_id="x")
+    def create_x(*, body: Start) -> None:
+        """Create an x."""
+
+    missing: Any = create_x
+    for call in (missing, lambda: missing(body=None)):
+        assert refused(call, "Write create_x(body=Start(…))").field == "body"
+
+
+def test_ids_of_the_path_and_the_connection_are_not_asked_for_twice() -> None:
+    operation = publish_sync(sync_id="5", body=Publish(title="t"))
+    assert operation.body == {"syncId": 5, "title": "t"}
+    resolved = operation.in_deployment(lambda: 8)
+    assert resolved.body == {"syncId": 5, "deploymentId": 8, "title": "t"}
+    assert resolved.in_deployment(lambda: 9) == resolved
+
+    given = publish_sync(sync_id=5, body=Publish(sync_id=5, deployment_id=7))
+    assert given.body == given.in_deployment(lambda: 8).body == {"syncId": 5, "deploymentId": 7}
+
+
+def test_two_values_of_one_id_are_refused() -> None:
+    refused(lambda: publish_sync(sync_id=5, body=Publish(sync_id=6)), "two values of sync_id")
+
+
+def test_none_is_sent_as_null_where_the_service_takes_null() -> None:
+    assert Publish(title=None, note=None).to_json() == {"title": None}
+    assert Start(branch_name=None).to_json() == {"branchName": None}
+    assert start_sync(body=Start(branch_name=None)).body == {"branchName": None}
+    assert Start.build(branch_name=None).to_json() == Start().to_json() == {}
+    assert list_syncs(query=Syncs(first=None, newest_first=None)).query == {}
+
+
+def test_declaration_shows_in_help_and_signature() -> None:
+    assert (start_sync.__name__, start_sync.__doc__) == ("start_sync", "Start a sync.")
+    assert (start_sync.__module__, start_sync.__qualname__) == (__name__, "start_sync")
+    assert inspect.signature(start_sync) == inspect.signature(start_sync.declaration)
+    assert get_type_hints(start_sync)["body"] == Start | None
+    shown = pydoc.render_doc(start_sync, renderer=pydoc.plaintext)
+    assert "start_sync(*, deployment_id:" in shown
+    assert "Start a sync." in shown
+    assert "declaration" not in shown
+
+
+def test_deployment_in_a_raw_path_is_the_one_of_the_configuration() -> None:
+    operation = raw_operation("GET", "/v1/deployments/{deploymentId}/folders")
+    assert operation.in_deployment(lambda: 8).path == "/v1/deployments/8/folders"
+
+
+@pytest.mark.parametrize("path", ["/v1/x/{id}", "/v1/deployments/{deploymentId}/x/{reportId}"])
+def test_other_placeholders_in_a_raw_path_are_refused(path: str) -> None:
+    error = refused(lambda: raw_operation("GET", path), "has the placeholder {", "write the id")
+    assert error.field == "path"
+
+
+def test_query_parameter_of_none_is_not_sent_and_null_in_a_raw_body_is() -> None:
+    operation = raw_operation("POST", "/v1/x", query={"a": None, "b": 1}, body={"a": None})
+    assert (operation.query, operation.body) == ({"b": 1}, {"a": None})
 
 
 @given(st.text(min_size=1, max_size=12))

@@ -18,9 +18,12 @@ from airflow_provider_platform.client.management.deployments.deployments import 
 )
 from airflow_provider_platform.client.management.reports.reports import (
     ReportsQuery,
+    get_report,
     list_reports,
 )
 from airflow_provider_platform.client.management.workspace.folders import list_folders
+from airflow_provider_platform.client.operations import paging
+from airflow_provider_platform.client.operations.operation import raw_operation
 from airflow_provider_platform.client.operations.paging import Page, PageWalk, collect, raw_listing
 from airflow_provider_platform.client.operations.program import Call
 
@@ -397,3 +400,112 @@ def test_odd_numbers_beside_a_cursor_do_no_harm() -> None:
     page = {"items": [{"id": 1}], "count": "many", "pageInfo": {"hasNextPage": False}}
 
     assert play(collect(list_deployments()), lambda _query: page)[0].items[0].id == 1
+
+
+def test_query_with_offset_or_page_is_walked_by_number_though_the_tenant_sends_cursors() -> None:
+    def service(query: dict[str, Any]) -> Any:
+        assert not {"first", "after"} & set(query), "ways are mixed"
+        start = query.get("offset", 0)
+        info = {"hasNextPage": start + 2 < 5, "endCursor": "c"}
+        return {"items": reports(range(start, min(start + 2, 5))), "pageInfo": info}
+
+    for asked, expected in (({"limit": 2}, [0, 1, 2, 3, 4]), ({"offset": 1}, [1, 2, 3, 4])):
+        listing = list_deployments(query=DeploymentsQuery.build(**asked))
+        found, queries = play(collect(listing), service)
+        assert ids(found) == expected
+        assert queries[0] == asked
+        assert all(set(query) == {"offset", "limit"} for query in queries[1:])
+
+
+@given(
+    total=st.integers(0, 25),
+    size=st.integers(1, 8),
+    base=st.integers(0, 1),
+    page=st.integers(0, 5),
+    counted=st.booleans(),
+)
+def test_list_goes_on_from_the_page_that_is_given(
+    total: int, size: int, base: int, page: int, counted: bool
+) -> None:
+    """`count`, or `pageInfo` with a cursor that must not be used."""
+
+    def service(query: dict[str, Any]) -> Any:
+        assert not {"first", "after"} & set(query), "ways are mixed"
+        start = max(query["page"] - base, 0) * query["limit"]
+        end = min(start + query["limit"], total)
+        answer: dict[str, Any] = {"items": reports(range(start, end))}
+        info = {"hasNextPage": end < total, "endCursor": "c"}
+        return answer | ({"count": total} if counted else {"pageInfo": info})
+
+    found, queries = play(collect(report_listing(page=page, limit=size)), service)
+
+    assert ids(found) == list(range(max(page - base, 0) * size, total))
+    assert [query["page"] for query in queries] == list(range(page, page + len(queries)))
+
+
+def test_walk_that_used_a_cursor_never_goes_on_by_number() -> None:
+    """A page without `pageInfo` ends the list, or is an error if the count says that rows lack."""
+
+    def service(query: dict[str, Any]) -> Any:
+        assert not {"offset", "limit"} & set(query), "ways are mixed"
+        if "after" not in query:
+            info = {"hasNextPage": True, "endCursor": "c"}
+            return {"items": reports([1, 2]), "pageInfo": info, "count": total}
+        return {"items": reports([3]), "pageInfo": None, "count": total}
+
+    total = 3
+    found, _ = play(collect(list_deployments()), service)
+    assert ids(found) == [1, 2, 3]
+
+    total = 9
+    with pytest.raises(PlatformProtocolError, match="counts 9 items, sent 3, and sent no cursor"):
+        play(collect(list_deployments()), service)
+    after_c, _ = play(collect(list_deployments(query=DeploymentsQuery(after="c"))), service)
+    assert ids(after_c) == [3]
+
+
+def test_raw_list_is_walked_by_the_numbers_that_are_given() -> None:
+    listing = raw_listing("/v1/x", query={"offset": "1", "limit": " 2", "a": None})
+    found, queries = play(collect(listing), legacy_service(6, 3))
+    assert [item["id"] for item in found.items] == [1, 2, 3, 4, 5]
+    assert queries == [{"limit": 2, "offset": number} for number in (1, 3, 5)]
+
+    listing = raw_listing("/v1/x", query={"page": 2, "limit": 2})
+    found, queries = play(collect(listing), legacy_service(6, 3, base=1, numbered=True))
+    assert [item["id"] for item in found.items] == [2, 3, 4, 5]
+    assert [query["page"] for query in queries] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ({"first": 2, "offset": 0}, "cannot be combined"),
+        ({"after": "c", "page": 1}, "cannot be combined"),
+        ({"after": "c", "limit": 1}, "cannot be combined"),
+        ({"limit": 5}, "write first, or offset=0 beside it"),
+        ({"page": "one", "limit": 5}, "page must be a whole number"),
+        ({"offset": True}, "offset must be a whole number"),
+        ({"first": -1}, "first must be a whole number"),
+    ],
+)
+def test_raw_list_with_a_query_that_cannot_be_walked_is_refused(
+    query: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(PlatformInputError, match=f"Nothing was sent: .*{told}"):
+        raw_listing("/v1/x", query=query)
+
+
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [
+        (get_report(report_id=1), "get report gives no list .* write run"),
+        (list_reports, r"list_reports was not called. Write iterate\(list_reports\("),
+        (raw_operation("GET", "/v1/reports"), r"write raw_listing\(path\)"),
+        (collect(list_reports()), "takes a list operation.* not generator"),
+        ("/v1/reports", "takes a list operation.* not str"),
+    ],
+)
+def test_what_is_no_list_is_refused_before_the_first_page(work: Any, told: str) -> None:
+    for walk in (paging.iterate, paging.aiterate):
+        with pytest.raises(PlatformInputError, match=f"Nothing was sent: .*{told}"):
+            walk(work, lambda _: pytest.fail("a page was asked for"))

@@ -1,0 +1,160 @@
+"""The arguments of a declared operation, checked where the call is written.
+
+Whoever writes a call sees at that line what is wrong with it and what to write instead: a wrong
+argument raises PlatformInputError, and nothing was sent.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from difflib import get_close_matches
+from operator import index
+from typing import Any, NoReturn, TypeVar
+
+from pydantic.alias_generators import to_camel, to_snake
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.operations.models import InputModel
+from airflow_provider_platform.client.operations.paths import check_deployment_id
+
+M = TypeVar("M", bound=InputModel)
+
+_DEPLOYMENT = "deployment_id"
+
+
+class Arguments:
+    """The arguments that an operation takes: `models` are those of its `query` and `body`."""
+
+    def __init__(
+        self,
+        name: str,
+        signature: inspect.Signature,
+        models: Mapping[str, type[InputModel] | None],
+    ) -> None:
+        self._name = name
+        self._parameters = signature.parameters
+        self._models = {place: model for place, model in models.items() if model is not None}
+
+    @property
+    def usage(self) -> str:
+        """A call as it is written: `update_report(report_id=…, body=UpdateReportInput(…))`."""
+        return self._call({name for name in self._parameters if name != _DEPLOYMENT})
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by name. Raises PlatformInputError for one that is missing or unknown, and
+        for one without a name."""
+        if args:
+            self._refuse("takes its arguments by name")
+        for name in kwargs:
+            if name not in self._parameters:
+                self._refuse_unknown(name)
+        for name in self._required():
+            if name not in kwargs or (name in self._models and kwargs[name] is None):
+                self._refuse(f"needs {name}", field=name)
+        return dict(kwargs)
+
+    def id(self, name: str, value: Any) -> int | str | None:
+        """An id or a name of the path. Raises PlatformInputError for what is neither text nor whole
+        number, and for what names no resource."""
+        if name == _DEPLOYMENT:
+            return check_deployment_id(value)
+        if value is None or (isinstance(value, str) and value.strip() in ("", ".", "..")):
+            self._refuse_id(name, "must be given and name one resource")
+        if isinstance(value, str):
+            return value
+        if not isinstance(value, bool) and hasattr(type(value), "__index__"):
+            return index(value)
+        kind = type(value).__name__
+        shown = f"{value} ({kind})" if isinstance(value, bool | float) else f"of type {kind}"
+        advice = f"; give its id, as {name}=….id" if hasattr(value, "id") else ""
+        return self._refuse_id(name, f"must be a whole number or text, not {shown}{advice}")
+
+    def model(
+        self,
+        place: str,
+        model: type[M] | None,
+        given: Any,
+        known: Mapping[str, Any] | None = None,
+    ) -> M | None:
+        """The query or the body as its model, made of a dict of its fields where one is given.
+
+        `known` are the ids of the path, under the service's names: the body's fields of these
+        names are taken from there. Raises PlatformInputError for another model, a bad field, and a
+        field that contradicts the path.
+        """
+        if model is None:
+            return None
+        if given is None and any(map(model.is_known_by_call, model.model_fields)):
+            given = {}
+        if given is None:
+            return None
+        if isinstance(given, Mapping):
+            given = model.of(given)
+        if isinstance(given, type) and issubclass(given, InputModel):
+            self._refuse_model(place, model, f"the class {given.__name__} itself")
+        if not isinstance(given, model):
+            self._refuse_model(place, model, type(given).__name__)
+        return self._complete(place, given, known or {})
+
+    def _complete(self, place: str, given: M, known: Mapping[str, Any]) -> M:
+        """The body with the ids that the call has already."""
+        taken: dict[str, int] = {}
+        for name in type(given).model_fields:
+            there, own = known.get(to_camel(name)), getattr(given, name)
+            if there is None:
+                continue
+            if own is None and given.is_known_by_call(name):
+                taken[name] = int(there)
+            elif own is not None and str(own) != str(there):
+                raise PlatformInputError(
+                    f"Nothing was sent: {self._name} is given two values of {name}, one as its own "
+                    f"argument and another one in {place}. Leave it out of {place}.",
+                    field=name,
+                )
+        return given.model_copy(update=taken)
+
+    def _refuse(self, problem: str, *, field: str | None = None) -> NoReturn:
+        raise PlatformInputError(
+            f"Nothing was sent: {self._name} {problem}. Write {self.usage}.", field=field
+        )
+
+    def _refuse_id(self, name: str, problem: str) -> NoReturn:
+        raise PlatformInputError(f"Nothing was sent: {name} of {self._name} {problem}.", field=name)
+
+    def _refuse_model(self, place: str, model: type[InputModel], given: str) -> NoReturn:
+        raise PlatformInputError(
+            f"Nothing was sent: {place} of {self._name} must be {model.__name__}(…) or a dict of "
+            f"its fields, not {given}.",
+            field=place,
+        )
+
+    def _refuse_unknown(self, name: str) -> NoReturn:
+        for place, model in self._models.items():
+            if to_snake(name) in model.model_fields:
+                call = self._call({*self._required(), place}, field=to_snake(name))
+                raise PlatformInputError(
+                    f"Nothing was sent: {self._name} takes {name} in its {place}. Write {call}.",
+                    field=name,
+                )
+        close = get_close_matches(name, self._parameters, n=1)
+        meant = f" (did you mean {close[0]}?)" if close else ""
+        self._refuse(f"has no argument {name}{meant}", field=name)
+
+    def _required(self) -> list[str]:
+        return [
+            name
+            for name, parameter in self._parameters.items()
+            if parameter.default is inspect.Parameter.empty
+        ]
+
+    def _call(self, names: set[str], field: str = "") -> str:
+        inside = f"{field}=…" if field else "…"
+        written = [
+            f"{name}={self._models[name].__name__}({inside})"
+            if name in self._models
+            else f"{name}=…"
+            for name in self._parameters
+            if name in names
+        ]
+        return f"{self._name}({', '.join(written)})"
