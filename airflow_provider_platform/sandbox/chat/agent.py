@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal
@@ -83,16 +83,7 @@ class Agent:
         return state_record(messages, self._job.settings.message_shape)
 
     def usage(self) -> Record:
-        prompt, completion = 900 + len(self._job.text), 200 + 40 * len(self._job.messages)
-        return {
-            "id": "__usage__",
-            "role": "assistant",
-            "usage": {
-                "inputTokens": prompt,
-                "outputTokens": completion,
-                "totalTokens": prompt + completion,
-            },
-        }
+        return usage_record(self._job.text, self._job.messages)
 
     def _record(self, record_id: str, graph: list[str], sort: int, **fields: Any) -> Record:
         return {
@@ -239,6 +230,26 @@ def _shaped(message: Record, shape: str) -> Record | str:
         return {"role": _ROLES[kind], **kept}
     typed = {"type": kind, "data": fields}
     return _json(typed) if shape == "json" else typed
+
+
+def usage_record(text: str = "", messages: Sequence[Record] = ()) -> Record:
+    """What the run has cost; without a question, what one costs that reached no model."""
+    counts = {
+        "inputTokens": 900 + len(text) if text else 0,
+        "outputTokens": 200 + 40 * len(messages) if text else 0,
+        "cacheWriteTokens": 0,
+        "cacheReadTokens": 600 if text else 0,
+    }
+    return {
+        "id": "__usage__",
+        "type": "usage",
+        "usage": {
+            "models": ["rules-1"] if text else [],
+            "llmCalls": max(1, len(messages) - 1) if text else 0,
+            **counts,
+            "totalTokens": sum(counts.values()),
+        },
+    }
 
 
 def aborted_record() -> Record:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 
-from airflow_provider_platform.sandbox.chat.agent import Agent, Assignment, Step, aborted_record
+from airflow_provider_platform.sandbox.chat.agent import (
+    Agent,
+    Assignment,
+    Step,
+    aborted_record,
+    usage_record,
+)
 from airflow_provider_platform.sandbox.chat.run_faults import inject
 from airflow_provider_platform.sandbox.chat.threads import Run, Thread
 from airflow_provider_platform.sandbox.faults.faults import RUN_KINDS, Fault
@@ -68,8 +74,15 @@ def abort(world: World, run: Run) -> None:
     if run.task is not None and run.task is not asyncio.current_task():
         run.task.cancel()
     run.append(aborted_record())
+    _charge(world, run)
     run.become("aborted")
     world.journal.changed()
+
+
+def _charge(world: World, run: Run) -> None:
+    """Write what a run has cost that ends before its answer."""
+    if world.settings.usage_last == "always":
+        run.append(usage_record(run.text, run.messages))
 
 
 def give_up(world: World, run: Run) -> None:
@@ -128,6 +141,7 @@ class _Performance:
             run.append(
                 {"error": line} if fault.form == "line" else JsonRpcError(line, -32603).document
             )
+            _charge(self._world, run)
             run.become("failed")
         elif fault.kind == "abort":
             self._faults.remove(fault)
@@ -135,6 +149,7 @@ class _Performance:
         elif fault.kind == "suspend":
             self._faults.remove(fault)
             run.append({"id": "__suspended__", "role": "assistant"})
+            _charge(self._world, run)
             run.resume_on = fault.resume
             run.resume_until = self._world.clock.now() + RESUMABLE_FOR
             run.resumed.clear()

@@ -7,7 +7,11 @@ import time
 from collections.abc import AsyncIterator, Sequence
 
 from airflow_provider_platform.sandbox.chat import runs as chat_runs
-from airflow_provider_platform.sandbox.chat.agent import Record, aborted_record
+from airflow_provider_platform.sandbox.chat.agent import (
+    Record,
+    aborted_record,
+    usage_record,
+)
 from airflow_provider_platform.sandbox.chat.requests import StreamRequest, new_message_id
 from airflow_provider_platform.sandbox.chat.threads import (
     Run,
@@ -62,19 +66,24 @@ class ChatStream:
 
 
 async def _follow(subscription: Subscription) -> AsyncIterator[Record]:
-    run = subscription.run
+    run, suspended = subscription.run, False
     while True:
         while subscription.sent < len(run.log):
             record = run.log[subscription.sent]
             yield record
             subscription.sent += 1
-            if record.get("id") == "__suspended__":
+            suspended = suspended or record.get("id") == "__suspended__"
+            if suspended and not _usage_follows(run, subscription.sent):
                 run.served()
                 return
         run.served()
         if not run.active:
             return
         await run.changed()
+
+
+def _usage_follows(run: Run, place: int) -> bool:
+    return place < len(run.log) and run.log[place].get("id") == "__usage__"
 
 
 def open_stream(world: World, request: StreamRequest) -> ChatStream:
@@ -141,7 +150,8 @@ def _submit(world: World, thread: Thread, request: StreamRequest) -> ChatStream:
 def _busy(world: World, thread: Thread) -> list[Record | bytes]:
     form = world.settings.busy_answer
     if form == "record":
-        return [thread.cutoff(True), {"error": BUSY}]
+        refused: list[Record | bytes] = [thread.cutoff(True), {"error": BUSY}]
+        return [*refused, usage_record()] if world.settings.usage_last == "always" else refused
     return [BUSY.encode() if form == "text" else json.dumps(BUSY).encode()]
 
 

@@ -20,7 +20,7 @@ from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import JsonLines
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, VERBS
 from airflow_provider_platform.sandbox.state.branches import DEFAULT_BRANCH, Branches
-from airflow_provider_platform.sandbox.state.credentials import verify
+from airflow_provider_platform.sandbox.state.credentials import verify_data_token
 from airflow_provider_platform.sandbox.state.warehouse import QueryError, Reading
 from airflow_provider_platform.sandbox.state.world import World
 
@@ -52,9 +52,10 @@ async def _cubesql(request: Request) -> Response:
     if request.method != "POST":
         return _error(405, f"Cannot {request.method} {request.url.path}")
     try:
-        # The token stands alone in the header: this API knows no scheme.
         secret, now = world.credentials.api_secret, world.clock.now()
-        claims = verify(request.headers.get("authorization", ""), secret, now)
+        either = world.settings.data_bearer == "either"
+        header = request.headers.get("authorization", "")
+        claims = verify_data_token(header, secret, now, either=either)
     except ValueError as error:
         return _error(403, f"Invalid token: {error}")
     if deployment not in DEPLOYMENTS or claims.get("deploymentId", deployment) != deployment:

@@ -107,10 +107,15 @@ class RequestHandler:
         encoded = self._scope["raw_path"].decode("ascii")
         scope = {**self._scope, "path": encoded, "handler": self}
         try:
+            if self.world.settings.length_required and not _declares_length(scope):
+                raise ApiError(411, "Length Required")
             if len(self.body) > MAX_BODY:
                 raise ApiError(413, f"the body is larger than {MAX_BODY} bytes")
             await app(scope, self._receive, send)
-        except (ApiError, JsonRpcError) as error:
+        except ApiError as error:
+            response = error.response(self.world.settings.error_body)
+            await response(scope, self._receive, send)
+        except JsonRpcError as error:
             await error.response()(scope, self._receive, send)
         except (Ended, _Replaced):
             raise
@@ -192,6 +197,13 @@ class RequestHandler:
 def handler_of(scope: Scope) -> RequestHandler:
     handler: RequestHandler = scope["handler"]
     return handler
+
+
+def _declares_length(scope: Scope) -> bool:
+    """Whether a request that may have a body says how long it is."""
+    headers = Headers(scope=scope)
+    may_have_body = scope["method"] in ("POST", "PUT", "PATCH", "DELETE")
+    return not may_have_body or "content-length" in headers or "transfer-encoding" in headers
 
 
 async def read_body(receive: Receive) -> bytes | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -23,7 +23,13 @@ class ApiError(Exception):
         self.message = message
         self.code = code
 
-    def response(self) -> Response:
+    def response(self, body: Literal["message", "error", "empty"] = "message") -> Response:
+        """The answer; ``body`` is the form that the tenant writes its errors in."""
+        if body == "empty":
+            return Response(status_code=self.status)
+        if body == "error":
+            text = "; ".join([self.message] if isinstance(self.message, str) else self.message)
+            return JSONResponse({"error": text}, status_code=self.status)
         document = {
             "statusCode": self.status,
             "message": self.message,

@@ -75,6 +75,8 @@ class Settings(BaseModel):
     or a body of nothing but the words, plain or as a JSON string, without a line end."""
     chat_row_limit: Count = 100
     """Rows of a query that a chat sends; a default of the service, not a limit."""
+    usage_last: Literal["always", "after_answer"] = "after_answer"
+    """Whether ``__usage__`` also follows an error, ``__aborted__`` and ``__suspended__``."""
     submit_says_streaming: Annotated[bool, Field(strict=True)] = False
     """``isStreaming`` in the ``__cutoff__`` that answers a new message."""
 
@@ -94,9 +96,27 @@ class Settings(BaseModel):
     """What the dbt sync operations other than the start answer in ``start-only`` mode."""
     dbt_outcome: Literal["COMPLETED", "FAILED", "UNKNOWN"] = "COMPLETED"
     """How syncs started from now on end; UNKNOWN never shows in the status, only in the history."""
+    dbt_history: Literal["newest_first", "oldest_first"] = "newest_first"
+    """Order of the list of dbt syncs."""
+    dbt_unknown: Seconds = 0.0
+    """Time after its start, by the sandbox's clock, in which a sync is known to no operation."""
+    dbt_cancelled_status: Literal["stage", "CANCELLED", "FAILED", "404"] = "stage"
+    """What the status of a cancelled sync answers; the history says CANCELLED in any case."""
+    dbt_result_delay: Seconds = 0.0
+    """Time after its end, by the sandbox's clock, in which a completed sync has no result yet."""
+    dbt_no_result_yet: Literal["404", "null", "empty"] = "404"
+    """What the result answers until it is there; the last two under 200, as JSON."""
+    dbt_ignored: tuple[Literal["ref", "source", "manifest", "output"], ...] = ()
+    """Fields of the start that this tenant is too old to know and drops without a word."""
     dbt_extra_stage: str | None = None
     """A stage of an unknown name, walked through after INITIALIZING."""
 
+    error_body: Literal["message", "error", "empty"] = "message"
+    """How errors are written: an object with ``message``, one with ``error`` only, or no body."""
+    length_required: Annotated[bool, Field(strict=True)] = False
+    """Whether a front end answers 411 to a POST, PUT, PATCH or DELETE that declares no length."""
+    usage_analytics: Annotated[bool, Field(strict=True)] = True
+    """Whether usage analytics are enabled for the account (404 otherwise)."""
     token_lacks: tuple[Permission, ...] = ()
     """Permissions the management token lacks: operations needing one of them answer 403."""
     caller: Count = 7
@@ -135,10 +155,15 @@ class Settings(BaseModel):
     """``legacy``: lists answer ``data`` and ``count`` only and know no cursor; ``unpaged``:
     everything at once, with ``pageInfo`` null; ``repeating``: every page is the first one and
     promises another."""
+    notifications_first: Count | None = 200
+    """The greatest ``first`` of notifications and their recipients; None: there is no limit."""
     page_size: Count = 50
     """Items per page where a request names no ``first``."""
     data_chunk_rows: Count = 500
     """Rows per line of a data API answer."""
+    data_bearer: Literal["as_documented", "either"] = "as_documented"
+    """``as_documented``: a token of a deployment stands alone in the header, those of usage
+    analytics and of metadata follow ``Bearer``; ``either``: both forms are taken for all."""
     data_streaming: Annotated[bool, Field(strict=True)] = False
     """Whether the deployment streams: a query with a limit of its own then has no other one."""
     query_seconds: Seconds = 0.0

@@ -374,3 +374,41 @@ def test_abort_with_a_key_must_name_the_user(platform: Platform) -> None:
     platform.control.set(abort_needs_identity=False)
     assert platform.http.post(url, **nameless).status_code == 204
     assert platform.control.state().aborts[-1].outcome == "nothing_running"
+
+
+def test_usage_has_the_documented_figures(platform: Platform) -> None:
+    record = platform.ask("revenue by country")[-1]
+    usage = record["usage"]
+    assert set(record) == {"id", "type", "usage"}
+    assert (record["id"], record["type"]) == ("__usage__", "usage")
+    counts = ("inputTokens", "outputTokens", "cacheWriteTokens", "cacheReadTokens")
+    assert usage["totalTokens"] == sum(usage[name] for name in counts) > 0
+    assert usage["models"]
+    assert usage["llmCalls"] > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "last"), [("abort", "__aborted__"), ("suspend", "__suspended__"), ("error", "-")]
+)
+def test_usage_can_follow_a_run_without_an_answer(platform: Platform, kind: str, last: str) -> None:
+    platform.control.fault(kind, after=5, count=2)
+    assert ids(platform.ask("revenue by country"))[-1] == last
+    platform.control.set(usage_last="always")
+    stream = platform.ask("revenue by country", messageId=MESSAGE)
+    assert ids(stream)[-2:] == [last, "__usage__"]
+    if kind == "suspend":
+        thread = chat_id(stream)
+        resumed = platform.ask("revenue by country", chatId=thread, messageId=MESSAGE)
+        assert ids(resumed)[-1] == "__usage__"
+        assert answer(resumed)
+
+
+def test_usage_of_a_refused_message_is_zero(platform: Platform) -> None:
+    platform.control.set(usage_last="always")
+    platform.control.hold("after_echo")
+    with platform.stream(input="revenue by country") as stream:
+        thread = json.loads(next(stream.iter_lines()))["state"]["chatId"]
+        busy = platform.ask("top 5 products", chatId=thread)
+    assert busy[-1]["usage"]["totalTokens"] == busy[-1]["usage"]["llmCalls"] == 0
+    assert busy[-1]["usage"]["models"] == []
+    assert "error" in busy[-2]

@@ -87,14 +87,14 @@ def test_settings_build_status_and_usage_token(platform: Platform) -> None:
     answer = platform.http.post(
         f"{token['apiUrl']}/cubesql",
         json={"query": "SELECT 1"},
-        headers={"Authorization": token["token"]},
+        headers={"Authorization": f"Bearer {token['token']}"},
     )
     assert answer.status_code == 200
     platform.control.advance(3601)
     expired = platform.http.post(
         f"{token['apiUrl']}/cubesql",
         json={"query": "SELECT 1"},
-        headers={"Authorization": token["token"]},
+        headers={"Authorization": f"Bearer {token['token']}"},
     )
     assert (expired.status_code, "expired" in expired.json()["error"]) == (403, True)
 

@@ -233,3 +233,14 @@ def test_only_for_administrators_and_dashboards_that_exist(platform: Platform) -
         response = platform.call(verb, path)
         assert response.status_code == 403
         assert "Admin" in response.json()["message"]
+
+
+@pytest.mark.parametrize(("most", "status"), [(200, 400), (None, 200)])
+def test_the_length_of_a_page_is_limited_on_older_tenants(
+    platform: Platform, most: int | None, status: int
+) -> None:
+    notification = create(platform)["id"]
+    platform.control.set(notifications_first=most)
+    for path in ("", f"/{notification}/recipients"):
+        assert platform.call("GET", f"{PATH}{path}?first=200").status_code == 200
+        assert platform.call("GET", f"{PATH}{path}?first=201").status_code == status

@@ -66,7 +66,7 @@ def test_creating_is_not_idempotent_without_a_public_id(platform: Platform) -> N
     assert named["publicId"] == "ABCDEFabcdef"
     assert named["externalWorkbookPlacements"][0]["workbookId"] == "sheet-1"
     again = platform.call("POST", PATH, json={"publicId": "ABCDEFabcdef"})
-    assert again.status_code == 409
+    assert again.status_code == 400
 
 
 def test_an_update_is_partial_and_versioned(platform: Platform) -> None:
@@ -186,3 +186,25 @@ def test_references_and_permissions(platform: Platform) -> None:
     assert spot.status_code == 200
     for method, path in (("POST", ""), ("PUT", "/101"), ("DELETE", "/101")):
         assert platform.call(method, f"{PATH}{path}", json={}).status_code == 403
+
+
+def test_a_placement_and_a_refresh_leave_the_report_as_it_was(platform: Platform) -> None:
+    """They record an address and a time: who sorts by `updatedAt` sees who edited the report."""
+    before = platform.call("GET", f"{PATH}/101").json()
+    for action, body in (("connect-workbook", SPOT), ("refresh", SPOT), ("refresh", {})):
+        address = {name: body[name] for name in body if name != "endResultCell"}
+        response = platform.call(
+            "PUT", f"{PATH}/101/{action}", json=body if action != "refresh" else address
+        )
+        assert response.status_code == 200, response.text
+    after = platform.call("GET", f"{PATH}/101").json()
+    assert (after["updatedAt"], after["version"]) == (before["updatedAt"], before["version"])
+    assert after["externalWorkbookPlacements"]
+    platform.call("PUT", f"{PATH}/101", json={"name": "Changed"})
+    assert platform.call("GET", f"{PATH}/101").json()["updatedAt"] > before["updatedAt"]
+
+
+def test_a_report_says_what_the_caller_may_do_with_it(platform: Platform) -> None:
+    platform.control.set(token_lacks=["ReportEdit", "ReportManage"])
+    report = platform.call("GET", f"{PATH}/101").json()
+    assert (report["canEdit"], report["canManage"]) == (False, False)

@@ -38,8 +38,14 @@ class Sync:
     ref: str | None
     source: str
     output: str
+    user_id: int
     entry: SyncEntry
     started_at: float
+    known_from: float
+    """Time of the sandbox's clock from which operations know the sync."""
+    result_delay: float
+    result_from: float = 0.0
+    """Time of the sandbox's clock from which the result of a completed sync is there."""
     status: str = STAGES[0]
     outcome: str = "RUNNING"
     error: str | None = None
@@ -93,9 +99,18 @@ class Syncs:
     def __init__(self) -> None:
         self.by_id: dict[str, Sync] = {}
 
+    def known(self, call: Call) -> list[Sync]:
+        """Those of the deployment that are past the time in which nobody knows them."""
+        now = call.world.clock.now()
+        return [
+            one
+            for one in self.by_id.values()
+            if one.deployment == call.deployment and one.known_from <= now
+        ]
+
     def get(self, call: Call) -> Sync:
         sync = self.by_id.get(call.path["syncJobId"])
-        if sync is None or sync.deployment != call.deployment:
+        if sync is None or sync not in self.known(call):
             raise ApiError(
                 404, f"dbt sync {call.path['syncJobId']} not found in deployment {call.deployment}"
             )
@@ -118,6 +133,7 @@ async def walk(world: World, sync: Sync) -> None:
             sync.finish("FAILED", "dbt-compile: model orders depends on a source that is missing")
             break
     else:
+        sync.result_from = world.clock.now() + sync.result_delay
         if outcome == "COMPLETED" and sync.output == "branch":
             world.store(Branches).add(sync.branch)
         sync.finish(outcome)

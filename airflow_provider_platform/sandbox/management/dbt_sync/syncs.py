@@ -26,6 +26,7 @@ _TRIGGERS = ("manual", "api", "webhook", "agent", "unknown")
 _FILES_LIFETIME = 3600
 """Seconds for which generated files are kept."""
 _MODELS = ("orders", "customers", "products")
+_MANIFEST = {"models": len(_MODELS), "sources": 2, "macros": 5}
 _BRANCH = r"(?![/.-])(?!.*(?:\.\.|//|@\{))[^\s~^:?*\[\\\x00-\x1f]{1,200}(?<![/.])"
 
 
@@ -61,11 +62,15 @@ def start_dbt_sync(call: Call) -> Any:
     An older tenant (``start-only``) knows ``branchName`` and drops all else without a word.
     """
     world, body = call.world, call.body
+    ignored = set(world.settings.dbt_ignored)
     if world.settings.dbt == "start-only":
-        body = {name: value for name, value in body.items() if name == "branchName"}
+        ignored = {"ref", "source", "manifest", "output"}
+    body = {name: value for name, value in body.items() if name not in ignored}
     source = body.get("source", "git")
     if source == "manifest" and "manifest" not in body:
         raise ApiError(400, ["manifest is required when source is manifest"])
+    if source == "manifest" and "ref" in body:
+        raise ApiError(400, ["ref cannot be given when source is manifest"])
     sync_job_id = uuid.uuid4().hex
     branch = body.get("branchName") or _generated_branch(body.get("ref"), sync_job_id)
     now = time.time()
@@ -78,8 +83,11 @@ def start_dbt_sync(call: Call) -> Any:
         ref=body.get("ref"),
         source=source,
         output=body.get("output", "branch"),
+        user_id=world.settings.caller,
         entry=entry,
         started_at=now,
+        known_from=world.clock.now() + world.settings.dbt_unknown,
+        result_delay=world.settings.dbt_result_delay,
     )
     call.store(Syncs).by_id[sync_job_id] = sync
     world.journal.state.syncs.append(entry)
@@ -100,30 +108,37 @@ def start_dbt_sync(call: Call) -> Any:
     },
 )
 def list_dbt_syncs(call: Call) -> Any:
-    """The history, newest first."""
-    syncs = [s for s in call.store(Syncs).by_id.values() if s.deployment == call.deployment]
+    """The history, newest first unless a setting says otherwise."""
+    syncs = call.store(Syncs).known(call)
+    if call.world.settings.dbt_history == "newest_first":
+        syncs.reverse()
     wanted = call.query.get("status")
     if call.query.get("trigger", "api") != "api":
         syncs = []
-    runs = [_history_entry(s) for s in reversed(syncs) if wanted in (None, s.outcome)]
+    runs = [_history_entry(s) for s in syncs if wanted in (None, s.outcome)]
     return paging.page(call, runs)
 
 
 @resource.get("/{syncJobId:text}")
 def get_dbt_sync(call: Call) -> Any:
-    """The status. A cancelled sync stays at the stage it had: only the history tells."""
+    """The status. What a cancelled sync answers is a setting: by default the stage it had."""
     sync = call.store(Syncs).get(call)
+    status, cancelled = sync.status, call.world.settings.dbt_cancelled_status
+    if sync.outcome == "CANCELLED" and cancelled == "404":
+        raise ApiError(404, f"dbt sync {sync.sync_job_id} was cancelled")
+    if sync.outcome == "CANCELLED" and cancelled != "stage":
+        status = cancelled
     answer: dict[str, Any] = {
         "syncJobId": sync.sync_job_id,
-        "status": sync.status,
+        "status": status,
         "progress": {
-            "stage": sync.status,
+            "stage": status,
             "percentComplete": sync.percent,
             "message": sync.logs[-1]["message"] if sync.logs else None,
         },
         "updatedAt": iso(sync.updated_at or sync.started_at),
     }
-    if sync.status == "FAILED":
+    if status == "FAILED":
         answer["error"] = sync.error or "the sync failed"
     return answer
 
@@ -146,10 +161,15 @@ def get_dbt_sync_result(call: Call) -> Any:
     sync = call.store(Syncs).get(call)
     if sync.outcome != "COMPLETED":
         raise ApiError(404, f"dbt sync {sync.sync_job_id} has no result")
+    if call.world.clock.now() < sync.result_from:
+        not_yet = call.world.settings.dbt_no_result_yet
+        if not_yet == "404":
+            raise ApiError(404, f"dbt sync {sync.sync_job_id} has no result yet")
+        return None if not_yet == "null" else {}
     return {
         "syncJobId": sync.sync_job_id,
         "generatedFiles": [{"path": _file(model)} for model in _MODELS],
-        "manifestStats": {"models": len(_MODELS), "sources": 2, "macros": 5},
+        "manifestStats": _MANIFEST,
         "cubeCount": len(_MODELS),
         "completedAt": iso(sync.ended_at or sync.started_at),
         "durationMs": sync.duration_ms or 0,
@@ -195,7 +215,36 @@ def _history_entry(sync: Sync) -> dict[str, Any]:
         "failedPhase": "dbt-compile" if failed else None,
         "gitRef": sync.ref,
         "lastStage": stage,
+        "phases": _phases(sync),
+        "stats": {
+            **_MANIFEST,
+            "cubeCount": len(_MODELS),
+            "generatedFileCount": len(_MODELS),
+            "dbtVersion": "1.10.0",
+            "manifestGeneratedAt": iso(sync.ended_at or sync.started_at),
+        }
+        if sync.outcome == "COMPLETED"
+        else None,
+        "triggerContext": None,
+        "userId": sync.user_id,
     }
+
+
+def _phases(sync: Sync) -> list[dict[str, Any]]:
+    """The phases of a sync that has ended, in order, each a third of its time."""
+    if sync.duration_ms is None:
+        return []
+    names = ("repo-clone", "dbt-deps", "dbt-compile")
+    part = sync.duration_ms // len(names)
+    return [
+        {
+            "phase": name,
+            "startedOffsetMs": number * part,
+            "durationMs": part,
+            "outcome": "failed" if (sync.outcome, name) == ("FAILED", names[-1]) else "ok",
+        }
+        for number, name in enumerate(names)
+    ]
 
 
 def _generated_branch(ref: str | None, sync_job_id: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_platform.sandbox.http import checks
+from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared import paging
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, Call, Resource
 from airflow_provider_platform.sandbox.state import credentials
@@ -81,18 +82,23 @@ def create_deployment_token(call: Call) -> Any:
 
 @analytics.post()
 def create_usage_analytics_token(call: Call) -> Any:
-    """A token for the account's own data, which deployment 1 holds here."""
+    """A token for the account's own data, which deployment 1 holds here; it takes a prefix."""
+    if not call.world.settings.usage_analytics:
+        raise ApiError(404, "Usage Analytics is not enabled for this account")
     url = _deployment(call.world, 1)["deploymentUrl"]
     return {
-        "token": data_token(call, 1, _HOUR),
+        "token": data_token(call, 1, _HOUR, **credentials.WITH_PREFIX),
         "apiUrl": f"{url}/cubejs-api/v1",
         "deploymentId": 1,
         "expiresAt": call.world.clock.stamp(call.world.clock.now() + _HOUR),
     }
 
 
-def data_token(call: Call, deployment: int, lifetime: int) -> str:
-    """A signed token for the data API of ``deployment``, good for ``lifetime`` seconds."""
+def data_token(call: Call, deployment: int, lifetime: int, **more: Any) -> str:
+    """A signed token for the data API of ``deployment``, good for ``lifetime`` seconds.
+
+    ``more`` claims may be added.
+    """
     now = int(call.world.clock.now())
-    claims = {"iat": now, "exp": now + lifetime, "deploymentId": deployment}
+    claims = {"iat": now, "exp": now + lifetime, "deploymentId": deployment, **more}
     return credentials.sign(claims, call.world.credentials.api_secret)

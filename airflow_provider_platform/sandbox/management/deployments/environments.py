@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_platform.sandbox.http import checks
@@ -94,10 +95,11 @@ def create_environment_token(call: Call) -> Any:
 def create_meta_sync_token(call: Call) -> Any:
     """Always ``meta``, and ``meta-private`` if asked for; other scopes are dropped."""
     private = "meta-private" in call.body.get("scopes", [])
-    return _mint(call, ["meta", "meta-private"] if private else ["meta"])
+    scopes = ["meta", "meta-private"] if private else ["meta"]
+    return _mint(call, scopes, credentials.WITH_PREFIX)
 
 
-def _mint(call: Call, scopes: list[str]) -> Item:
+def _mint(call: Call, scopes: list[str], more: Mapping[str, str] | None = None) -> Item:
     environment = _environment(call)
     clock, now = call.world.clock, int(call.world.clock.now())
     lifetime = call.body.get("expires_in", _LONGEST)
@@ -105,6 +107,7 @@ def _mint(call: Call, scopes: list[str]) -> Item:
     context = call.body["security_context"] if may_edit else {}
     claims = {
         **context,
+        **(more or {}),
         "scope": scopes,
         "deploymentId": call.deployment,
         "iat": now,

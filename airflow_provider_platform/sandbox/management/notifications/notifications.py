@@ -19,7 +19,6 @@ from airflow_provider_platform.sandbox.management.workbooks.dashboards import Da
 
 resource = Resource("/api/v1/deployments/{deploymentId}/notifications", needs="Admin")
 
-MOST_PER_PAGE = 200
 _DEFAULTS: dict[str, Any] = {
     "notificationEnabled": True,
     "notificationFormat": "png",
@@ -61,13 +60,13 @@ resource.collections["notifications"] = lambda world: world.store(Notifications)
         "recipientEmbedTenantName": checks.string(),
         "recipientExternalId": checks.string(),
         "after": checks.string(),
-        "first": checks.integer(minimum=1, maximum=MOST_PER_PAGE),
+        "first": checks.integer(minimum=1),
     }
 )
 def list_notifications(call: Call) -> Any:
     """Newest first."""
     query = call.query
-    messages = []
+    messages = too_many(call)
     if "dashboardId" in query and "dashboardPublicId" in query:
         messages.append("dashboardId and dashboardPublicId exclude each other")
     console = {"recipientUserId", "recipientEmail"} & query.keys()
@@ -82,6 +81,14 @@ def list_notifications(call: Call) -> Any:
         raise ApiError(400, messages)
     store = call.store(Notifications)
     return paging.page(call, [n for n in reversed(store.of(call.deployment)) if _wanted(call, n)])
+
+
+def too_many(call: Call) -> list[str]:
+    """The message for a ``first`` beyond what this tenant allows."""
+    most = call.world.settings.notifications_first
+    if most is None or call.query.get("first", 0) <= most:
+        return []
+    return [f"first must not be greater than {most}"]
 
 
 def _wanted(call: Call, notification: Item) -> bool:

@@ -32,10 +32,12 @@ def _several(fields: checks.Fields) -> checks.Fields:
 @resource.get(
     query={
         "after": checks.string(),
-        "first": checks.integer(minimum=1, maximum=parent.MOST_PER_PAGE),
+        "first": checks.integer(minimum=1),
     }
 )
 def list_recipients(call: Call) -> Any:
+    if messages := parent.too_many(call):
+        raise ApiError(400, messages)
     return paging.page(call, [_shown(recipient) for recipient in _recipients(call)])
 
 

@@ -15,10 +15,9 @@ resource = Resource(f"{reports.resource.path}/{{reportId}}", needs="ReportRead")
 
 @resource.put("/connect-workbook", body=bodies.CONNECT)
 def connect_workbook(call: Call) -> Any:
-    """Record one placement; the same spot again updates it."""
+    """Record one placement; the same spot again updates it. The report itself is not changed."""
     report = call.store(Reports).get(call)
     call.store(Placements).put(call, report, call.body)
-    report["updatedAt"] = call.world.clock.stamp()
     call.record("placed", "reports", report["id"])
     return reports.shown(call, report)
 
@@ -42,6 +41,6 @@ def refresh_report(call: Call) -> Any:
     placement = placements.find(report, call.body)
     if placement is not None:
         placements.touch(placement, call.body, now, caller)
-    report |= {"refreshedBy": caller, "updatedAt": now}
+    report["refreshedBy"] = caller
     call.record("refreshed", "reports", report["id"])
     return reports.shown(call, report)

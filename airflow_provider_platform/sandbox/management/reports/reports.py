@@ -91,8 +91,6 @@ def _blank(deployment: int, user_id: int, now: str) -> Item:
         "name": "Untitled report",
         "title": None,
         "description": None,
-        "canEdit": True,
-        "canManage": True,
         "version": 1,
         "folderId": None,
         "workbookId": None,
@@ -117,6 +115,8 @@ def shown(call: Call, report: Item) -> Item:
     return {
         **{name: value for name, value in report.items() if name not in _UNSHOWN},
         "type": "REPORT",
+        "canEdit": "ReportEdit" not in call.world.settings.token_lacks,
+        "canManage": "ReportManage" not in call.world.settings.token_lacks,
         "user": users.owner(report["userId"]),
         "refreshedByUser": users.owner(report["refreshedBy"]),
         "folderPath": call.store(Folders).path(report["folderId"]),
@@ -185,7 +185,7 @@ def create_report(call: Call) -> Any:
     """One more report, every time it is asked for; a public id can be used once."""
     public_id = call.body.get("publicId")
     if public_id is not None and call.store(Reports).with_public_id(public_id) is not None:
-        raise ApiError(409, f"The publicId {public_id} is already used")
+        raise ApiError(400, [f"the publicId {public_id} is already used"])
     return shown(call, _create(call, call.body))
 
 

@@ -1,0 +1,112 @@
+"""What the documents leave open of a dbt sync is a setting, and what they say is checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.sandbox.raw_client import Platform
+
+BASE = "deployments/1/dbt-sync"
+
+
+def start(platform: Platform, **body: Any) -> dict[str, Any]:
+    """Start a sync and wait for its end in the journal."""
+    count = len(platform.control.state().syncs)
+    response = platform.call("POST", BASE, json=body)
+    assert response.status_code == 200, response.text
+    platform.control.wait_until(lambda state: state.syncs[count].ended_at is not None)
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def history(platform: Platform) -> list[str]:
+    return [run["branchName"] for run in platform.call("GET", BASE).json()["items"]]
+
+
+def test_the_order_of_the_history_is_a_setting(platform: Platform) -> None:
+    for name in ("one", "two", "three"):
+        start(platform, branchName=name)
+    assert history(platform) == ["three", "two", "one"]
+    platform.control.set(dbt_history="oldest_first")
+    assert history(platform) == ["one", "two", "three"]
+
+
+def test_a_sync_can_be_unknown_right_after_its_start(platform: Platform) -> None:
+    platform.control.set(dbt_unknown=60)
+    sync = start(platform, branchName="one")["syncJobId"]
+    for path in (sync, f"{sync}/result", f"{sync}/logs"):
+        assert platform.call("GET", f"{BASE}/{path}").status_code == 404
+    assert platform.call("DELETE", f"{BASE}/{sync}").status_code == 404
+    assert history(platform) == []
+    platform.control.advance(61)
+    assert platform.call("GET", f"{BASE}/{sync}").json()["status"] == "COMPLETED"
+    assert history(platform) == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "status"),
+    [("stage", "INITIALIZING"), ("CANCELLED", "CANCELLED"), ("FAILED", "FAILED"), ("404", None)],
+)
+def test_the_status_after_a_cancel_is_a_setting(
+    platform: Platform, setting: str, status: str | None
+) -> None:
+    platform.control.set(dbt_pace=600, dbt_cancelled_status=setting)
+    sync = platform.call("POST", BASE, json={}).json()["syncJobId"]
+    platform.control.wait_until(lambda state: state.syncs[0].stages == ["INITIALIZING"])
+    assert platform.call("DELETE", f"{BASE}/{sync}").status_code == 200
+    response = platform.call("GET", f"{BASE}/{sync}")
+    if status is None:
+        assert response.status_code == 404
+    else:
+        assert response.json()["status"] == response.json()["progress"]["stage"] == status
+        assert ("error" in response.json()) == (status == "FAILED")
+    assert platform.call("GET", BASE).json()["items"][0]["status"] == "CANCELLED"
+
+
+@pytest.mark.parametrize(
+    ("setting", "status", "body"),
+    [("404", 404, None), ("null", 200, b"null"), ("empty", 200, b"{}")],
+)
+def test_the_result_can_come_later_than_the_end(
+    platform: Platform, setting: str, status: int, body: bytes | None
+) -> None:
+    platform.control.set(dbt_result_delay=20, dbt_no_result_yet=setting)
+    sync = start(platform)["syncJobId"]
+    assert platform.call("GET", f"{BASE}/{sync}").json()["status"] == "COMPLETED"
+    early = platform.call("GET", f"{BASE}/{sync}/result")
+    assert early.status_code == status
+    assert body is None or early.content == body
+    platform.control.advance(21)
+    assert platform.call("GET", f"{BASE}/{sync}/result").json()["cubeCount"] == 3
+
+
+def test_an_older_tenant_drops_what_it_does_not_know(platform: Platform) -> None:
+    platform.control.set(dbt_ignored=["ref", "output"])
+    named = start(platform, ref="release-7", output="files")
+    assert "release-7" not in named["branchName"]
+    files = platform.call("GET", f"{BASE}/{named['syncJobId']}/generated-files")
+    assert files.status_code == 404
+    assert named["branchName"] in platform.control.branches()
+
+
+def test_a_manifest_comes_without_a_ref(platform: Platform) -> None:
+    body = {"source": "manifest", "manifest": {"nodes": {}}}
+    refused = platform.call("POST", BASE, json={**body, "ref": "main"})
+    assert (refused.status_code, platform.control.state().syncs) == (400, [])
+    assert "ref" in refused.text
+    start(platform, **body)
+
+
+def test_the_history_has_phases_and_figures(platform: Platform) -> None:
+    start(platform)
+    start(platform, branchName="broken")
+    failed, completed = platform.call("GET", BASE).json()["items"]
+    assert [phase["outcome"] for phase in completed["phases"]] == ["ok", "ok", "ok"]
+    assert [phase["outcome"] for phase in failed["phases"]] == ["ok", "ok", "failed"]
+    assert failed["failedPhase"] == failed["phases"][-1]["phase"]
+    assert failed["stats"] is None
+    assert completed["stats"]["cubeCount"] == completed["stats"]["models"] == 3
+    assert completed["userId"] == 7
