@@ -245,7 +245,7 @@ def usage_record(text: str = "", messages: Sequence[Record] = ()) -> Record:
         "type": "usage",
         "usage": {
             "models": ["rules-1"] if text else [],
-            "llmCalls": max(1, len(messages) - 1) if text else 0,
+            "llmCalls": max(1, len(messages) // 2) if text else 0,
             **counts,
             "totalTokens": sum(counts.values()),
         },
