@@ -25,7 +25,6 @@ from airflow_provider_platform.client.chat.request import ChatRequest
 from airflow_provider_platform.client.chat.thread import abort, first_record
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
-    ChatRpcError,
     ChatStreamError,
     PlatformAddressError,
     PlatformBadRequestError,
@@ -37,7 +36,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.formats.service_token import token_warnings
-from airflow_provider_platform.client.http.api_errors import PREMIUM_HINT, rpc_message
+from airflow_provider_platform.client.http.api_errors import PREMIUM_HINT, rpc_error
 from airflow_provider_platform.client.management.account.app_config import get_app_config
 from airflow_provider_platform.client.management.deployments.deployments import (
     Deployment,
@@ -221,7 +220,7 @@ def _error_text(record: dict[str, Any]) -> str | None:
     for an error that is not about the thread."""
     error = record.get("error")
     if isinstance(error, dict) or (error and "jsonrpc" in record):
-        raise ChatRpcError(rpc_message(_STATE, error))
+        raise rpc_error(_STATE, error)
     if error is None:
         return None
     if "not found" not in str(error).lower():

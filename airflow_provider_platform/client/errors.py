@@ -203,6 +203,12 @@ class ChatRpcError(ChatError):
     retryable = False
 
 
+class ChatUserLimitError(ChatError):
+    """The account holds as many users of its chat as it may; nothing was asked."""
+
+    retryable = False
+
+
 class ChatStreamError(ChatError):
     """The stream carried an `{"error": ...}` line: the run failed at the service."""
 

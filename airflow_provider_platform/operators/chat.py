@@ -144,7 +144,8 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         self.log.info("Answer: %s", secrets.redact(quote_service(outcome.answer)))
         for query in outcome.queries:
             if query.truncated and not self.all_rows:
-                self.log.warning("%s", secrets.redact(self._cut(query)))
+                said = self._cut(query, attempt.client.config)
+                self.log.warning("%s", secrets.redact(said))
             if query.chart is not None:
                 self.log.info("%s", secrets.redact(self._drawn(query)))
         if link := self.link_line():
@@ -180,14 +181,37 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         title = quote_service(query.title or "without a title")
         return f"A chart came with query {title!r}: its specification is in the result, under chart"
 
-    def _cut(self, query: Query) -> str:
-        """What to say of a query of which rows are missing, and how to get them."""
+    def _cut(self, query: Query, config: PlatformConfig) -> str:
+        """Return what the log says of a query with missing rows: how to get them with this
+        connection."""
         title = quote_service(query.title or "without a title")
         what = "result" if self.output_path is None else "file"
         kept = f"The {what} has {len(query.rows)} of {query.total_rows} rows of query {title!r}"
         fewer = len(query.rows) < query.sent_rows
-        more = f", or raise max_rows: the chat sent {query.sent_rows} rows" if fewer else ""
-        return f"{kept}: for all of them use all_rows, or PlatformHook.run_sql{more}."
+        more = f" Or raise max_rows: the chat sent {query.sent_rows} rows." if fewer else ""
+        return f"{kept}. {_way_to_all_rows(config)}{more}"
+
+
+def _way_to_all_rows(config: PlatformConfig) -> str:
+    """Return how this connection can read all rows of an agent's query, or what it lacks.
+
+    The data API needs a token: the chat's service token, or one that the management API gives. Its
+    address is in the connection, or the management API gives it.
+    """
+    managed = config.management_url is not None and config.deployment_id is not None
+    if config.chat_service_token is not None and (managed or config.data_api_url is not None):
+        return "For all rows set output_path and all_rows=True."
+    if managed:
+        return (
+            'For all rows set output_path, all_rows=True and all_rows_as="connection", or run the '
+            "query's SQL with PlatformHook.run_sql: both read with the rights of the connection, "
+            "which may be allowed more than the user."
+        )
+    missing = "deployment_id" if config.management_url else "host, password and deployment_id"
+    return (
+        f"This connection cannot read all rows, because it has no access to the data API: set "
+        f"{missing} in it."
+    )
 
 
 def _most_telling_file(result: dict[str, Any]) -> str | None:

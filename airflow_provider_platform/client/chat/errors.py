@@ -8,17 +8,22 @@ from airflow_provider_platform.client.errors import (
     ChatBusyError,
     ChatEndUnknownError,
     ChatNoAnswerError,
-    ChatRpcError,
     ChatStreamError,
     ChatSuspendedError,
+    PlatformApiError,
     PlatformDeadlineError,
     PlatformError,
     PlatformInterruptedError,
     PlatformOutcomeUnknownError,
+    PlatformServerError,
     PlatformTransportError,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.client.http.api_errors import rpc_message
+from airflow_provider_platform.client.http.api_errors import (
+    rpc_error,
+    says_user_limit,
+    user_limit_error,
+)
 
 
 def ending(run: ChatRun, verdict: Verdict | None) -> PlatformError:
@@ -26,13 +31,15 @@ def ending(run: ChatRun, verdict: Verdict | None) -> PlatformError:
     if verdict is Verdict.ABORTED:
         return ChatAbortedError(f"{run}: the run was stopped from outside before it had an answer.")
     if verdict is Verdict.REFUSED:
-        return ChatRpcError(rpc_message(str(run), run.failed_with))
+        return rpc_error(str(run), run.failed_with)
     if verdict is Verdict.SUSPENDED:
         return ChatSuspendedError(
             f"{run}: the run is suspended and does not resume. It can be resumed within 24 hours."
         )
     if verdict in (Verdict.ABSENT, Verdict.UNCLEAR):
         return ChatNoAnswerError(f"{run}: the thread does not hold this message.")
+    if says_user_limit(run.failed_with):
+        return user_limit_error(f"{run}: the service refused the message", run.failed_with)
     said = quote_service(run.failed_with or "no text").removesuffix(".")
     return ChatStreamError(f"{run}: the run failed at the service: {said}.")
 
@@ -71,8 +78,14 @@ def undecided(run: ChatRun) -> PlatformOutcomeUnknownError:
     )
 
 
-def unseen(run: ChatRun, cause: PlatformError | None) -> PlatformTransportError:
-    """The answer to the prompt was lost, and nothing is known to look it up by."""
+def unseen(run: ChatRun, cause: PlatformError | None) -> PlatformError:
+    """The prompt got no stream, or one that broke, and nothing is known to look it up by."""
+    if isinstance(cause, PlatformApiError):
+        return PlatformServerError(
+            f"{run}: the service failed before it named the thread, so the message may be running "
+            f"unseen{_because(cause)}. A retry sends it again under the same message id.",
+            **cause.details,
+        )
     return PlatformTransportError(
         f"{run}: the connection was lost before the service named the thread, so the message may "
         f"be running unseen{_because(cause)}. A retry sends it again under the same message id."

@@ -48,6 +48,16 @@ class StageChanged:
 
 
 @dataclass(frozen=True)
+class StagesNotShown:
+    """The run has ended, and so many of its changes of stage made no event."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"Stages: {self.count:,} more changes, not shown"
+
+
+@dataclass(frozen=True)
 class ToolCallEnded:
     """A tool call is complete; what it gave is read when the event is."""
 
@@ -87,8 +97,12 @@ class Waiting:
         return f"The thread is answering another message; this one is sent again in {pause}"
 
 
-ChatEvent = ThreadNamed | Accepted | StageChanged | ToolCallEnded | Thought
+ChatEvent = ThreadNamed | Accepted | StageChanged | StagesNotShown | ToolCallEnded | Thought
 """What a run tells by itself; `Waiting` comes before there is one."""
+
+
+SHOWN_STAGES = 100
+"""Changes of stage that make an event each; those after them are counted."""
 
 
 class ProgressEvents:
@@ -102,6 +116,7 @@ class ProgressEvents:
         self._told_accepted = accepted
         self._stage: str | None = None
         self._staged: set[str] = set()
+        self._stages = 0
         self._calls_began: dict[str, float] = {}
         self._calls_told: set[str] = set()
         self._thinks: AssistantRecord | None = None
@@ -136,7 +151,9 @@ class ProgressEvents:
             self._staged.add(record.id)
             if stage != self._stage:
                 self._stage = stage
-                self._events.append(StageChanged(stage))
+                self._stages += 1
+                if self._stages <= SHOWN_STAGES:
+                    self._events.append(StageChanged(stage))
         self._note_thought(record)
         if record.tool_call is not None:
             self._note_tool_call(record.id, record.tool_call)
@@ -152,6 +169,13 @@ class ProgressEvents:
         if record is not None and record.id not in self._thoughts_told and record.thought:
             self._thoughts_told.add(record.id)
             self._events.append(Thought(record.thought))
+
+    def note_end(self) -> None:
+        """The run has ended."""
+        hidden = self._stages - SHOWN_STAGES
+        if hidden > 0:
+            self._stages = SHOWN_STAGES
+            self._events.append(StagesNotShown(hidden))
 
     def _note_tool_call(self, record_id: str, call: ToolCall) -> None:
         began = self._calls_began.setdefault(record_id, self.now)

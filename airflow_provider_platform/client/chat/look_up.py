@@ -14,7 +14,7 @@ from airflow_provider_platform.client.chat.reading import (
 )
 from airflow_provider_platform.client.chat.request import ChatRequest
 from airflow_provider_platform.client.chat.run import ChatRun, Verdict
-from airflow_provider_platform.client.errors import PlatformNotFoundError
+from airflow_provider_platform.client.errors import PlatformApiError, PlatformNotFoundError
 from airflow_provider_platform.client.http.retry import pause_after
 from airflow_provider_platform.client.operations.program import (
     Clock,
@@ -108,6 +108,9 @@ def look_up(run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock
         if futile >= FUTILE_RECONNECTS:
             if idle >= IDLE_LOOKS:
                 raise errors.end_unknown(run, idle)
+            raise errors.unread(run, failure) from failure
+        asked = failure.retry_after if isinstance(failure, PlatformApiError) else None
+        if asked is not None and clock() + asked >= limits.deadline:
             raise errors.unread(run, failure) from failure
         pause = pause_after(failure, futile) if futile else limits.poll_interval
         yield from poll_pause(pause, limits.deadline - clock())

@@ -24,6 +24,7 @@ from airflow_provider_platform.client.chat.reading import (
     converse,
     look,
     pause,
+    pause_between,
     settled,
 )
 from airflow_provider_platform.client.chat.request import ChatRequest, is_busy
@@ -105,13 +106,13 @@ def ask(
         if run.chat_id is None:
             raise errors.unseen(run, failure)
         if failure is not None:
-            yield from pause(pause_after(failure, 1), limits, clock)
+            yield from pause_between(failure, 1, limits, clock)
         if run.accepted or (yield from _look_up_lost(run, request, limits, clock)):
             return (yield from follow(run, request, limits, clock)) if until_end else False
         if repeats:
             raise errors.absent(run, failure) from failure
         repeats = True
-        yield from pause(pause_after(failure, 1), limits, clock)
+        yield from pause_between(failure, 1, limits, clock)
 
 
 def follow(run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock) -> Program[bool]:
@@ -150,7 +151,7 @@ def follow(run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock)
                 if idle >= IDLE_LOOKS:
                     raise errors.end_unknown(run, idle)
                 raise failure or errors.futile(run, futile)
-            yield from pause(pause_after(failure, stalled), limits, clock)
+            yield from pause_between(failure, stalled, limits, clock)
         else:
             return (yield from settled(run, verdict, request, limits, clock))
 

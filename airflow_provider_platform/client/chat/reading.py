@@ -11,11 +11,12 @@ from airflow_provider_platform.client.chat.request import ChatRequest, is_busy
 from airflow_provider_platform.client.chat.run import ChatRun, Verdict
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
+    PlatformApiError,
     PlatformAuthenticationError,
     PlatformError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http.retry import is_transient
+from airflow_provider_platform.client.http.retry import is_transient, pause_after
 from airflow_provider_platform.client.operations.program import (
     Clock,
     CloseStream,
@@ -185,6 +186,17 @@ def _read_thread(
 
 def pause(seconds: float, limits: ChatLimits, clock: Clock) -> Program[None]:
     yield Sleep(max(0.0, min(seconds, limits.deadline - clock())))
+
+
+def pause_between(
+    failure: PlatformError | None, failures: int, limits: ChatLimits, clock: Clock
+) -> Program[None]:
+    """Pause before the next request, after so many failures in a row. Raises the failure where the
+    service asks to wait beyond the deadline: nothing is gained by that."""
+    asked = failure.retry_after if isinstance(failure, PlatformApiError) else None
+    if failure is not None and asked is not None and clock() + asked >= limits.deadline:
+        raise failure
+    yield from pause(pause_after(failure, failures), limits, clock)
 
 
 def check_limits(run: ChatRun, limits: ChatLimits, clock: Clock) -> None:

@@ -89,6 +89,8 @@ class ChatRun(RunState):
                 self._take_line(line, number)
         if self.chat_id is not None:
             self._progress.note_thread(self.chat_id, self.message_id, accepted=self.accepted)
+        if self.ended:
+            self._progress.note_end()
         return self._progress.take()
 
     @property

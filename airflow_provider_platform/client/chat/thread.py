@@ -25,7 +25,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.formats.ndjson import LineReader
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.client.http.api_errors import rpc_message
+from airflow_provider_platform.client.http.api_errors import rpc_error
 from airflow_provider_platform.client.http.retry import is_transient
 from airflow_provider_platform.client.operations.program import (
     Clock,
@@ -148,7 +148,7 @@ def _read_latest(
     verdict = reader.disconnect(clean=False)
     yield CloseStream()
     if verdict is Verdict.REFUSED:
-        raise ChatRpcError(rpc_message(str(reader), reader.failed_with))
+        raise rpc_error(str(reader), reader.failed_with)
     if verdict is Verdict.BUSY:
         return False
     return None if broken else reader.is_latest
@@ -243,7 +243,7 @@ def _error_told(chat_id: str, record: dict[str, Any]) -> bool:
         return True
     refused = (isinstance(error, dict) and "code" in error) or "jsonrpc" in record
     failure: PlatformError = (
-        ChatRpcError(rpc_message(f"chat {chat_id}", error))
+        rpc_error(f"chat {chat_id}", error)
         if refused
         else ChatStreamError(f"chat {chat_id}: the service said: {quote_service(error)}.")
     )

@@ -169,7 +169,8 @@ class ToolCall:
 
         columns, rows = _table(_columns(got.get("schema")), _rows(got)[: self.max_rows])
         error = self.error if self.has_result else UNFINISHED
-        chart = _json_text(got.get("vegaSpec") or given.get("vegaSpec"))
+        drawn = error is None
+        chart = _json_text(got.get("vegaSpec") or given.get("vegaSpec")) if drawn else None
         return Query(
             title=text("queryTitle"),
             description=text("description"),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_platform.client.errors import (
+    ChatError,
+    ChatRpcError,
+    ChatUserLimitError,
     DashboardReviewRequiredError,
     DataQueryError,
     PlatformApiError,
@@ -32,6 +37,16 @@ TRANSIENT_CONFLICTS = frozenset({"upsert_branch_changed"})
 REVIEW_REQUIRED = "requires review"
 """Part of the service's words for a dashboard that only its approved review publishes."""
 PREMIUM_HINT = "Chat access needs the premium or enterprise plan."
+_OTHER_REASON = re.compile(r"thread|expired|scope|externalid|switched off|disabled", re.IGNORECASE)
+"""Words of the service that name another reason than the account's plan."""
+_USER_LIMIT = re.compile(
+    r"\b(limit|maximum|max|too many|exceed\w*|reached|more than|at most)\b.*"
+    r"\b(external[ _-]?users?|10[,.]?000\b.*\busers)\b"
+    r"|\b(external[ _-]?users?|10[,.]?000\b.*\busers)\b.*"
+    r"\b(limit|maximum|max|too many|exceed\w*|reached|allowed)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How the service may word that an account has too many users: its documents give no text."""
 _NEXT_STEP = {
     401: "Check the management token in the connection's password: it may be mistyped, revoked or "
     "expired.",
@@ -97,17 +112,56 @@ def management_error(
 
 
 def chat_error(
-    what: str, status: int, headers: Mapping[str, str], body: bytes, *, now: float
-) -> PlatformApiError:
-    """The error of a chat request."""
+    what: str,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    now: float,
+    aborts: bool = False,
+) -> PlatformError:
+    """Return the error of a chat request; `aborts` says that it was an abort."""
+    said = service_message(body, headers) or ""
+    if says_user_limit(said):
+        return user_limit_error(f"{what}: the service answered {status}", said)
+    about_thread = "thread" in said.lower()
     step = {
         400: "The request was refused; nothing was asked.",
         404: "The agent, the account or the chat thread does not exist: check chat_url and "
-        "chat_id. " + PREMIUM_HINT,
-        401: "Check the chat credential in the connection. " + PREMIUM_HINT,
-        403: "The credential may not use this agent or thread. " + PREMIUM_HINT,
+        "chat_id.",
+        401: "Check the chat credential in the connection.",
+        403: "The credential may not use this agent or thread.",
     }.get(status, _NEXT_STEP.get(status, ""))
+    if status == 404 and about_thread:
+        step = (
+            "Check chat_id and session_settings: a thread exists for its own user only, and ends "
+            "with an ephemeral user."
+        )
+    if status == 403 and (aborts or about_thread):
+        step = "The thread belongs to another user: check session_settings."
+    elif status in (401, 403, 404):
+        step = f"{step}{_plan_hint(said)}"
     return _api_error(what, status, headers, body, step, now=now)
+
+
+def _plan_hint(said: str) -> str:
+    """The hint on plans; empty where the service names another reason."""
+    return "" if _OTHER_REASON.search(said) else f" {PREMIUM_HINT}"
+
+
+def says_user_limit(said: object) -> bool:
+    """Whether the service says that the account has too many non-ephemeral external users."""
+    return _USER_LIMIT.search(said if isinstance(said, str) else json.dumps(said)) is not None
+
+
+def user_limit_error(what: str, said: object) -> ChatUserLimitError:
+    """Return the error of an account that has too many non-ephemeral external users."""
+    return ChatUserLimitError(
+        f"{what}: {quote_service(said).removesuffix('.')}. An account may hold 10,000 external "
+        "users that are not ephemeral. Leave isEphemeral out of session_settings (or set it to "
+        "true), delete users that are no longer needed, or ask the platform's support for a "
+        "higher limit."
+    )
 
 
 def data_error(
@@ -173,13 +227,16 @@ def _sentence(what: str, status: int, said: str | None, step: str) -> str:
     return f"{what}: the service answered {status}{words}{end} {step}".strip()
 
 
-def rpc_message(what: str, error: Any) -> str:
-    """What to tell about a JSON-RPC error object under 200."""
+def rpc_error(what: str, error: Any) -> ChatError:
+    """Return the error that a JSON-RPC error object under 200 amounts to."""
     text = error.get("message") if isinstance(error, dict) else error
-    return (
+    said = quote_service(text or error or "no text")
+    if says_user_limit(said):
+        return user_limit_error(f"{what}: the service refused the request", said)
+    return ChatRpcError(
         f"{what}: the service refused the chat credential or its permissions: "
-        f"{quote_service(text or 'no text')}. Check chat_api_key or chat_service_token (scope "
-        f"'chat', externalId or sub, expiry) in the connection. {PREMIUM_HINT}"
+        f"{said.removesuffix('.')}. Check chat_api_key or chat_service_token (scope 'chat', "
+        f"externalId or sub, expiry) in the connection.{_plan_hint(said)}"
     )
 
 
@@ -230,7 +287,7 @@ def _flatten(value: Any, depth: int = _DEPTH) -> str:
             return f"{where}: {said}" if where else said
         parts = ((key, _of_field(key, item, depth)) for key, item in value.items())
         return "; ".join(f"{key}: {text}" for key, text in parts if text)
-    return "" if value is None else str(value)
+    return "" if value is None else json.dumps(value)
 
 
 def _of_field(name: str, value: Any, depth: int) -> str:

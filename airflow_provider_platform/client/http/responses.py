@@ -11,7 +11,6 @@ from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from airflow_provider_platform.client.errors import (
-    ChatRpcError,
     PlatformAddressError,
     PlatformProtocolError,
     PlatformTransportError,
@@ -28,7 +27,7 @@ from airflow_provider_platform.client.http.api_errors import (
     is_html,
     is_html_type,
     management_error,
-    rpc_message,
+    rpc_error,
     service_message,
 )
 from airflow_provider_platform.client.operations.operation import Operation
@@ -127,10 +126,10 @@ def read_abort(status: int, headers: Mapping[str, str], body: bytes, *, now: flo
     if status == 204:
         return
     if status >= 400:
-        raise chat_error(what, status, headers, body, now=now)
+        raise chat_error(what, status, headers, body, now=now, aborts=True)
     value = _json(what, headers, body) if body.strip() else None
     if isinstance(value, dict) and value.get("error"):
-        raise ChatRpcError(rpc_message(what, value["error"]))
+        raise rpc_error(what, value["error"])
     raise PlatformProtocolError(
         f"{what}: the service answered {status} where 204 confirms the stop; the run may go on."
     )

@@ -75,7 +75,8 @@ def test_rows_that_are_missing_are_a_warning_that_says_how_to_get_them(
     (warning,) = [line for line in lines if "The result has" in line]
     assert "warning" in warning
     assert f"The result has {max_rows} of " in warning
-    assert "use all_rows, or PlatformHook.run_sql" in warning
+    assert 'all_rows=True and all_rows_as="connection"' in warning
+    assert "PlatformHook.run_sql" in warning
     assert ("raise max_rows: the chat sent 100 rows" in warning) is raise_it
 
 

@@ -19,9 +19,11 @@ from airflow_provider_platform.client.errors import (
     ChatRpcError,
     ChatSuspendedError,
     PlatformDeadlineError,
+    PlatformError,
     PlatformInputError,
     PlatformOutcomeUnknownError,
     PlatformRateLimitError,
+    PlatformServerError,
     PlatformTransportError,
 )
 from tests.unit.client.fakes.chat_calls import (
@@ -156,15 +158,25 @@ def test_a_question_that_a_busy_thread_did_not_process_does_not_count_as_sent() 
 
 
 @pytest.mark.parametrize(
-    "fault",
-    [Fault("refuse", status=500), Fault("refuse", status=503), Fault("lose")],
+    ("fault", "error", "words"),
+    [
+        (Fault("refuse", status=500), PlatformServerError, "the service answered 500: Try later"),
+        (Fault("refuse", status=503), PlatformServerError, "the service answered 503: Try later"),
+        (Fault("lose"), PlatformTransportError, "the connection was lost before"),
+    ],
     ids=["500", "503", "lost"],
 )
-def test_a_question_in_a_new_thread_that_may_be_running_is_not_repeated(fault: Fault) -> None:
+def test_a_question_in_a_new_thread_that_may_be_running_is_not_repeated(
+    fault: Fault, error: type[PlatformError], words: str
+) -> None:
     service = PlayedService(faults=[fault])
     call = new_call(service)
-    with pytest.raises(PlatformTransportError, match="running unseen") as caught:
+    with pytest.raises(error, match="running unseen") as caught:
         call.ask()
+    assert type(caught.value) is error
+    assert words in caught.value.message
+    assert ("connection was lost" in caught.value.message) == (fault.kind == "lose")
+    assert getattr(caught.value, "status", None) == (None if fault.kind == "lose" else fault.status)
     assert caught.value.retryable
     assert len(service.bodies) == 1
 

@@ -13,6 +13,7 @@ from airflow_provider_platform.client.chat.reading import READINGS, USAGE_WAIT
 from airflow_provider_platform.client.errors import (
     ChatEndUnknownError,
     ChatSuspendedError,
+    PlatformApiError,
     PlatformAuthenticationError,
     PlatformDeadlineError,
     PlatformNotFoundError,
@@ -188,11 +189,30 @@ def test_retry_after_is_honoured_on_reconnect(value: str, least: float, status: 
     assert call.result() in (EXPECTED, LATE)
 
 
-def test_a_pause_does_not_reach_beyond_the_deadline() -> None:
-    service = PlayedService(faults=[Fault("refuse", status=429, retry_after="86400")])
-    with pytest.raises(PlatformDeadlineError):
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_retry_after_beyond_the_deadline_ends_a_follow_up_at_once(status: int) -> None:
+    service = PlayedService(faults=[Fault("refuse", status=status, retry_after="86400")])
+    with pytest.raises(PlatformApiError, match="Try later") as caught:
         accepted_call(service).follow()
-    assert service.now == DEADLINE
+    assert caught.value.status == status
+    assert service.sleeps == []
+    assert service.now == NOON
+
+
+def test_retry_after_within_the_deadline_is_waited_for_in_a_follow_up() -> None:
+    service = PlayedService(faults=[Fault("refuse", status=429, retry_after="60")])
+    assert accepted_call(service).follow() is True
+    assert 60 <= sum(service.sleeps) < 70
+
+
+def test_look_up_of_a_lost_prompt_ends_at_a_retry_after_beyond_the_deadline() -> None:
+    refused = Fault("refuse", status=429, retry_after="86400")
+    service = PlayedService(earlier=(EARLIER,), faults=[Fault("lose"), refused])
+    call = new_call(service, thread=True)
+    with pytest.raises(PlatformTransportError, match="could not be read") as caught:
+        call.ask()
+    assert "429" in caught.value.message
+    assert sum(service.sleeps) < 60
 
 
 def test_a_busy_answer_while_following_means_that_something_streams() -> None:

@@ -106,7 +106,7 @@ def test_a_body_is_checked_when_it_is_made() -> None:
 
 def test_without_a_deployment_the_one_of_the_configuration_is_meant() -> None:
     operation = get_sync(sync_id=5)
-    assert str(operation) == ("get sync (sync 5): GET /v1/deployments/{deploymentId}/dbt-sync/5")
+    assert str(operation) == ("get sync (sync 5): GET /v1/deployments/…/dbt-sync/5")
 
     resolved = operation.in_deployment(lambda: 8)
 
