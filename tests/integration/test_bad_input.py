@@ -237,3 +237,22 @@ def test_abort_without_session_settings_is_left_to_the_service(
         (None, "forbidden"),
         (None, "nothing_running"),
     ]
+
+
+@pytest.mark.parametrize("status", ["400", "403", "429"])
+def test_account_with_too_many_users_fails_once_and_names_the_limit(
+    platform_sandbox: Sandbox, run_dag: RunDag, status: str
+) -> None:
+    platform_sandbox.control.set(external_user_limit=1, external_user_limit_answer=status)
+    PlatformHook().chat("revenue", session_settings={"externalId": "first", "isEphemeral": False})
+    with DAG("one_user_too_many", schedule=None) as dag:
+        ask(session_settings={"externalId": "second", "isEphemeral": False}, retries=3)
+    failed = run_dag(dag).task("t")
+    assert failed.state == "failed"
+    assert failed.error is not None
+    assert failed.error.startswith("AirflowFailException")
+    assert "limit of 1 external users" in failed.error
+    assert "10,000 external users that are not ephemeral" in failed.error
+    seen = platform_sandbox.control.state()
+    assert len(seen.runs) == 1
+    assert len([one for one in seen.requests if one.has_input]) == 2

@@ -80,5 +80,55 @@ def test_rows_that_are_missing_are_a_warning_that_says_how_to_get_them(
     assert ("raise max_rows: the chat sent 100 rows" in warning) is raise_it
 
 
+@pytest.mark.parametrize(
+    ("extra", "advice"),
+    [
+        (
+            {"deployment_id": None},
+            "This connection cannot read all rows, because it has no access to the data API: set "
+            "deployment_id in it.",
+        ),
+        (
+            {"host": None, "password": None},
+            "This connection cannot read all rows, because it has no access to the data API: set "
+            "host, password and deployment_id in it.",
+        ),
+        (
+            {"host": None, "password": None, "data_api_url": "https://data.example.com"},
+            "cannot read all rows",
+        ),
+        ({"token": True}, "For all rows set output_path and all_rows=True."),
+        (
+            {
+                "token": True,
+                "host": None,
+                "password": None,
+                "data_api_url": "https://data.example.com",
+            },
+            "For all rows set output_path and all_rows=True.",
+        ),
+    ],
+    ids=["no deployment", "no management", "an address alone", "a token", "a token and an address"],
+)
+def test_advice_on_missing_rows_works_with_this_connection(
+    platform_sandbox: Sandbox,
+    capture: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    extra: dict[str, Any],
+    advice: str,
+) -> None:
+    fields = dict(extra)
+    if fields.pop("token", False):
+        platform_sandbox.control.set(service_tokens=True)
+        token = platform_sandbox.control.service_token(externalId="nightly")
+        fields |= {"chat_api_key": None, "chat_service_token": token}
+    connection = platform_sandbox.connection_json(**fields)
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+    lines = log_of(capture, prompt="sql: SELECT id FROM orders ORDER BY id")
+    (warning,) = [line for line in lines if "The result has" in line]
+    assert advice in warning
+    assert ("run_sql" in warning) is False
+
+
 def test_a_whole_result_is_no_warning(platform_sandbox: Sandbox, capture: Capture) -> None:
     assert not [line for line in log_of(capture, prompt="revenue by country") if "warning" in line]

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_platform.client.chat.events import (
+    SHOWN_STAGES,
+    StageChanged,
+    StagesNotShown,
+)
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatNoAnswerError,
     ChatRpcError,
     ChatStreamError,
+    ChatUserLimitError,
     PlatformAddressError,
     PlatformAuthenticationError,
     PlatformBadRequestError,
@@ -20,7 +26,7 @@ from airflow_provider_platform.client.errors import (
 )
 from tests.unit.client.fakes.chat_calls import EARLIER, accepted_call, new_call
 from tests.unit.client.fakes.played_service import NOON, Fault, PlayedService
-from tests.unit.client.fakes.streams import EXPECTED, Record, Turn, aborted, cutoff
+from tests.unit.client.fakes.streams import EXPECTED, Record, Turn, aborted, cutoff, encode
 
 RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unauthorized"}}
 
@@ -47,6 +53,21 @@ ENDS = [
     ([{"error": "Out of memory"}], ChatStreamError, r"Out of memory\."),
     ([RPC], ChatRpcError, r"Unauthorized.*chat_api_key.*premium or enterprise"),
     ([aborted()], ChatAbortedError, "stopped from outside"),
+    (
+        [{"error": {"reason": "no memory", "fatal": True}}],
+        ChatStreamError,
+        r'\{"reason": "no memory", "fatal": true\}\.',
+    ),
+    (
+        [{"error": "The account reached its limit of external users"}],
+        ChatUserLimitError,
+        "refused the message: The account reached",
+    ),
+    (
+        [{**RPC, "error": {"code": 1, "message": "Too many external users"}}],
+        ChatUserLimitError,
+        "10,000 external users",
+    ),
 ]
 
 
@@ -137,3 +158,44 @@ def test_credentials_are_read_again_after_a_json_rpc_error(asking: bool) -> None
     with pytest.raises(ChatRpcError):
         call.ask() if asking else call.follow()
     assert len(service.bodies) == 2
+
+
+def stages_of(service: PlayedService) -> tuple[int, list[int]]:
+    """How many changes of stage a run tells, and what it says of the others."""
+    assert new_call(service).ask() is True
+    told = sum(isinstance(one, StageChanged) for one in service.notices)
+    return told, [one.count for one in service.notices if isinstance(one, StagesNotShown)]
+
+
+@pytest.mark.parametrize("more", [0, 1, 10_000])
+def test_changes_of_stage_are_bounded_and_counted_at_the_end(more: int) -> None:
+    own, none = stages_of(PlayedService())
+    assert none == []
+    echo, *others = Turn().records()
+    stages = [
+        {"id": f"s{n}", "role": "assistant", "content": "", "graphPath": [f"agent_{n % 2}"]}
+        for n in range(SHOWN_STAGES - own + more)
+    ]
+    service = PlayedService(records=[echo, *stages, *others], pace=0.0)
+    assert stages_of(service) == (SHOWN_STAGES, [more] if more else [])
+    last = [one for one in service.notices if isinstance(one, StageChanged | StagesNotShown)][-1]
+    assert isinstance(last, StagesNotShown) == (more > 0)
+    if more:
+        assert str(last) == f"Stages: {more:,} more changes, not shown"
+
+
+def test_changes_of_stage_are_bounded_through_broken_connections() -> None:
+    echo, *others = Turn().records()
+    stages = [
+        {"id": f"s{n}", "role": "assistant", "content": "", "graphPath": [f"agent_{n % 2}"]}
+        for n in range(1000)
+    ]
+    size = len(encode(cutoff(), echo, *stages))
+    service = PlayedService(
+        records=[echo, *stages, *others],
+        pace=0.0,
+        faults=[Fault("reset", size // 2), Fault("reset", size)],
+    )
+    told, [hidden] = stages_of(service)
+    own, _ = stages_of(PlayedService())
+    assert (told, hidden) == (SHOWN_STAGES, 1000 + own - SHOWN_STAGES)

@@ -133,6 +133,16 @@ def test_errors_of_queries(result: Any, error: str | None) -> None:
     assert query.rows == []
 
 
+@pytest.mark.parametrize("result", [{"error": "Bad branch"}, {"error": ""}, "no JSON", None])
+def test_failed_query_has_no_chart(result: Any) -> None:
+    drawn = {"vegaSpec": '{"mark": "bar"}'}
+    if isinstance(result, dict):
+        result = {**result, **drawn}
+    [query] = result_of(tool("SqlApi", drawn, result), final("Sorry.")).queries
+    assert query.error is not None
+    assert query.chart is None
+
+
 def test_run_whose_every_query_has_an_empty_error_fails() -> None:
     with pytest.raises(ChatToolError, match="The tool failed without a reason"):
         result_of(tool("SqlApi", {}, {"error": ""}), final("Done."), rule="all")

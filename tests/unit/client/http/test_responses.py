@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,10 +12,13 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
+    ChatUserLimitError,
     PlatformAddressError,
     PlatformApiError,
     PlatformError,
+    PlatformPermissionError,
     PlatformProtocolError,
+    PlatformRateLimitError,
     PlatformTransportError,
 )
 from airflow_provider_platform.client.http.api_errors import error_for_status, service_message
@@ -23,6 +27,7 @@ from airflow_provider_platform.client.http.responses import (
     read_abort,
     read_response,
 )
+from airflow_provider_platform.client.http.retry import cannot_have_been_processed, is_transient
 from airflow_provider_platform.client.operations.models import ResponseModel
 from airflow_provider_platform.client.operations.operation import endpoint, raw_operation
 
@@ -283,6 +288,76 @@ def test_refused_chats_name_the_plan(status: int) -> None:
         check_stream_start("chat stream", status, JSON, b'{"error": "No"}', now=NOON)
     assert type(caught.value) is error_for_status(status)
     assert caught.value.service_message == "No"
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+@pytest.mark.parametrize(
+    "said",
+    ["Chat thread t1 not found", "The caller does not own this thread", "The token has expired"],
+)
+def test_refused_chat_does_not_name_the_plan_where_the_service_names_another_reason(
+    status: int, said: str
+) -> None:
+    body = json.dumps({"error": said}).encode()
+    with pytest.raises(PlatformApiError) as caught:
+        check_stream_start("chat stream", status, JSON, body, now=NOON)
+    assert said in caught.value.message
+    assert "plan" not in caught.value.message
+
+
+@pytest.mark.parametrize("body", [b"", b'{"error": "Forbidden"}'])
+def test_abort_of_another_users_thread_does_not_name_the_plan(body: bytes) -> None:
+    with pytest.raises(PlatformPermissionError, match="belongs to another user") as caught:
+        read_abort(403, JSON, body, now=NOON)
+    assert "plan" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The account has reached the limit of 10000 external users",
+        "External user limit exceeded",
+        "Maximum number of non-ephemeral external users (10,000) reached",
+        "Too many external users",
+        "At most 10,000 users are allowed",
+    ],
+)
+@pytest.mark.parametrize("status", [200, 400, 403, 409, 429, 500])
+def test_account_with_too_many_users_is_a_final_error_of_its_own(status: int, said: str) -> None:
+    body = json.dumps({"error": {"code": -32000, "message": said}}).encode()
+    check = read_abort if status == 200 else partial(check_stream_start, "chat stream")
+    with pytest.raises(ChatUserLimitError) as caught:
+        check(status, JSON, body, now=NOON)
+    assert not caught.value.retryable
+    assert not is_transient(caught.value)
+    assert not cannot_have_been_processed(caught.value)
+    assert said in caught.value.message
+    assert "10,000 external users" in caught.value.message
+    assert "isEphemeral" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "said", ["User rate limit exceeded", "10,000 tokens per user", "Too many requests", "users"]
+)
+def test_other_limits_are_no_limit_of_users(said: str) -> None:
+    body = json.dumps({"error": said}).encode()
+    with pytest.raises(PlatformRateLimitError):
+        check_stream_start("chat stream", 429, JSON, body, now=NOON)
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        ({"code": 7, "data": {"fields": ["a", None], "ok": True}}, '"ok": true'),
+        ({"message": {"reason": "no", "ok": False}}, '{"reason": "no", "ok": false}'),
+        (["one", True], '["one", true]'),
+    ],
+)
+def test_error_object_is_shown_as_json(error: Any, shown: str) -> None:
+    with pytest.raises(ChatRpcError) as caught:
+        read_abort(200, JSON, json.dumps({"error": error}).encode(), now=NOON)
+    assert shown in caught.value.message
+    assert "None" not in caught.value.message
 
 
 @pytest.mark.parametrize(
