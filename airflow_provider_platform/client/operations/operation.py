@@ -250,7 +250,7 @@ class Operation(Generic[T]):
     def __str__(self) -> str:
         about = f" ({self.subject})" if self.subject else ""
         below = BUILD_API if self.api == "build" and not self.described else ""
-        path = self.path.replace(f"{{{_DEPLOYMENT}}}", "…")  # none is given, nor known yet
+        path = self.path.replace(f"{{{DEPLOYMENT}}}", "…")  # none is given, nor known yet
         return f"{self.description}{about}: {self.method} {below}{path}"
 
     def url(self, management_url: str) -> str:
