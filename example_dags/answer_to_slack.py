@@ -34,8 +34,8 @@ with DAG(
             description="What the agent is asked.",
             examples=["chart revenue by category", "chart orders per month", "top 5 products"],
         ),
+        # No default: people read it. Give it one together with a schedule, which needs defaults.
         "channel": Param(
-            "#revenue",
             type="string",
             minLength=1,
             title="Channel",

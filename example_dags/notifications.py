@@ -1,5 +1,8 @@
-"""A weekly dashboard by mail: the schedule is made once, however often this DAG runs.
+"""A weekly dashboard by mail: makes the schedule, adds a recipient, and checks that it is on.
 
+A schedule has no name: this DAG cannot tell its own schedule from a colleague's with the same
+times, format and filters. So it fails if there is one, and adds nobody to it. Run it with
+`if_exists` `skip` when you know that the schedule is this DAG's own: no second one is made.
 Notifications need an administrator's token in the connection `platform_default`.
 """
 
@@ -22,24 +25,28 @@ with DAG(
     catchup=False,
     tags=["analytics platform"],
     params={
+        # No defaults: the mail goes to people, so that a person says which dashboard, and to whom.
         "dashboard_id": Param(
-            501,
             type="integer",
             minimum=1,
             title="Dashboard",
             description="The id of the published dashboard that is sent.",
         ),
         "email": Param(
-            "analyst@acme.example.com",
             type="string",
             format="idn-email",
             title="Recipient",
             description="A user of the account.",
         ),
+        "if_exists": Param(
+            "fail",
+            enum=["fail", "skip"],
+            title="If such a schedule exists",
+            description="skip only if it is this DAG's own: the recipient is added to it.",
+        ),
     },
     default_args={"retries": 2},
 ) as dag:
-    # A schedule with the same dashboard, time and format is taken as it is: no second one is made.
     create = PlatformCreateNotificationOperator(
         task_id="create_weekly_mail",
         dashboard_id="{{ params.dashboard_id }}",
@@ -49,7 +56,7 @@ with DAG(
         minute=30,
         timezone="Europe/Berlin",
         notification_format="pdf",
-        if_exists="skip",
+        if_exists="{{ params.if_exists }}",
     )
 
     recipients = PlatformNotificationRecipientsOperator(

@@ -1,12 +1,14 @@
 """One prompt for each customer: as many tasks as there are customers, a few at a time.
 
 The pool holds the questions that the agent works on at once. It must count deferred tasks, or it
-limits nothing: `airflow pools set platform_chats 4 "Questions at once" --include-deferred`.
+limits nothing: `airflow pools set platform_chats 4 "Questions at once" --include-deferred`. Airflow
+never starts a task of a pool that does not exist: the DAG's timeout ends such a run.
 One customer whose question fails is tried again alone; the answers of the others are not lost.
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Param, task
@@ -17,6 +19,7 @@ with DAG(
     doc_md=__doc__,
     schedule=None,
     catchup=False,
+    dagrun_timeout=timedelta(hours=3),
     tags=["analytics platform", "recipe"],
     params={
         "countries": Param(

@@ -23,19 +23,30 @@ with DAG(
     catchup=False,
     tags=["analytics platform"],
     params={
+        # No defaults: an id of the sandbox is somebody else's resource on your tenant.
         "report": Param(
-            "Revenue by country",
             type="string",
             minLength=1,
             title="Report",
             description="The name of the report that is waited for.",
         ),
+        "external_workbook_id": Param(
+            type="string",
+            minLength=1,
+            title="Spreadsheet",
+            description="Your spreadsheet that shows the report; the report lists it from then on.",
+        ),
         "workbook_id": Param(
-            301,
             type="integer",
             minimum=1,
             title="Workbook",
-            description="The id of the workbook that is cloned.",
+            description="The id of the workbook that is cloned. Only the clone is changed.",
+        ),
+        "widget_id": Param(
+            type="string",
+            minLength=1,
+            title="Widget",
+            description="The id of the AI widget on the workbook's dashboard.",
         ),
     },
     default_args={"retries": 2},
@@ -47,7 +58,7 @@ with DAG(
     connect = PlatformConnectReportOperator(
         task_id="connect_report",
         report_id="{{ ti.xcom_pull(task_ids='wait_for_report')['id'] }}",
-        external_workbook_id="monthly-sheet",
+        external_workbook_id="{{ params.external_workbook_id }}",
         result_location="Revenue!A1",
         end_result_cell="C20",
     )
@@ -73,15 +84,16 @@ with DAG(
     attach = PlatformAttachAiWidgetThreadOperator(
         task_id="attach_thread",
         workbook_id="{{ ti.xcom_pull(task_ids='clone_workbook')['id'] }}",
-        widget_id="ai-1",
+        widget_id="{{ params.widget_id }}",
         thread_id=ask.output["chat_id"],
     )
 
-    # Whatever has no operator of its own is a path below the management address.
+    # Whatever has no operator of its own is a path below the management address, in the
+    # connection's deployment.
     workspace = PlatformApiOperator(
         task_id="list_workspace",
         method="GET",
-        path="/v1/deployments/1/workspace",
+        path="/v1/deployments/{deploymentId}/workspace",
         max_items=20,
     )
 

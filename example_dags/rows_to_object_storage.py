@@ -28,7 +28,13 @@ with DAG(
     catchup=False,
     tags=["analytics platform", "recipe"],
     params={
-        "month": Param("2025-03", type="string", title="Month", description="The month to store"),
+        "month": Param(
+            "2025-03",
+            type="string",
+            pattern=r"^\d{4}-\d{2}$",
+            title="Month",
+            description="The month to store",
+        ),
         "folder": Param(
             str(Path(gettempdir()) / "orders"),
             type="string",

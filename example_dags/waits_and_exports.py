@@ -1,7 +1,8 @@
 """Waiting for what others do, and a dashboard as a file.
 
 A sync that is not waited for by the task that starts it, a thread that becomes free, a user's
-consent; then a dashboard rendered into a file, and a schedule changed and deleted.
+consent; then a dashboard rendered into a file, and a schedule that is made, changed and deleted
+again. Each sensor has a timeout: without one it waits for a week.
 """
 
 from __future__ import annotations
@@ -31,11 +32,22 @@ with DAG(
     catchup=False,
     tags=["analytics platform"],
     params={
+        # No defaults: an id of the sandbox is somebody else's resource on your tenant.
         "dashboard_id": Param(
-            501, type="integer", title="Dashboard", description="The dashboard to export"
+            type="integer",
+            minimum=1,
+            title="Dashboard",
+            description="The dashboard to export, and to make a schedule of",
         ),
         "integration_id": Param(
-            3, type="integer", title="Integration", description="The OAuth integration"
+            type="integer", minimum=1, title="Integration", description="The OAuth integration"
+        ),
+        "consent_status": Param(
+            type="string",
+            minLength=1,
+            title="Status of a consent",
+            description="The status that a usable token has on your tenant. The service documents "
+            "no values: look at GET /v1/user-oauth-tokens.",
         ),
         "output_path": Param(
             str(Path(gettempdir()) / "dashboard.pdf"),
@@ -46,7 +58,10 @@ with DAG(
     },
     default_args={"retries": 2},
 ) as dag:
-    start = PlatformDbtSyncOperator(task_id="start_sync", wait_for_completion=False)
+    # `files` leaves no branch behind (tenants from v0.10.0 on).
+    start = PlatformDbtSyncOperator(
+        task_id="start_sync", wait_for_completion=False, output_mode="files"
+    )
 
     # Polls in the triggerer, at most every ten seconds and for an hour.
     synced = PlatformDbtSyncSensor(
@@ -64,6 +79,7 @@ with DAG(
         chat_id=ask.output["chat_id"],
         mode="reschedule",
         poke_interval=10,
+        timeout=1800,
     )
 
     # The same thread: the agent knows what was asked before.
@@ -74,9 +90,10 @@ with DAG(
     consent = PlatformUserOAuthTokenSensor(
         task_id="wait_for_consent",
         integration_id="{{ params.integration_id }}",
-        target_statuses=["active"],
+        target_statuses=["{{ params.consent_status }}"],
         deferrable=True,
         poke_interval=60,
+        timeout=3600,
     )
 
     export = PlatformExportDashboardOperator(
@@ -87,12 +104,14 @@ with DAG(
         deferrable=True,
     )
 
+    # `fail`: a schedule that is there already is a colleague's, and is neither changed nor deleted.
     create = PlatformCreateNotificationOperator(
         task_id="create_daily_mail",
         dashboard_id="{{ params.dashboard_id }}",
         schedule_type="DAILY",
         hour=6,
         minute=0,
+        if_exists="fail",
     )
 
     # An hour later, and without the agent's summary.
@@ -112,4 +131,6 @@ with DAG(
 
     start >> synced >> ask >> free >> again
     consent >> export
-    create >> update >> delete
+    # Setup and teardown: what was created is deleted even if a task between them fails, and if
+    # nothing was created, nothing is deleted.
+    create >> update >> delete.as_teardown(setups=create, on_failure_fail_dagrun=True)

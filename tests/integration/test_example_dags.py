@@ -108,16 +108,32 @@ def test_a_task_that_reads_the_result_twice_gets_plain_json(
     assert re.search(r"Top 5", run.xcom("ask_agent", "answer"))
 
 
-@pytest.mark.parametrize("name", ["notifications", "reports_and_workbooks"])
-def test_the_other_examples_run(platform_sandbox: Sandbox, run_dag: RunDag, name: str) -> None:
-    run = run_dag(EXAMPLES / f"{name}.py")
+MAIL = {"dashboard_id": 501, "email": "analyst@acme.example.com"}
+WORKBOOK = {
+    "report": "Revenue by country",
+    "external_workbook_id": "monthly-sheet",
+    "workbook_id": 301,
+    "widget_id": "ai-1",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "conf"), [("notifications", MAIL), ("reports_and_workbooks", WORKBOOK)]
+)
+def test_the_other_examples_run(
+    platform_sandbox: Sandbox, run_dag: RunDag, name: str, conf: dict[str, Any]
+) -> None:
+    run = run_dag(EXAMPLES / f"{name}.py", conf=conf)
     assert set(run.states.values()) == {"success"}, [task.error for task in run.tasks]
 
 
 def test_running_the_notifications_example_twice_leaves_one_schedule(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
-    first, second = (run_dag(EXAMPLES / "notifications.py") for _ in range(2))
+    first, second = (
+        run_dag(EXAMPLES / "notifications.py", conf=MAIL | {"if_exists": if_exists})
+        for if_exists in ("fail", "skip")
+    )
     made = [run.xcom("create_weekly_mail")["id"] for run in (first, second)]
     assert made[0] == made[1]
     assert len(second.xcom("who_gets_the_dashboard")) == 1
@@ -148,7 +164,7 @@ def test_the_answer_reaches_slack_with_its_chart(
     stand_in.SlackNotifier = SlackNotifier  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module, stand_in)
 
-    run = run_dag(EXAMPLES / "answer_to_slack.py")
+    run = run_dag(EXAMPLES / "answer_to_slack.py", conf={"channel": "#revenue"})
     assert run.states == {"ask_agent": "success"}
     [message] = sent
     assert message.channel == "#revenue"

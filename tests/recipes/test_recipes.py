@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+from airflow.sdk import BaseSensorOperator
+
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.sandbox.demo import dag_runs
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
 EXAMPLES = Path(__file__).parents[2] / "example_dags"
+WAITS = {"dashboard_id": 501, "integration_id": 3, "consent_status": "active"}
+MAIL = {"dashboard_id": 501, "email": "analyst@acme.example.com"}
+
+IDS = ("dashboard_id", "workbook_id", "report_id", "notification_id", "integration_id")
+IDS += ("deployment_id", "widget_id", "external_workbook_id", "chat_id")
+OF_THE_DEMO = {"external_workbook_id"}
+"""The demo's DAG names a spreadsheet of its own."""
 
 
 def test_the_gate_asks_on_the_branch_of_the_sync(
@@ -51,9 +63,13 @@ def test_a_broken_rule_fails_the_run_and_is_named(
 
 
 def test_too_many_rows_fail_the_run(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
-    run = run_dag(EXAMPLES / "quality_check.py", conf={"most_orders": 479})
-    assert run.states == {"check": "success", "orders": "success", "count": "failed"}
-    assert "480 orders: expected 1 to 479" in str(run.task("count").error)
+    run = run_dag(EXAMPLES / "quality_check.py", conf={"most_orders": 480})
+    assert set(run.states.values()) == {"success"}
+    for most in (479, 10):
+        run = run_dag(EXAMPLES / "quality_check.py", conf={"most_orders": most})
+        assert run.states == {"check": "success", "orders": "success", "count": "failed"}
+        assert f"More than {most} orders" in str(run.task("count").error)
+        assert run.xcom("orders")["row_count"] == most + 1
 
 
 def test_new_credentials_are_tried_before_they_are_needed(
@@ -75,9 +91,54 @@ def test_the_waits_and_the_export(
     platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
 ) -> None:
     file = tmp_path / "dashboard.pdf"
-    run = run_dag(EXAMPLES / "waits_and_exports.py", conf={"output_path": str(file)})
+    run = run_dag(EXAMPLES / "waits_and_exports.py", conf=WAITS | {"output_path": str(file)})
     assert set(run.states.values()) == {"success"}
     assert file.read_bytes().startswith(b"%PDF")
+    seen = platform_sandbox.control.state()
+    assert len(seen.changed("notifications", "deleted")) == 1
+    assert seen.changed("branches") == []
+
+
+def test_schedule_of_a_colleague_is_neither_changed_nor_deleted(
+    platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
+) -> None:
+    with PlatformHook() as hook:
+        theirs = hook.create_notification(dashboard_id=501, schedule_type="DAILY", hour=6, minute=0)
+    conf = WAITS | {"output_path": str(tmp_path / "dashboard.pdf")}
+    run = run_dag(EXAMPLES / "waits_and_exports.py", conf=conf)
+    states = [run.states[name] for name in ("create_daily_mail", "send_later", "delete_daily_mail")]
+    assert states[0] == "failed"
+    assert "success" not in states
+    assert str(theirs.id) in str(run.task("create_daily_mail").error)
+    seen = platform_sandbox.control.state()
+    assert seen.changed("notifications", "updated") == []
+    assert seen.changed("notifications", "deleted") == []
+
+
+def test_schedule_is_deleted_though_the_task_before_fails(
+    platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
+) -> None:
+    platform_sandbox.control.fault(
+        "status", api="management", method="PUT", path="notifications/", status=400
+    )
+    conf = WAITS | {"output_path": str(tmp_path / "dashboard.pdf")}
+    run = run_dag(EXAMPLES / "waits_and_exports.py", conf=conf)
+    assert run.states["send_later"] == "failed"
+    assert run.states["delete_daily_mail"] == "success"
+    assert len(platform_sandbox.control.state().changed("notifications", "deleted")) == 1
+
+
+def test_nobody_is_added_to_the_schedule_of_a_colleague(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    first = run_dag(EXAMPLES / "notifications.py", conf=MAIL)
+    second = run_dag(EXAMPLES / "notifications.py", conf=MAIL | {"email": "somebody@example.com"})
+    assert set(first.states.values()) == {"success"}
+    assert second.states["create_weekly_mail"] == "failed"
+    assert "success" not in second.states.values()
+    with PlatformHook() as hook:
+        schedule = first.xcom("create_weekly_mail")["id"]
+        assert len(list(hook.list_notification_recipients(schedule))) == 1
 
 
 def test_all_rows_are_stored(platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path) -> None:
@@ -104,6 +165,26 @@ def test_the_weekly_report_ends_with_its_files_and_the_message(
     message = (Path(run.xcom("ask_agent", "manifest")).parent / "message.md").read_text()
     assert message.startswith("## The week")
     assert str(query["rows"][0][0]) in message
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)
+def test_no_example_waits_for_ever_or_names_an_id_of_the_sandbox(file: Path) -> None:
+    """On a tenant such an id is somebody else's. What is changed has no default either."""
+    dag = dag_runs.load_dag(file, file.stem)
+    allowed = OF_THE_DEMO if file.stem == "nightly_pipeline" else set()
+    changes = {"notifications", "waits_and_exports", "reports_and_workbooks"}
+    for task in dag.tasks:
+        if isinstance(task, BaseSensorOperator):
+            assert task.timeout <= 24 * 3600, task.task_id
+        for name in IDS:
+            value = getattr(task, name, None)
+            fixed = isinstance(value, int) or (isinstance(value, str) and "{{" not in value)
+            assert not fixed or name in allowed, f"{task.task_id}: {name}={value}"
+        assert not re.search(r"/deployments/\d", str(getattr(task, "path", ""))), task.task_id
+    if file.stem in changes:
+        ids = [dag.params.get_param(name) for name in IDS if name in dag.params]
+        assert ids
+        assert not any(param.has_value for param in ids)
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)
