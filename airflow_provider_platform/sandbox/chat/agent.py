@@ -188,13 +188,23 @@ class Agent:
     def _rows(self, result: Result) -> list[list[Any]]:
         if self._job.settings.chat_rows == "values":
             return result.rows
-        return [[None if value is None else str(value) for value in row] for row in result.rows]
+        kinds = [column["column_type"] for column in result.schema]
+        return [list(map(_as_text, row, kinds)) for row in result.rows]
 
     def _fetch(self, query: Query) -> Result:
         if not self._job.branch_exists:
             raise QueryError(f"BadRequestError: Bad branch: {self._job.branch}")
         self._job.on_sql(query.sql)
         return self._job.warehouse.query(query.sql, limit=self._job.settings.chat_row_limit)
+
+
+def _as_text(value: Any, kind: str) -> str | None:
+    """A value of a column of this type as text; null stays null."""
+    if value is None:
+        return None
+    if kind == "Boolean" and value in (0, 1):
+        return "true" if value else "false"
+    return str(value)
 
 
 def serialized(kind: str, content: str, message_id: str) -> Record:

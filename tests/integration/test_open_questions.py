@@ -1,0 +1,132 @@
+"""The package against each way that the documents leave open: it gives the same result."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform.client.errors import ChatAbortedError, PlatformError
+from airflow_provider_platform.client.management.dbt_sync.syncs import cancel_dbt_sync
+from airflow_provider_platform.client.management.reports.reports import get_report
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from tests.unit.operators.task_context import TaskTries
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+QUESTION = "revenue by country"
+
+
+def sync(tries: TaskTries | None = None, **arguments: Any) -> Any:
+    """Run a task that syncs; returns what it returns."""
+    given = {"poll_interval": 0.05, "deferrable": False, "timeout": 60, **arguments}
+    operator = PlatformDbtSyncOperator(task_id="sync", **given)
+    return operator.execute((tries or TaskTries()).context())
+
+
+def ask(**options: Any) -> Any:
+    return PlatformHook().chat(QUESTION, **{"poll_interval": 0.05, "timeout": 60, **options})
+
+
+def test_a_sync_that_is_unknown_for_a_while_is_waited_for(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(dbt_unknown=1)
+    result = sync(branch_name="nightly")
+    assert result["branch_name"] == "nightly"
+    assert len(platform_sandbox.control.state().syncs) == 1
+
+
+@pytest.mark.parametrize("order", ["newest_first", "oldest_first"])
+def test_a_lost_start_is_found_in_a_history_of_either_order(
+    platform_sandbox: Sandbox, order: str
+) -> None:
+    platform_sandbox.control.set(dbt_history=order, page_size=2)
+    for number in range(5):
+        sync(branch_name=f"earlier-{number}")
+    platform_sandbox.control.fault("lost_response", method="POST", path="/dbt-sync$")
+    result = sync(branch_name="nightly")
+    assert result["branch_name"] == "nightly"
+    assert len(platform_sandbox.control.state().syncs) == 6
+
+
+@pytest.mark.parametrize("not_yet", ["404", "null", "empty"])
+def test_a_result_that_comes_late_is_waited_for(platform_sandbox: Sandbox, not_yet: str) -> None:
+    platform_sandbox.control.set(dbt_result_delay=1, dbt_no_result_yet=not_yet)
+    assert sync(branch_name="nightly")["result"]["cubeCount"] == 3
+
+
+@pytest.mark.parametrize("status", ["stage", "CANCELLED", "FAILED", "404"])
+def test_a_cancelled_sync_ends_the_wait(platform_sandbox: Sandbox, status: str) -> None:
+    control = platform_sandbox.control
+    control.set(dbt_cancelled_status=status, dbt_pace=600)
+
+    def cancel() -> None:
+        (started,) = control.wait_until(lambda state: bool(state.syncs)).syncs
+        PlatformHook().run(cancel_dbt_sync(sync_job_id=started.sync_job_id, deployment_id=1))
+
+    with ThreadPoolExecutor() as other:
+        cancelling = other.submit(cancel)
+        with pytest.raises(PlatformError) as caught:
+            sync(branch_name="nightly")
+        cancelling.result()
+    assert "timeout" not in str(caught.value)
+    assert len(control.state().syncs) == 1
+
+
+@pytest.mark.parametrize("form", ["message", "error", "empty"])
+def test_an_error_names_what_failed_in_whatever_form_it_comes(
+    platform_sandbox: Sandbox, form: str
+) -> None:
+    platform_sandbox.control.set(error_body=form)
+    with pytest.raises(PlatformError, match="404") as caught:
+        PlatformHook().run(get_report(report_id=999, deployment_id=1))
+    assert ("Report 999 not found" in str(caught.value)) == (form != "empty")
+
+
+def test_a_front_end_that_wants_lengths_gets_them(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(length_required=True)
+    assert sync(branch_name="nightly")["branch_name"] == "nightly"
+    assert ask().answer
+    started = sync(branch_name="other", wait_for_completion=False)
+    PlatformHook().run(cancel_dbt_sync(sync_job_id=started["sync_job_id"], deployment_id=1))
+
+
+@pytest.mark.parametrize("usage_last", ["after_answer", "always"])
+def test_the_figures_of_usage_change_no_outcome(platform_sandbox: Sandbox, usage_last: str) -> None:
+    control = platform_sandbox.control
+    control.set(usage_last=usage_last)
+    control.fault("suspend", after=5)
+    resumed = ask()
+    assert resumed.answer
+    assert len(control.state().runs) == 1
+    control.fault("abort", after=5)
+    with pytest.raises(ChatAbortedError):
+        ask()
+    control.fault("error", after=5, message="out of tokens")
+    with pytest.raises(PlatformError, match="out of tokens"):
+        ask()
+
+
+def test_rows_that_come_as_texts_make_the_same_file(
+    platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """Values in files are read by the type of their column, whatever form they come in."""
+    prompt = "sql: SELECT paid_on, paid_at, fee, settled, id, note FROM payments"
+    files = []
+    for rows in ("values", "texts"):
+        platform_sandbox.control.set(chat_rows=rows)
+        task = PlatformChatOperator(
+            task_id="ask",
+            prompt=prompt,
+            output_path=str(tmp_path / rows),
+            output_format="jsonl",
+            deferrable=False,
+        )
+        (query,) = task.execute(TaskTries().context())["queries"]
+        files.append(Path(query["path"]).read_text())
+    assert files[0] == files[1]
+    assert len(files[0].splitlines()) == 100
