@@ -151,7 +151,7 @@ def _plan_hint(said: str) -> str:
 
 def says_user_limit(said: object) -> bool:
     """Whether the service says that the account has too many non-ephemeral external users."""
-    return _USER_LIMIT.search(said if isinstance(said, str) else json.dumps(said)) is not None
+    return _USER_LIMIT.search(quote_service(said)) is not None
 
 
 def user_limit_error(what: str, said: object) -> ChatUserLimitError:
