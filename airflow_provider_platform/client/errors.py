@@ -249,6 +249,10 @@ class DbtSyncCancelledError(PlatformError):
     retryable = True
 
 
+class DbtSyncInputDroppedError(PlatformError):
+    """The tenant's release dropped what was asked for, and another dbt sync was started."""
+
+
 class DataQueryError(PlatformError):
     """The data API refuses the query, or ran it and failed."""
 

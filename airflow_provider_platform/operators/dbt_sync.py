@@ -21,13 +21,23 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import BaseTrigger
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.management.dbt_sync.run import DbtSyncOutcome
-    from airflow_provider_platform.client.management.dbt_sync.syncs import StartDbtSyncInput
+    from airflow_provider_platform.client.management.dbt_sync.start import (
+        HistoryState,
+        KnownSyncs,
+    )
+    from airflow_provider_platform.client.management.dbt_sync.syncs import (
+        DbtSyncResponse,
+        StartDbtSyncInput,
+    )
     from airflow_provider_platform.client.operations.program import Clock, Program
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
     from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
 
 DBT_SYNC_TIMEOUT = 3600.0
+FILES_ARE_KEPT = 3000.0
+"""Seconds from a sync's start for which its files are surely kept: an hour from its end, less the
+difference of the clocks."""
 
 
 def _manifest_fits(manifest: dict[str, Any] | None, source: str | None) -> None:
@@ -48,13 +58,17 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
     `multiple_outputs`, the default), so that `sync.output["branch_name"]` works.
 
     :param branch_name: the platform's branch to write to (default: the service makes one)
-    :param ref: branch or tag of the dbt repository (default: the integration's)
+    :param ref: branch or tag of the dbt repository (default: the integration's). A tenant that
+        drops it (before v0.4.0) fails the task, unless `branch_name` is given: only a branch that
+        the service named shows the ref
     :param wait_for_completion: True waits, and fails before anything is started on a tenant that
         cannot tell how a sync goes; False returns after the start; `if_supported` waits where the
         tenant can tell
-    :param source: `git` (the service's default) or `manifest`
+    :param source: `git` (the service's default) or `manifest`; a tenant that drops it (before
+        v0.8.0) fails the task
     :param manifest: the dbt manifest, with `source="manifest"`
-    :param output_mode: the service's `output`: `branch` (its default) or `files`
+    :param output_mode: the service's `output`: `branch` (its default) or `files`; a tenant that
+        drops it (before v0.10.0) fails the task
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too, so that `sync.output["branch_name"]`
@@ -111,7 +125,8 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
         deployment_id = attempt.config.resolve_deployment_id(self.deployment_id)
         submitted_at = attempt.now
         deadline = self.deadline(attempt, {"submitted_at": submitted_at})
-        known = self._known_syncs(attempt, deployment_id, deadline)
+        history = self._read_history(attempt, deployment_id, deadline)
+        known = None if history.state in ("none", "denied") else history.ids
         if self.wait_for_completion is True and known is None:
             raise PlatformInputError(
                 "Nothing was started: this tenant has no operation that tells how a dbt sync goes, "
@@ -121,11 +136,19 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
         intent: Ids = {
             "deployment_id": deployment_id,
             "known": known,
+            "history": history.state,
             "submitted_at": submitted_at,
         }
         self.announce(attempt, intent)
         started = attempt.client.run(
-            start(deployment_id, self._body(), known=known, deadline=deadline)
+            start(
+                deployment_id,
+                self._body(),
+                known=known,
+                submitted_at=submitted_at,
+                listed=history.state == "listed",
+                deadline=deadline,
+            )
         )
         run: Ids = {
             "deployment_id": deployment_id,
@@ -142,6 +165,10 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
             deployment_id,
             started.branch_name,
         )
+        self._refuse_dropped(attempt, deployment_id, started, history.state)
+        if run["waits"] and history.state == "unclear" and not self._is_told(attempt, run):
+            run["waits"] = False
+            self.accepted(attempt, run)
         if run["waits"]:
             return None
         if self.wait_for_completion is not False:
@@ -159,11 +186,14 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
                 ids["deployment_id"],
                 self._body(),
                 known=ids.get("known"),
+                submitted_at=ids["submitted_at"],
+                listed=ids.get("history", "listed") == "listed",
                 deadline=attempt.now + LOOK_SECONDS,
             )
         )
         if found is None:
             return False, ids
+        self._refuse_dropped(attempt, ids["deployment_id"], found, "listed")
         return True, {
             "deployment_id": ids["deployment_id"],
             "sync_job_id": found.sync_job_id,
@@ -223,6 +253,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: DbtSyncOutcome) -> dict[str, Any]:
         if ids["waits"]:
+            self._refuse_dropped_files(attempt, ids, outcome)
             self.log.info("dbt sync %s is complete", outcome.sync_job_id)
         return {
             "sync_job_id": outcome.sync_job_id,
@@ -238,14 +269,70 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
 
         return DbtSyncOutcome(ids["sync_job_id"], ids["branch_name"], None)
 
-    def _known_syncs(
-        self, attempt: Attempt, deployment_id: int, deadline: float
-    ) -> list[str] | None:
-        """The ids in the history, None where the tenant has none: it cannot tell then."""
-        from airflow_provider_platform.client.management.dbt_sync.start import read_history
+    def _read_history(self, attempt: Attempt, deployment_id: int, deadline: float) -> KnownSyncs:
+        """What the history says before the start, if anything here depends on it. Raises
+        PlatformInputError where it says that the tenant would drop what is asked for."""
+        from airflow_provider_platform.client.management.dbt_sync.start import (
+            KnownSyncs,
+            read_known,
+        )
 
-        history = attempt.client.run(read_history(deployment_id, deadline=deadline))
-        return None if history is None else [run.sync_job_id for run in history]
+        newer = [
+            f"{name}={value!r}"
+            for name, value in (("source", self.source), ("output_mode", self.output_mode))
+            if value in ("manifest", "files")
+        ]
+        if self.wait_for_completion is False and not newer:
+            return KnownSyncs("unread")
+        must_tell = self.wait_for_completion is True
+        program = read_known(deployment_id, must_tell=must_tell, deadline=deadline)
+        history = attempt.client.run(program)
+        if history.state == "none" and newer:
+            raise PlatformInputError(
+                f"Nothing was started: this tenant is of a release before v0.4.0, which drops "
+                f"{' and '.join(newer)} and syncs the dbt repository into a new branch instead.",
+                field=newer[0].partition("=")[0],
+            )
+        return history
+
+    def _refuse_dropped(
+        self, attempt: Attempt, deployment_id: int, started: DbtSyncResponse, history: HistoryState
+    ) -> None:
+        """Raise DbtSyncInputDroppedError where the tenant started another sync than was asked
+        for."""
+        from airflow_provider_platform.client.management.dbt_sync.start import refuse_dropped
+
+        program = refuse_dropped(deployment_id, self._body(), started, history)
+        unsure = attempt.client.run(program)
+        if unsure is not None:
+            self.log.warning(
+                "The history does not say whether this tenant knows %s; a release that does not "
+                "drops it and syncs the dbt repository.",
+                unsure,
+            )
+
+    def _refuse_dropped_files(self, attempt: Attempt, ids: Ids, outcome: DbtSyncOutcome) -> None:
+        """Raise DbtSyncInputDroppedError where a sync that was to keep files wrote a branch. The
+        service keeps files for an hour, so a sync that may be older is not asked for them."""
+        from airflow_provider_platform.client.management.dbt_sync.start import (
+            refuse_dropped_files,
+        )
+
+        if self.output_mode == "files" and attempt.now < ids["submitted_at"] + FILES_ARE_KEPT:
+            attempt.client.run(refuse_dropped_files(ids["deployment_id"], outcome.sync_job_id))
+
+    def _is_told(self, attempt: Attempt, ids: Ids) -> bool:
+        """Whether the tenant tells how the started sync goes, although its history fails."""
+        from airflow_provider_platform.client.management.dbt_sync.start import can_be_followed
+
+        program = can_be_followed(
+            ids["deployment_id"],
+            ids["sync_job_id"],
+            attempt.client.clock,
+            poll_interval=float(self.poll_interval),
+            deadline=self.deadline(attempt, ids),
+        )
+        return attempt.client.run(program)
 
     def _wait_program(
         self, attempt: Attempt, ids: Ids, *, poll_once: bool = False

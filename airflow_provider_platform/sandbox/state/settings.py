@@ -94,6 +94,8 @@ class Settings(BaseModel):
     dbt: Literal["full", "start-only"] = "full"
     start_only_answer: Literal["html", "403", "404", "405"] = "html"
     """What the dbt sync operations other than the start answer in ``start-only`` mode."""
+    dbt_history_answer: Literal["200", "400", "500"] = "200"
+    """What the history of dbt syncs answers; the other operations stay as they are."""
     dbt_outcome: Literal["COMPLETED", "FAILED", "UNKNOWN"] = "COMPLETED"
     """How syncs started from now on end; UNKNOWN never shows in the status, only in the history."""
     dbt_history: Literal["newest_first", "oldest_first"] = "newest_first"

@@ -6,6 +6,7 @@ Every start that is processed begins a sync of its own (`Sync`), so that startin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_platform.client.errors import (
@@ -189,4 +190,5 @@ class PlayedTenant:
             "status": sync.shown,
             "branchName": sync.branch_name,
             "trigger": sync.trigger,
+            "startedAt": datetime.fromtimestamp(sync.started_at, UTC).isoformat(),
         }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import (
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
@@ -66,8 +67,163 @@ def test_the_last_try_says_why_the_lost_start_could_not_be_looked_up(
     assert tries.store[STORE_KEY]["phase"] == "intent"
 
 
+def requests(sandbox: Sandbox, method: str, ending: str = "/dbt-sync") -> int:
+    found = sandbox.control.state().requests
+    return sum(one.method == method and one.path.endswith(ending) for one in found)
+
+
+@pytest.fixture
+def one_attempt(platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pauses between repeats."""
+    connection = platform_sandbox.connection_json(max_attempts=1)
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+
+
+@pytest.mark.usefixtures("one_attempt")
+@pytest.mark.parametrize("answer", ["400", "500"])
+def test_a_history_that_fails_keeps_no_sync_from_starting_and_being_waited_for(
+    platform_sandbox: Sandbox, answer: str
+) -> None:
+    platform_sandbox.control.set(dbt_history_answer=answer)
+    result = sync().execute(TaskTries().context())
+    assert (result["status"], result["branch_name"]) == ("COMPLETED", "b1")
+    assert len(platform_sandbox.control.state().syncs) == 1
+
+
+@pytest.mark.usefixtures("one_attempt")
+@pytest.mark.parametrize("answer", ["400", "500"])
+def test_a_tenant_that_tells_nothing_of_a_started_sync_is_not_waited_for(
+    platform_sandbox: Sandbox, answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    platform_sandbox.control.set(dbt_history_answer=answer)
+    refused = {"method": "GET", "path": "/dbt-sync/[0-9a-f]+$", "count": None}
+    platform_sandbox.control.fault("status", status=400, **refused)
+    tries = TaskTries()
+    result = sync().execute(tries.context())
+    assert (result["status"], result["result"]) == (None, None)
+    assert "returning after its start" in capsys.readouterr().out
+    assert sync().execute(tries.context()) == result
+    assert len(platform_sandbox.control.state().syncs) == 1
+
+
+@pytest.mark.usefixtures("one_attempt")
+@pytest.mark.parametrize("answer", ["400", "500"])
+def test_a_history_that_fails_refuses_a_promise_to_wait_before_anything_is_started(
+    platform_sandbox: Sandbox, answer: str
+) -> None:
+    platform_sandbox.control.set(dbt_history_answer=answer)
+    with pytest.raises(Exception, match=f"list dbt syncs.*{answer}"):
+        sync(wait_for_completion=True).execute(TaskTries().context())
+    assert platform_sandbox.control.state().syncs == []
+
+
+def test_the_history_is_not_asked_where_nothing_depends_on_it(platform_sandbox: Sandbox) -> None:
+    result = sync(wait_for_completion=False).execute(TaskTries().context())
+    assert result["sync_job_id"]
+    assert requests(platform_sandbox, "GET") == 0
+    platform_sandbox.control.fault("lost_response", method="POST", path="/dbt-sync$")
+    found = sync(wait_for_completion=False, branch_name="b2").execute(TaskTries().context())
+    assert found["branch_name"] == "b2"
+    assert len(platform_sandbox.control.state().syncs) == 2
+
+
+@pytest.mark.parametrize("waits", ["if_supported", False])
+def test_a_ref_that_the_tenant_drops_fails_the_task_and_ends_the_sync(
+    platform_sandbox: Sandbox, waits: Any
+) -> None:
+    platform_sandbox.control.set(dbt_ignored=["ref"], dbt_pace=60.0)
+    asked = {"ref": "feature/returns", "wait_for_completion": waits}
+    with pytest.raises(AirflowFailException, match="the tenant dropped ref='feature/returns'"):
+        sync(branch_name=None, **asked).execute(TaskTries().context())
+    (entry,) = platform_sandbox.control.state().syncs
+    assert entry.status == "CANCELLED"
+
+
+def test_a_ref_that_the_tenant_keeps_or_whose_branch_was_named_passes(
+    platform_sandbox: Sandbox,
+) -> None:
+    kept = sync(branch_name=None, ref="feature/returns").execute(TaskTries().context())
+    assert kept["branch_name"].startswith("dbt-sync/feature-returns-")
+    platform_sandbox.control.set(dbt_ignored=["ref"])
+    named = sync(branch_name="b1", ref="feature/returns").execute(TaskTries().context())
+    assert named["branch_name"] == "b1"
+
+
+MANIFEST: dict[str, Any] = {"source": "manifest", "manifest": {"nodes": {}}}
+
+
+def test_a_source_that_the_tenant_drops_fails_the_task_and_ends_the_sync(
+    platform_sandbox: Sandbox,
+) -> None:
+    platform_sandbox.control.set(dbt_ignored=["source"], dbt_pace=60.0)
+    with pytest.raises(AirflowFailException, match="the tenant dropped source='manifest'"):
+        sync(**MANIFEST).execute(TaskTries().context())
+    (entry,) = platform_sandbox.control.state().syncs
+    assert entry.status == "CANCELLED"
+    platform_sandbox.control.set(dbt_ignored=[], dbt_pace=0.0)
+    assert sync(**MANIFEST).execute(TaskTries().context())["status"] == "COMPLETED"
+
+
+@pytest.mark.usefixtures("one_attempt")
+def test_a_source_of_which_nobody_can_tell_is_told(
+    platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    platform_sandbox.control.set(dbt_history_answer="500")
+    assert sync(**MANIFEST).execute(TaskTries().context())["status"] == "COMPLETED"
+    assert "does not say whether this tenant knows source" in capsys.readouterr().out
+
+
+def test_an_output_that_the_tenant_drops_fails_the_task(platform_sandbox: Sandbox) -> None:
+    files = {"branch_name": None, "output_mode": "files"}
+    assert sync(**files).execute(TaskTries().context())["status"] == "COMPLETED"
+    platform_sandbox.control.set(dbt_ignored=["output"])
+    with pytest.raises(AirflowFailException, match="the tenant dropped output='files'"):
+        sync(**files).execute(TaskTries().context())
+
+
+@pytest.mark.parametrize("asked", [MANIFEST, {"output_mode": "files"}], ids=["source", "output"])
+@pytest.mark.parametrize("answer", ["html", "404", "405"])
+def test_a_tenant_that_is_too_old_for_what_is_asked_starts_nothing(
+    platform_sandbox: Sandbox, asked: dict[str, Any], answer: str
+) -> None:
+    platform_sandbox.control.set(dbt="start-only", start_only_answer=answer)
+    with pytest.raises(AirflowFailException, match="Nothing was started: this tenant is of a"):
+        sync(**asked).execute(TaskTries().context())
+    assert platform_sandbox.control.state().syncs == []
+
+
+def test_a_retry_does_not_take_a_later_sync_of_somebody_else_for_its_own(
+    platform_sandbox: Sandbox,
+) -> None:
+    tries = TaskTries()
+    platform_sandbox.control.fault("lost_response", method="POST", path="/dbt-sync$")
+    failing = {"method": "GET", "path": "/dbt-sync$", "status": 400, "nth": 2}
+    platform_sandbox.control.fault("status", **failing)
+    with pytest.raises(PlatformTransportError, match="could not be looked up"):
+        sync().execute(tries.context())
+    tries.store[STORE_KEY]["ids"]["submitted_at"] -= 1000.0  # the sync that is there is later
+    with pytest.raises(AirflowFailException, match="somebody else's"):
+        sync().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "lost"
+    assert len(platform_sandbox.control.state().syncs) == 1
+
+
+def test_a_lost_start_is_found_at_the_end_of_a_long_history_that_begins_with_the_oldest(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "airflow_provider_platform.client.management.dbt_sync.start.HISTORY_PAGE", 2
+    )
+    platform_sandbox.control.set(dbt_history="oldest_first")
+    for name in ("b1", "b2", "b3"):
+        sync(branch_name=name).execute(TaskTries().context())
+    platform_sandbox.control.fault("lost_response", method="POST", path="/dbt-sync$")
+    assert sync(branch_name="b4").execute(TaskTries().context())["branch_name"] == "b4"
+    assert len(platform_sandbox.control.state().syncs) == 4
+
+
 def test_a_start_whose_answer_cannot_be_read_is_not_made_again() -> None:
-    program = start(1, StartDbtSyncInput.build(branch_name="b1"), known=None)
+    program = start(1, StartDbtSyncInput.build(branch_name="b1"), known=None, submitted_at=0.0)
     effect = next(program)
     assert isinstance(effect, Call)
     assert effect.operation.operation_id == start_dbt_sync.operation_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -62,8 +63,8 @@ def test_a_recovered_run_past_its_deadline_is_looked_at_before_it_is_stopped(
 ) -> None:
     tries = TaskTries(max_tries=2)
     first = sync(branch_name="b1").execute(tries.context())
-    ids = {"deployment_id": 1, "known": [], "submitted_at": 0.0}
+    ids = {"deployment_id": 1, "known": [], "submitted_at": time.time() - 60}
     tries.store[STORE_KEY].update(phase="intent", ids=ids)
-    found = sync(branch_name="b1").execute(tries.context())
+    found = sync(branch_name="b1", timeout=30).execute(tries.context())
     assert found["sync_job_id"] == first["sync_job_id"]
     assert len(platform_sandbox.control.state().syncs) == 1

@@ -2,51 +2,176 @@
 
 A start is never repeated blindly, because every start runs a sync and makes a branch. What the
 service can tell of a started sync depends on its release: the history list shows whether it can
-tell anything at all.
+tell anything at all. A tenant drops what its release does not know without a word, so what was
+asked for is compared with what was started.
+
+A lost start has begun a sync only if one is in the history that fits it in all that the history
+says: branch, ref, source and trigger, and a start near the intent by the service's own time stamp.
+A sync that fits otherwise and began at another time, or that the service does not describe well
+enough, may be somebody else's: then the outcome is unknown.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Literal
 
 from airflow_provider_platform.client.errors import (
+    DbtSyncInputDroppedError,
     PlatformAddressError,
     PlatformApiError,
+    PlatformAuthenticationError,
     PlatformError,
+    PlatformNotFoundError,
     PlatformOutcomeUnknownError,
+    PlatformPermissionError,
+    PlatformProtocolError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http.retry import may_have_been_processed
+from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.http.retry import is_transient, may_have_been_processed
 from airflow_provider_platform.client.management.dbt_sync.syncs import (
     DbtSyncQuery,
     DbtSyncResponse,
     DbtSyncRun,
     StartDbtSyncInput,
+    get_dbt_sync_status,
+    list_dbt_sync_files,
     list_dbt_syncs,
     start_dbt_sync,
 )
-from airflow_provider_platform.client.operations.program import Program, Sleep, call
+from airflow_provider_platform.client.operations.models import Timestamp
+from airflow_provider_platform.client.operations.paging import PageQuery, PageWalk
+from airflow_provider_platform.client.operations.program import Clock, Program, Sleep, call
+from airflow_provider_platform.client.polling.failure_budget import NOT_FOUND_GRACE
 
 HISTORY_PAGE = 50
+NEAR_SECONDS = 120.0
+"""So far from the intent a sync of ours begins: a request's time, and the clocks' difference."""
+CLOCK_DIFFERENCE = 3600.0
+"""No two clocks differ by more."""
+_REF_LENGTH = 12
+"""Characters of a ref that are compared with the branch's name, as the vendor's tool does."""
 
 _NO_HISTORY_STATUSES = frozenset({403, 404, 405})
+
+HistoryState = Literal["listed", "none", "denied", "unclear", "unread"]
+
+
+@dataclass(frozen=True)
+class KnownSyncs:
+    """What the history says before a start. `ids` are the syncs in it. `state` is `listed`; `none`
+    where the tenant has no history, and so no status, operation; `denied` for a credential that
+    may not read it; `unclear` where it failed; `unread` where nobody asked."""
+
+    state: HistoryState
+    ids: list[str] = field(default_factory=list)
+
+
+def read_known(
+    deployment_id: int, *, must_tell: bool, deadline: float | None = None
+) -> Program[KnownSyncs]:
+    """Read the history before a start. A history that fails by itself (400, 500, a broken answer)
+    keeps nobody from starting unless it `must_tell` whether a sync can be waited for; a refused
+    token, a busy service and a broken connection are errors, as they are for the start."""
+    try:
+        history = yield from _read_newest(deployment_id, deadline=deadline)
+    except PlatformAddressError:
+        return KnownSyncs("none")
+    except PlatformError as error:
+        if isinstance(error, PlatformPermissionError):
+            return KnownSyncs("denied")
+        status = error.status if isinstance(error, PlatformApiError) else None
+        if status in _NO_HISTORY_STATUSES:
+            return KnownSyncs("none")
+        asks_to_wait = isinstance(error, PlatformApiError) and error.retry_after is not None
+        failed_itself = isinstance(error, PlatformProtocolError) or (
+            status is not None and status not in (401, 408, 429) and not asks_to_wait
+        )
+        if must_tell or not failed_itself:
+            raise
+        return KnownSyncs("unclear")
+    return KnownSyncs("listed", [run.sync_job_id for run in history.runs])
+
+
+@dataclass(frozen=True)
+class _History:
+    """The newest syncs; `left_out` is how many rows could not be read."""
+
+    runs: list[DbtSyncRun]
+    left_out: int
+
+
+def _read_newest(
+    deployment_id: int, *, once: bool = False, deadline: float | None = None
+) -> Program[_History]:
+    """The first page; all pages where the list begins with the oldest, since the order of the
+    history is not described."""
+    query = DbtSyncQuery.build(first=HISTORY_PAGE)
+    walk = PageWalk(list_dbt_syncs(deployment_id=deployment_id, query=query))
+    runs: list[DbtSyncRun] = []
+    left_out = 0
+    while walk.operation is not None:
+        page = yield from call(walk.operation, once=once, deadline=deadline)
+        runs += walk.take(page)
+        left_out += page.left_out
+        if not _begins_with_oldest(runs):
+            break
+    return _History(runs, left_out)
+
+
+def _begins_with_oldest(runs: list[DbtSyncRun]) -> bool:
+    began = [moment for moment in map(_began, runs) if moment is not None]
+    return len(began) > 1 and began[0] < began[-1]
 
 
 def read_history(
     deployment_id: int, *, once: bool = False, deadline: float | None = None
 ) -> Program[list[DbtSyncRun] | None]:
     """The newest syncs, or None where the service has no history, and so no status, operation."""
-    query = DbtSyncQuery.build(first=HISTORY_PAGE)
-    operation = list_dbt_syncs(deployment_id=deployment_id, query=query)
+    history = yield from _read_newest_or_none(deployment_id, once=once, deadline=deadline)
+    return None if history is None else history.runs
+
+
+def _read_newest_or_none(
+    deployment_id: int, *, once: bool = False, deadline: float | None = None
+) -> Program[_History | None]:
     try:
-        page = yield from call(operation, once=once, deadline=deadline)
+        return (yield from _read_newest(deployment_id, once=once, deadline=deadline))
     except PlatformAddressError:
         return None
     except PlatformApiError as error:
         if error.status in _NO_HISTORY_STATUSES:
             return None
         raise
-    return page.rows
+
+
+def can_be_followed(
+    deployment_id: int,
+    sync_job_id: str,
+    clock: Clock,
+    *,
+    poll_interval: float,
+    deadline: float | None = None,
+) -> Program[bool]:
+    """Whether the tenant tells how a sync goes that was just started, where its history did not
+    say so: whether its status can be read within a minute. Raises PlatformAuthenticationError."""
+    until = clock() + NOT_FOUND_GRACE
+    operation = get_dbt_sync_status(deployment_id=deployment_id, sync_job_id=sync_job_id)
+    while True:
+        try:
+            yield from call(operation, once=True, deadline=deadline)
+            return True
+        except PlatformAuthenticationError:
+            raise
+        except PlatformError as error:
+            if not is_transient(error) and not isinstance(error, PlatformNotFoundError):
+                return False
+        if clock() >= until:
+            return False
+        yield Sleep(poll_interval)
 
 
 def start(
@@ -54,10 +179,13 @@ def start(
     body: StartDbtSyncInput,
     *,
     known: Collection[str] | None,
+    submitted_at: float,
+    listed: bool = True,
     deadline: float | None = None,
 ) -> Program[DbtSyncResponse]:
     """Start one sync. `known` are the ids in the history before, None where there is no history;
-    neither a refused start nor a look-up is repeated beyond the deadline (Unix time).
+    `listed` is False where nobody read it. `submitted_at` is the intent's Unix time. Neither a
+    refused start nor a look-up is repeated beyond the deadline (Unix time).
 
     A lost answer is looked up in the history. Raises PlatformOutcomeUnknownError where that
     cannot tell whether the sync was started.
@@ -70,7 +198,14 @@ def start(
             raise
         cause = error
     try:
-        found = yield from find_started(deployment_id, body, known=known, deadline=deadline)
+        found = yield from find_started(
+            deployment_id,
+            body,
+            known=known,
+            submitted_at=submitted_at,
+            listed=listed,
+            deadline=deadline,
+        )
     except PlatformOutcomeUnknownError:
         raise
     except PlatformError as error:
@@ -91,44 +226,157 @@ def find_started(
     body: StartDbtSyncInput,
     *,
     known: Collection[str] | None,
+    submitted_at: float,
+    listed: bool = True,
     deadline: float | None = None,
 ) -> Program[DbtSyncResponse | None]:
-    """The sync that a lost start has begun, None where it began none. A history that fails is not
-    read again beyond the deadline (Unix time).
+    """The sync that a lost start has begun, None where it began none (see the module; arguments as
+    for `start`). A history that fails is not read again beyond the deadline (Unix time).
 
-    Raises PlatformOutcomeUnknownError where there is no history, or where it shows several new
-    syncs that could be this one.
+    Raises PlatformOutcomeUnknownError where there is no history, and where it shows several new
+    syncs that could be this one, or one of which nobody can tell.
     """
+    lost = f"dbt sync of deployment {deployment_id}: the answer to the start was lost, and "
     for poll in range(2):
         history = None
         if known is not None:
-            history = yield from read_history(deployment_id, deadline=deadline)
+            history = yield from _read_newest_or_none(deployment_id, deadline=deadline)
         if history is None or known is None:
             raise PlatformOutcomeUnknownError(
-                f"dbt sync of deployment {deployment_id}: the answer to the start was lost, and "
-                "this tenant has no history to look it up in. A sync may be running. Check the "
-                "deployment's branches, then clear the task to start a sync."
+                f"{lost}this tenant has no history to look it up in. A sync may be running. Check "
+                "the deployment's branches, then clear the task to start a sync."
             )
-        new = [run for run in history if run.sync_job_id not in {"", *known}]
-        new = [run for run in new if _matches(run, body)]
-        if len(new) > 1:
-            ids = ", ".join(run.sync_job_id for run in new)
+        new = [run for run in history.runs if run.sync_job_id not in {"", *known}]
+        left_out = history.left_out
+        own = {run.sync_job_id: _is_own(run, body, submitted_at, listed=listed) for run in new}
+        ours = [run for run in new if own[run.sync_job_id]]
+        if len(ours) > 1:
+            ids = ", ".join(run.sync_job_id for run in ours)
             raise PlatformOutcomeUnknownError(
-                f"dbt sync of deployment {deployment_id}: the answer to the start was lost, and "
-                f"several new syncs could be this one ({ids}). Check them, then clear the task to "
-                "start another."
+                f"{lost}several new syncs could be this one ({ids}). Check them, then clear the "
+                "task to start another."
             )
-        if new:
-            run = new[0]
+        if ours:
+            (run,) = ours
             return DbtSyncResponse.model_validate(
                 {"syncJobId": run.sync_job_id, "branchName": run.branch_name}
             )
         if poll == 0:
             yield Sleep(2.0)
+    unclear = [sync_job_id for sync_job_id, is_own in own.items() if is_own is None]
+    if unclear or left_out:
+        which = ", ".join(map(quote_service, unclear)) or "a row that cannot be read"
+        raise PlatformOutcomeUnknownError(
+            f"{lost}nobody can tell whether it began this sync: {which}. By what the history says "
+            "of its start, source or trigger it may be somebody else's. Check it, then clear the "
+            "task to start another."
+        )
     return None
 
 
-def _matches(run: DbtSyncRun, body: StartDbtSyncInput) -> bool:
-    branch_fits = body.branch_name is None or run.branch_name in (None, body.branch_name)
-    ref_fits = body.ref is None or run.git_ref in (None, body.ref)
-    return branch_fits and ref_fits and run.trigger in (None, "api", "unknown", "manual")
+def _is_own(
+    run: DbtSyncRun, body: StartDbtSyncInput, submitted_at: float, *, listed: bool
+) -> bool | None:
+    """Whether a lost start began this sync; None where nobody can tell."""
+    fits = _fits(run, body)
+    began = _began(run)
+    if fits is False:
+        return False
+    if began is None:
+        return None
+    if abs(began - submitted_at) <= NEAR_SECONDS:
+        return fits
+    if not listed and began < submitted_at - CLOCK_DIFFERENCE:
+        return False  # it was there before, and only nobody looked
+    return None
+
+
+def _fits(run: DbtSyncRun, body: StartDbtSyncInput) -> bool | None:
+    """Whether the sync is one of what was asked for; None where the history does not tell."""
+    ours = body.source or "git"
+    if body.branch_name is not None and run.branch_name not in (None, body.branch_name):
+        return False
+    if body.ref is not None and run.git_ref not in (None, body.ref):
+        return False
+    if run.source not in (None, ours) or run.trigger in ("webhook", "agent"):
+        return False
+    if (run.source is None and ours != "git") or run.trigger not in (None, "api"):
+        return None
+    return True
+
+
+def _began(run: DbtSyncRun) -> float | None:
+    """When the sync began by the service's time stamp (Unix time); None where it says none."""
+    try:
+        return Timestamp.parse(run.started_at).timestamp()
+    except ValueError:
+        return None
+
+
+def drops_ref(ref: str | None, body: StartDbtSyncInput, branch_name: str | None) -> bool:
+    """Whether a tenant of a release before `ref` started the tracked branch instead: the name that
+    it made of the branch does not begin with the ref. A name that the caller chose tells nothing.
+
+    Made names look like `dbt-sync/<ref>-<time>-<hash>`, with other characters than letters,
+    digits, `.` and `_` of the ref replaced.
+    """
+    if ref is None or body.branch_name is not None or not branch_name:
+        return False
+    begin = _usable(ref)[:_REF_LENGTH]
+    made = branch_name.removeprefix("dbt-sync/")
+    return bool(begin) and not _usable(made).startswith(begin)
+
+
+def _usable(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._]", "", text)
+
+
+def refuse_dropped(
+    deployment_id: int, body: StartDbtSyncInput, started: DbtSyncResponse, history: HistoryState
+) -> Program[str | None]:
+    """Raise DbtSyncInputDroppedError where the started sync is another one than was asked for.
+    Returns the name of an argument of which nobody can tell, None where there is none."""
+    what = f"dbt sync {quote_service(started.sync_job_id)} of deployment {deployment_id}"
+    branch = quote_service(started.branch_name or "unknown")
+    if drops_ref(body.ref, body, started.branch_name):
+        raise DbtSyncInputDroppedError(
+            f"{what}: the tenant dropped ref={body.ref!r}, as releases before v0.4.0 do: it syncs "
+            f"its tracked branch into {branch}, whose name does not have the ref. Delete that "
+            "branch; set the ref in the platform's dbt integration, or leave ref out."
+        )
+    if body.source != "manifest":
+        return None
+    for poll in range(2):
+        if history != "listed":
+            break
+        rows = yield from read_history(deployment_id)
+        run = next((row for row in rows or [] if row.sync_job_id == started.sync_job_id), None)
+        if run is not None and run.source != "manifest":
+            raise DbtSyncInputDroppedError(
+                f"{what}: the tenant dropped source='manifest', as releases before v0.8.0 do: it "
+                f"syncs the dbt repository into {branch}. Delete that branch, and sync with "
+                "source='git' on this tenant."
+            )
+        if run is not None:
+            return None
+        if poll == 0:
+            yield Sleep(2.0)
+    return "source"
+
+
+def refuse_dropped_files(deployment_id: int, sync_job_id: str) -> Program[None]:
+    """Raise DbtSyncInputDroppedError where a sync of `output` `files` that was just completed keeps
+    no files: it wrote a branch. A look that fails otherwise tells nothing."""
+    files = list_dbt_sync_files(
+        deployment_id=deployment_id, sync_job_id=sync_job_id, query=PageQuery.build(first=1)
+    )
+    try:
+        yield from call(files)
+    except PlatformNotFoundError as error:
+        raise DbtSyncInputDroppedError(
+            f"dbt sync {quote_service(sync_job_id)} of deployment {deployment_id}: the tenant "
+            "dropped output='files', as releases before v0.10.0 do: it keeps no files and wrote a "
+            "branch. Delete the branch if nobody needs it."
+        ) from error
+    except PlatformError:
+        return

@@ -109,6 +109,9 @@ def start_dbt_sync(call: Call) -> Any:
 )
 def list_dbt_syncs(call: Call) -> Any:
     """The history, newest first unless a setting says otherwise."""
+    answer = call.world.settings.dbt_history_answer
+    if answer != "200":
+        raise ApiError(int(answer), "The history of dbt syncs cannot be read")
     syncs = call.store(Syncs).known(call)
     if call.world.settings.dbt_history == "newest_first":
         syncs.reverse()

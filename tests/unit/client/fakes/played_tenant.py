@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_platform.client.errors import (
@@ -22,6 +23,11 @@ NOON = 1_800_000_000.0
 SYNC = "sync-1"
 NOT_FOUND = PlatformNotFoundError("not found", status=404)
 NO_ANSWER = PlatformTransportError("the connection broke")
+
+
+def at(moment: float) -> str:
+    """A Unix time as the history writes it."""
+    return datetime.fromtimestamp(moment, UTC).isoformat()
 
 
 @dataclass
@@ -108,7 +114,13 @@ class PlayedTenant:
             return {"syncJobId": SYNC, "cubeCount": 3} if ready else {}
         assert name == "listDbtSyncs"
         own = [
-            {"syncJobId": f"sync-{number}", "status": self._truth(), "branchName": "b"}
+            {
+                "syncJobId": f"sync-{number}",
+                "status": self._truth(),
+                "branchName": "b",
+                "source": "git",
+                "startedAt": at(began),
+            }
             for number, began in enumerate(self.started_at, 1)
             if self.now - began >= self.visible_after
         ]

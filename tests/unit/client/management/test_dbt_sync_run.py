@@ -28,6 +28,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits, wait
 from airflow_provider_platform.client.management.dbt_sync.start import (
+    drops_ref,
     find_started,
     read_history,
     start,
@@ -40,7 +41,14 @@ from airflow_provider_platform.client.polling.failure_budget import (
     NOT_FOUND_GRACE,
     TOLERATED_FAILURES,
 )
-from tests.unit.client.fakes.played_tenant import NO_ANSWER, NOON, NOT_FOUND, SYNC, PlayedTenant
+from tests.unit.client.fakes.played_tenant import (
+    NO_ANSWER,
+    NOON,
+    NOT_FOUND,
+    SYNC,
+    PlayedTenant,
+    at,
+)
 
 DOWN = PlatformServerError("down", status=503)
 SLOW_DOWN = PlatformRateLimitError("slow down", status=429, retry_after=20.0)
@@ -208,7 +216,7 @@ class TestWait:
 
 class TestStart:
     def started(self, tenant: PlayedTenant, known: list[str] | None) -> Any:
-        return tenant.run(start(1, BODY, known=known))
+        return tenant.run(start(1, BODY, known=known, submitted_at=NOON))
 
     def test_one_call_starts_one_sync(self) -> None:
         tenant = PlayedTenant()
@@ -256,20 +264,22 @@ class TestStart:
 
     def test_neither_the_start_nor_the_look_up_goes_on_beyond_the_deadline(self) -> None:
         tenant = PlayedTenant(lost=True, faults={"startDbtSync": [NO_ANSWER]})
-        tenant.run(start(1, BODY, known=[], deadline=NOON + 2))
+        tenant.run(start(1, BODY, known=[], submitted_at=NOON, deadline=NOON + 2))
         assert tenant.deadlines == [NOON + 2, NOON + 2]
 
     @pytest.mark.parametrize("branch", [{}, [], True, 7], ids=repr)
     def test_odd_fields_of_the_one_that_is_found_pass(self, branch: Any) -> None:
         odd = {"syncJobId": "new", "branchName": branch, "workflowId": branch}
+        odd["startedAt"] = at(NOON + 1)
         nameless = {"syncJobId": "", "status": "RUNNING"}
         tenant = PlayedTenant(others=[nameless, odd])
-        found = tenant.run(find_started(1, StartDbtSyncInput.build(), known=[]))
+        found = tenant.run(find_started(1, StartDbtSyncInput.build(), known=[], submitted_at=NOON))
         assert found is not None
         assert found.sync_job_id == "new"
 
     def test_several_that_could_be_it_are_named(self) -> None:
         other = {"syncJobId": "other", "status": "RUNNING", "branchName": "b"}
+        other["startedAt"] = at(NOON + 60)
         tenant = PlayedTenant(lost=True, others=[other], faults={"startDbtSync": [NO_ANSWER]})
         with pytest.raises(PlatformOutcomeUnknownError, match=r"sync-1, other"):
             self.started(tenant, [])
@@ -280,12 +290,80 @@ class TestStart:
             {"syncJobId": "older", "branchName": "b"},
             {"syncJobId": "new", "branchName": "another"},
             {"syncJobId": "new", "branchName": "b", "trigger": "webhook"},
+            {"syncJobId": "new", "branchName": "b", "source": "manifest"},
         ],
-        ids=["known", "another branch", "a push"],
+        ids=["known", "another branch", "a push", "another source"],
     )
     def test_syncs_of_others_are_not_taken_for_ours(self, other: dict[str, Any]) -> None:
-        tenant = PlayedTenant(others=[{**other, "status": "RUNNING"}])
-        assert tenant.run(find_started(1, BODY, known=["older"])) is None
+        tenant = PlayedTenant(others=[{**other, "status": "RUNNING", "startedAt": at(NOON)}])
+        assert tenant.run(find_started(1, BODY, known=["older"], submitted_at=NOON)) is None
+
+    @pytest.mark.parametrize(
+        ("body", "odd"),
+        [
+            ({}, {"startedAt": at(NOON + 600)}),
+            ({}, {"startedAt": at(NOON - 600)}),
+            ({}, {"startedAt": None}),
+            ({}, {"startedAt": "today"}),
+            ({}, {"trigger": "manual"}),
+            ({"source": "manifest", "manifest": {}}, {"source": None}),
+        ],
+        ids=str,
+    )
+    def test_one_that_may_be_somebody_elses_is_not_taken_and_nothing_is_started(
+        self, body: dict[str, Any], odd: dict[str, Any]
+    ) -> None:
+        row = {"syncJobId": "new", "startedAt": at(NOON + 5), "trigger": "api", **odd}
+        wanted = StartDbtSyncInput.build(**body)
+        for page in ([row], [{"branchName": "no id"}, {"syncJobId": "known"}]):
+            tenant = PlayedTenant(others=page)
+            with pytest.raises(PlatformOutcomeUnknownError, match="somebody else's"):
+                tenant.run(find_started(1, wanted, known=["known"], submitted_at=NOON))
+
+    def test_one_that_began_near_the_intent_is_taken_before_others(self) -> None:
+        near = {"syncJobId": "near", "startedAt": at(NOON + 5), "source": "git"}
+        late = {"syncJobId": "late", "startedAt": at(NOON + 600), "source": "git"}
+        tenant = PlayedTenant(others=[late, near])
+        wanted = StartDbtSyncInput.build()
+        found = tenant.run(find_started(1, wanted, known=[], submitted_at=NOON))
+        assert found is not None
+        assert found.sync_job_id == "near"
+
+    def test_where_nobody_read_the_history_before_older_ones_are_not_ours(self) -> None:
+        old = {"syncJobId": "old", "startedAt": at(NOON - 4000), "source": "git"}
+        wanted = StartDbtSyncInput.build()
+        looking = find_started(1, wanted, known=[], submitted_at=NOON, listed=False)
+        assert PlayedTenant(others=[old]).run(looking) is None
+
+
+class TestRef:
+    @pytest.mark.parametrize(
+        ("ref", "branch"),
+        [
+            ("main", "dbt-sync/main-1700000000-abcdef1"),
+            ("feature/new orders~2", "dbt-sync/feature-new-orders-2-1700000000-abcdef1"),
+            ("v1.2_rc", "dbt-sync/v1.2_rc-1700000000-abcdef1"),
+            ("release/" + "x" * 60, "dbt-sync/release-" + "x" * 32 + "-1700000000-abcdef1"),
+            ("~/~", "dbt-sync/anything"),
+            ("Feature", None),
+        ],
+    )
+    def test_a_ref_in_the_name_of_the_branch_was_kept(self, ref: str, branch: str | None) -> None:
+        assert not drops_ref(ref, StartDbtSyncInput.build(ref=ref), branch)
+
+    @pytest.mark.parametrize(
+        ("ref", "branch"),
+        [
+            ("feature/x", "dbt-sync/main-1700000000-abcdef1"),
+            ("Main", "dbt-sync/main-1700000000-abcdef1"),
+            ("sync", "dbt-sync/main-1700000000-abcdef1"),
+            ("1700000000", "dbt-sync/main-1700000000-abcdef1"),
+        ],
+    )
+    def test_a_ref_that_is_not_in_the_name_was_dropped(self, ref: str, branch: str) -> None:
+        assert drops_ref(ref, StartDbtSyncInput.build(ref=ref), branch)
+        named = StartDbtSyncInput.build(ref=ref, branch_name="dbt-sync/main-1700000000-abcdef1")
+        assert not drops_ref(ref, named, branch)
 
 
 class TestHistory:
