@@ -1,82 +1,49 @@
-"""Takes secrets out of texts, also where a text quotes them encoded or cut.
+"""Takes secrets out of texts, whole, shortened or encoded.
 
-A secret is found as it is, as it stands in an address, in JSON (twice over, too) and in a line
-where control characters are escaped, in base64 at whatever place, and, of at least
-`SHORTEST_SECRET` characters, as the beginning that is left where a text was cut.
+The rule: every run of `SHORTEST_SECRET` or more characters of a secret is hidden, in every form in
+which a service may write it. A service shortens a secret in the middle (`sk-live_9f8A…xyz12345`),
+wraps it, or writes it in JSON, in an address (once or twice), in hexadecimal, in HTML or in base64.
+A rule for runs needs no rule for each way to shorten.
+
+How it is found. Eight bytes in a row, wherever they begin, contain four bytes that begin at a
+multiple of four. So a text is read as 32-bit words, and each word is looked up among the words of
+all forms, in C. Only a word that a form has too is looked at more closely: it is extended to both
+sides, and the run counts if it is long enough.
 """
 
 from __future__ import annotations
 
 import base64
+import html
 import json
-import re
 import string
-from collections.abc import Iterable, Iterator
-from functools import cached_property, lru_cache
-from typing import Any, TypeVar
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from itertools import accumulate, compress, count
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, quote_plus
 
 HIDDEN = "***"
 CUT = "…"
-"""Stands where a text of the service was cut."""
+"""Replaces what was cut from a text of the service."""
 SHORTEST_SECRET = 8
-"""Characters of the shortest secret that is hidden wherever it stands; a shorter one, of at least
-`SHORTEST_WORD`, is hidden where it stands alone: it would blot out parts of words."""
+"""Characters of the shortest part of a secret that is hidden wherever it is. A secret shorter than
+that, of at least `SHORTEST_WORD`, is hidden as a whole word only: it could be a part of words."""
 SHORTEST_WORD = 5
+FULLY_ENCODED = 50
+"""How many of the secrets that one client learns from answers are hidden in every form. Later ones
+are hidden as they are and in an address: a list of a thousand tokens must stay cheap."""
+
+_WORD = 4
+_SAME_WORDS = 16
+"""How often one form may repeat a word: more positions of a repeated word find no other runs."""
+_BASE64 = frozenset((string.ascii_letters + string.digits + "+/-_").encode())
+_PADDING = ord("=")
 
 T = TypeVar("T")
-
-_BASE64 = string.ascii_letters + string.digits + "+/-_"
-_ESCAPE = re.compile(r"%[0-9A-F]{2}")
-
-
-def forms(secret: str) -> list[str]:
-    """The secret in every form in which a text may quote it, base64 excepted."""
-    written = _written(secret)
-    in_address = [form(text) for text in written for form in (_quote, quote, quote_plus)]
-    found = (
-        *written,
-        *(json.dumps(text)[1:-1] for text in written),
-        *in_address,
-        *(_ESCAPE.sub(lambda escape: escape.group().lower(), text) for text in in_address),
-        printable(secret),
-        repr(secret)[1:-1],
-    )
-    return list(dict.fromkeys(found))
-
-
-def _written(secret: str) -> list[str]:
-    """The secret as a body holds it: as it is, and in JSON."""
-    in_json = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
-    return list(dict.fromkeys((secret, secret.strip(), *in_json)))
-
-
-def _quote(text: str) -> str:
-    return quote(text, safe="")
-
-
-def base64_forms(secret: str) -> list[str]:
-    """What base64 makes of the secret inside a longer text: of the three ways in which it can
-    fall on groups of three bytes, the characters that depend on nothing beside it."""
-    return list(dict.fromkeys(form for text in _written(secret) for form in _in_base64(text)))
-
-
-def _in_base64(text: str) -> Iterator[str]:
-    plain = text.encode("utf-8", "surrogatepass")
-    for shift in range(3):
-        first, end = (8 * shift + 5) // 6, 8 * (shift + len(plain)) // 6
-        for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            yield encode(b"\0" * shift + plain).decode()[first:end]
-
-
-def maskable(secrets: Iterable[str]) -> list[str]:
-    """The secrets, those that are long enough in every form: for a log that masks whole texts."""
-    found: dict[str, None] = {}
-    for secret in secrets:
-        found[secret] = None
-        if len(secret) >= SHORTEST_SECRET:
-            found.update(dict.fromkeys((*forms(secret), *base64_forms(secret))))
-    return list(found)
+Encode = Callable[[str], str]
 
 
 def printable(text: str) -> str:
@@ -84,48 +51,209 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def _in_hex(character: str) -> str:
+    return _bytes(character).hex()
+
+
+def _escaped(pattern: str, *, every: bool = False) -> Encode:
+    """Encodes characters by their number: those that are no letter or digit, or every one."""
+
+    def encode(character: str) -> str:
+        plain = character.isascii() and character.isalnum() and not every
+        return character if plain else pattern.format(ord(character))
+
+    return encode
+
+
+def _in_json(character: str) -> str:
+    return json.dumps(character)[1:-1]
+
+
+def _in_address(character: str) -> str:
+    return quote(character, safe="", errors="surrogatepass")
+
+
+def _lower_escapes(encode: Encode) -> Encode:
+    """An address whose escapes have small letters."""
+
+    def lower(character: str) -> str:
+        found = encode(character)
+        return found if found == character else found.lower()
+
+    return lower
+
+
+def _after(first: Encode, then: Encode) -> Encode:
+    return lambda character: "".join(map(then, first(character)))
+
+
+def _replacing(old: str, new: str) -> Encode:
+    return lambda character: new if character == old else character
+
+
+ENCODINGS: tuple[Encode, ...] = (
+    _in_json,
+    lambda character: json.dumps(character, ensure_ascii=False)[1:-1],
+    _after(_in_json, _in_json),
+    _replacing("/", "\\/"),
+    _replacing("'", "\\'"),
+    _in_address,
+    _lower_escapes(_in_address),
+    lambda character: quote(character, errors="surrogatepass"),
+    lambda character: quote_plus(character, errors="surrogatepass"),
+    _after(_in_json, _in_address),
+    _after(_in_address, _in_address),
+    _lower_escapes(_after(_in_address, _in_address)),
+    _in_hex,
+    lambda character: _in_hex(character).upper(),
+    html.escape,
+    *(
+        _escaped(pattern, every=every)
+        for pattern in ("\\u{:04x}", "\\u{:04X}", "&#{};", "&#x{:x};", "&#x{:X};")
+        for every in (False, True)
+    ),
+    printable,
+)
+"""What becomes of one character of a secret in each form that encodes character by character."""
+
+
+class Form(NamedTuple):
+    """One way in which a text may contain a secret: its bytes, where each unit (the encoding of one
+    character) begins and the last one ends, and whether it is base64."""
+
+    data: bytes
+    starts: tuple[int, ...]
+    is_base64: bool = False
+
+    @classmethod
+    def of(cls, units: Iterable[str], *, is_base64: bool = False) -> Form:
+        """The form made of these units."""
+        coded = [_bytes(unit) for unit in units]
+        return cls(b"".join(coded), (0, *accumulate(map(len, coded))), is_base64)
+
+    def run(self, data: bytes, at: int, offset: int) -> tuple[int, int] | None:
+        """The longest run of whole units around the word that `data` has at `at` and this form at
+        `offset`, as a range of `data`; None for one that is too short."""
+        form = self.data
+        left = right = 0
+        while at > left and offset > left and data[at - left - 1] == form[offset - left - 1]:
+            left += 1
+        most = min(len(data) - at, len(form) - offset)
+        while right < most and data[at + right] == form[offset + right]:
+            right += 1
+        first = bisect_left(self.starts, offset - left)
+        last = bisect_right(self.starts, offset + right) - 1
+        if last - first < SHORTEST_SECRET:
+            return None
+        return at - offset + self.starts[first], at - offset + self.starts[last]
+
+
+def forms(secret: str) -> list[str]:
+    """The secret in every form in which a text may contain it, base64 excepted."""
+    found = {_decoded(form.data): None for form in all_forms(secret) if not form.is_base64}
+    return list(found)
+
+
+def base64_forms(secret: str) -> list[str]:
+    """The characters that base64 makes of the secret inside a longer text: for each of the three
+    ways in which it can fall on groups of three bytes, those that depend on nothing beside it."""
+    return [_decoded(form.data) for form in all_forms(secret) if form.is_base64]
+
+
+def maskable(secrets: Iterable[str]) -> list[str]:
+    """The secrets in the forms that a log most likely shows: as they are, in JSON, in an address,
+    in base64. For a log that masks whole texts, and pays for each."""
+    found: dict[str, None] = {}
+    for secret in secrets:
+        found[secret] = None
+        if len(secret) < SHORTEST_SECRET:
+            continue
+        shown = (secret.strip(), _in_json_text(secret), quote(secret), quote(secret, safe=""))
+        found.update(dict.fromkeys((*shown, quote_plus(secret), *base64_forms(secret))))
+    return list(found)
+
+
+def _in_json_text(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+@lru_cache(maxsize=256)
+def plain_forms(secret: str) -> tuple[Form, ...]:
+    """The secret as it is and in an address."""
+    return tuple(dict.fromkeys((Form.of(secret), Form.of(map(_in_address, secret)))))
+
+
+@lru_cache(maxsize=256)
+def all_forms(secret: str) -> tuple[Form, ...]:
+    """The secret in every form."""
+    by_character = (Form.of(map(encode, secret)) for encode in ENCODINGS)
+    written = (secret, _in_json_text(secret), json.dumps(secret, ensure_ascii=False)[1:-1])
+    in_base64 = (
+        Form.of(text, is_base64=True) for one in dict.fromkeys(written) for text in _in_base64(one)
+    )
+    return tuple(dict.fromkeys((Form.of(secret), *by_character, *in_base64)))
+
+
+def _in_base64(text: str) -> Iterator[str]:
+    plain = _bytes(text)
+    for shift in range(3):
+        first, end = (8 * shift + 5) // 6, 8 * (shift + len(plain)) // 6
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            yield encode(b"\0" * shift + plain).decode()[first:end]
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
 class Redactor:
-    """Puts `***` in the place of some secrets."""
+    """Replaces every run of some secrets, and of those of `base`, with `***`."""
 
-    def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets = list(dict.fromkeys(secrets))
+    def __init__(self, secrets: Iterable[str] = (), *, base: Redactor | None = None) -> None:
+        self._base = base
+        self._forms: list[Form] = []
+        self._places: dict[int, list[tuple[int, int]]] = {}
+        """Where the forms have each word: number of the form, offset in it."""
+        self._short: set[str] = set()
+        for secret in dict.fromkeys(secrets):
+            self.add(secret)
 
-    @cached_property
-    def _long(self) -> list[str]:
-        return [secret for secret in self._secrets if len(secret) >= SHORTEST_SECRET]
+    def add(self, secret: str, *, encoded: bool = True) -> None:
+        """Hide this secret too, with `encoded` in every form."""
+        if len(secret.strip()) < SHORTEST_SECRET:
+            if len(secret) >= SHORTEST_WORD:
+                self._short.add(secret)
+            return
+        for form in all_forms(secret) if encoded else plain_forms(secret):
+            number = len(self._forms)
+            self._forms.append(form)
+            for offset in range(len(form.data) - _WORD + 1):
+                word = int.from_bytes(form.data[offset : offset + _WORD], sys.byteorder)
+                places = self._places.setdefault(word, [])
+                if sum(one == number for one, _ in places[-_SAME_WORDS:]) < _SAME_WORDS:
+                    places.append((number, offset))
 
-    @cached_property
-    def _forms(self) -> list[str]:
-        found = {form for secret in self._long for form in forms(secret)}
-        return sorted(found, key=len, reverse=True)
+    def text(self, text: str) -> str:
+        """The text without the secrets; a text without any is returned as it is."""
+        if len(text) >= SHORTEST_SECRET:
+            data = _bytes(text)
+            if ranges := self.ranges(data):
+                text = _without(data, ranges)
+        for word in self.short_secrets:
+            if word in text:
+                text = _without_word(text, word)
+        return text
 
-    @cached_property
-    def _base64(self) -> list[str]:
-        return [form for secret in self._long for form in base64_forms(secret)]
-
-    @cached_property
-    def _whole(self) -> re.Pattern[str]:
-        words = (s for s in self._secrets if SHORTEST_WORD <= len(s) < SHORTEST_SECRET)
-        alone = [rf"(?<!\w){re.escape(word)}(?!\w)" for word in words]
-        # A pattern of nothing would match everywhere.
-        return re.compile("|".join([*map(re.escape, self._forms), *alone]) or r"(?!)")
-
-    @cached_property
-    def _coded(self) -> re.Pattern[str]:
-        return re.compile("|".join(map(re.escape, self._base64)) or r"(?!)")
-
-    def text(self, text: str, *, cut: bool = True) -> str:
-        """The text without the secrets; with `cut` also without the beginning of one at its end
-        and where it was cut."""
-        text = self._without_base64(self._whole.sub(HIDDEN, text))
-        if not cut and CUT not in text:
-            return text
-        return CUT.join(map(self._without_beginning, text.split(CUT)))
-
-    def value(self, value: T, *, cut: bool = True) -> T:
+    def value(self, value: T) -> T:
         """JSON, or a part of it, with every text redacted; what holds no secret is returned as the
         very object that it is."""
-        found: Any = self._value(value, cut)
+        if not isinstance(value, str) and not self._may_hold(value):
+            return value
+        found: Any = self._value(value)
         return value if found is None else found
 
     def finds(self, text: str) -> bool:
@@ -157,61 +285,117 @@ class Redactor:
 
     def _in_place(self, error: BaseException) -> None:
         for name, value in list(vars(error).items()):
-            if (clean := self._value(value, True)) is not None:
+            if (clean := self._value(value)) is not None:
                 vars(error)[name] = clean
-        if (args := self._value(error.args, True)) is not None:
+        if (args := self._value(error.args)) is not None:
             error.args = args
 
-    def _value(self, value: Any, cut: bool) -> Any:
+    def _value(self, value: Any) -> Any:
         """The value redacted, None where there was nothing to hide."""
         if isinstance(value, str):
-            clean = self.text(value, cut=cut)
+            clean = self.text(value)
             return None if clean == value else clean
         if type(value) in (list, tuple):
-            items = [self._value(item, cut) for item in value]
+            items = [self._value(item) for item in value]
             if all(item is None for item in items):
                 return None
             pairs = zip(items, value, strict=True)
             return type(value)(old if new is None else new for new, old in pairs)
         if type(value) is dict:
-            return self._object(value, cut)
+            return self._object(value)
         return None
 
-    def _object(self, value: dict[Any, Any], cut: bool) -> dict[Any, Any] | None:
+    def _object(self, value: dict[Any, Any]) -> dict[Any, Any] | None:
         """An object redacted, its names too; None where there was nothing to hide."""
         changed = {
-            name: clean
-            for name, item in value.items()
-            if (clean := self._value(item, cut)) is not None
+            name: clean for name, item in value.items() if (clean := self._value(item)) is not None
         }
-        names = {name: clean for name in value if (clean := self._value(name, cut)) is not None}
+        names = {name: clean for name in value if (clean := self._value(name)) is not None}
         if not names:
             return {**value, **changed} if changed else None
         return {names.get(name, name): changed.get(name, item) for name, item in value.items()}
 
-    def _without_base64(self, text: str) -> str:
-        """Hides the whole run of base64 characters that a secret stands in."""
-        parts: list[str] = []
-        done = 0
-        for match in self._coded.finditer(text):
-            if match.start() < done:
-                continue
-            before = text[done : match.start()].rstrip(_BASE64)
-            rest = text[match.end() :]
-            parts += [before, HIDDEN]
-            done = len(text) - len(rest.lstrip(_BASE64 + "="))
-        return "".join([*parts, text[done:]]) if parts else text
+    def _may_hold(self, value: Any) -> bool:
+        """Whether some text of the value may hold a secret: told for all of them at once."""
+        texts: list[str] = []
+        pending = [value]
+        while pending:
+            one = pending.pop()
+            if type(one) is dict:
+                texts.extend(name for name in one if type(name) is str)
+                one = list(one.values())
+            if type(one) in (list, tuple):
+                texts.extend([item for item in one if type(item) is str])
+                pending.extend([item for item in one if type(item) in (list, tuple, dict)])
+        together = "\n".join(texts)
+        return bool(self.ranges(_bytes(together), most=1)) or any(
+            word in together for word in self.short_secrets
+        )
 
-    def _without_beginning(self, text: str) -> str:
-        tail = text[-SHORTEST_SECRET:]
-        if len(tail) < SHORTEST_SECRET:
-            return text
-        plain = max((_overlap(text, form) for form in self._forms if tail in form), default=0)
-        coded = max((_overlap(text, form) for form in self._base64 if tail in form), default=0)
-        if not plain and not coded:
-            return text
-        rest = text[: -max(plain, coded)]
-        return (rest.rstrip(_BASE64) if coded > plain else rest) + HIDDEN
+    @property
+    def short_secrets(self) -> set[str]:
+        """The secrets that are hidden as whole words only."""
+        return self._short | self._base.short_secrets if self._base else self._short
+
+    def ranges(self, data: bytes, *, most: int | None = None) -> list[tuple[int, int]]:
+        """The ranges of the bytes that hold a secret, sorted, `most` of each redactor at most."""
+        found = self._base.ranges(data, most=most) if self._base is not None else []
+        words = memoryview(data)[: len(data) // _WORD * _WORD].cast("I")
+        if not self._places or self._places.keys().isdisjoint(words):
+            return found
+        own: list[tuple[int, int]] = []
+        done = 0
+        for position in compress(count(), map(self._places.__contains__, words)):
+            if position * _WORD < done:
+                continue
+            run = self._longest_run(data, position * _WORD, words[position])
+            if run is not None:
+                own.append(run)
+                done = run[1]
+                if len(own) == most:
+                    break
+        return sorted([*found, *own])
+
+    def _longest_run(self, data: bytes, at: int, word: int) -> tuple[int, int] | None:
+        longest = (0, 0)
+        for number, offset in self._places[word]:
+            form = self._forms[number]
+            run = form.run(data, at, offset)
+            if run is not None:
+                run = _whole_base64(data, *run) if form.is_base64 else run
+                longest = max(longest, run, key=lambda one: one[1] - one[0])
+        return longest if longest[1] else None
+
+
+def _without(data: bytes, ranges: list[tuple[int, int]]) -> str:
+    """The text of these bytes with `***` for each range."""
+    parts: list[bytes] = []
+    done = 0
+    for start, end in ranges:
+        if start > done or not parts:
+            parts += [data[done:start], HIDDEN.encode()]
+        done = max(done, end)
+    return _decoded(b"".join([*parts, data[done:]]))
+
+
+def _without_word(text: str, word: str) -> str:
+    """The text with `***` for the word where no letter, digit or `_` touches it."""
+    parts = text.split(word)
+    kept = [parts[0]]
+    for part in parts[1:]:
+        before, after = kept[-1][-1:], part[:1]
+        inside = any(one.isalnum() or one == "_" for one in (before, after))
+        kept += [word if inside else HIDDEN, part]
+    return "".join(kept)
+
+
+def _whole_base64(data: bytes, start: int, end: int) -> tuple[int, int]:
+    """The range and the base64 characters around it, which hold parts of the secret's bytes."""
+    while start and data[start - 1] in _BASE64:
+        start -= 1
+    while end < len(data) and (data[end] in _BASE64 or data[end] == _PADDING):
+        end += 1
+    return start, end
 
 
 @lru_cache(maxsize=16)
@@ -220,21 +404,14 @@ def redactor(secrets: tuple[str, ...]) -> Redactor:
     return Redactor(secrets)
 
 
-def _overlap(text: str, form: str) -> int:
-    """How many characters at the end of the text are the beginning of the form, 0 for too few."""
-    for length in range(min(len(form) - 1, len(text)), SHORTEST_SECRET - 1, -1):
-        if text.endswith(form[:length]):
-            return length
-    return 0
-
-
 class KnownSecrets:
     """The secrets that one client has sent or received; none is ever forgotten."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._redactor = Redactor(())
-        self._known: tuple[str, ...] = ()
-        self.learn(secrets)
+        own = tuple(dict.fromkeys(secret for secret in secrets if secret))
+        self._known = dict.fromkeys(own)
+        self._redactor = Redactor(base=redactor(own))
+        self._learned = 0
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._known)
@@ -242,18 +419,15 @@ class KnownSecrets:
     def learn(self, secrets: Iterable[str]) -> list[str]:
         """Hide these from now on; returns those that are new."""
         new = [secret for secret in dict.fromkeys(secrets) if secret and secret not in self._known]
-        if new:
-            self._known = (*self._known, *new)
-            self._redactor = Redactor(self._known)
+        for secret in new:
+            self._known[secret] = None
+            self._redactor.add(secret, encoded=self._learned < FULLY_ENCODED)
+            self._learned += 1
         return new
 
     def redact(self, value: T) -> T:
         """JSON, or a text, as it may be shown or stored."""
         return self._redactor.value(value)
-
-    def redact_data(self, value: T) -> T:
-        """`redact` for what was not cut by us: a text that merely ends alike stays."""
-        return self._redactor.value(value, cut=False)
 
     def hide_in(self, error: BaseException) -> None:
         """Take the secrets out of an error, in place."""

@@ -160,7 +160,7 @@ class PlatformApiOperator(SingleCallOperator):
         from airflow_provider_platform.client.redaction import Redactor
 
         found = [*credentials_in(answer)]
-        if not found and client.secrets.redact_data(answer) != answer:
+        if not found and client.secrets.redact(answer) != answer:
             found = [_QUOTED]
         self._answer_had_credentials = bool(found)
         if self.response_filter is not None:
@@ -168,7 +168,7 @@ class PlatformApiOperator(SingleCallOperator):
             found = [*credentials_in(answer)]
             # A credential that the service gives may be chosen; those of the connection may not.
             own = Redactor(client.config.secrets)
-            if not found and own.value(answer, cut=False) != answer:
+            if not found and own.value(answer) != answer:
                 found = [_QUOTED]
         if found:
             raise PlatformCredentialAnswerError(

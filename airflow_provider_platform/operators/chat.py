@@ -150,7 +150,7 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
                 self.log.info("%s", secrets.redact(self._drawn(query)))
         if link := self.link_line():
             self.log.info("%s", link)
-        result: dict[str, Any] = secrets.redact_data(outcome.to_json(details=bool(self.details)))
+        result: dict[str, Any] = secrets.redact(outcome.to_json(details=bool(self.details)))
         if self.output_path is not None:
             result = self.write_files(
                 attempt.context,

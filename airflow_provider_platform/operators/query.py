@@ -257,8 +257,8 @@ class PlatformQueryOperator(DeploymentOperator):
         secrets = hook.open_client().secrets
         if saved.path is not None:
             about = {**facts, **file, "sha256": saved.sha256, "sql": self.sql}
-            tell_outlets(context, self.outlets, secrets.redact_data(about))
-        result = secrets.redact_data({**facts, "rows": saved.first_rows, **file})
+            tell_outlets(context, self.outlets, secrets.redact(about))
+        result = secrets.redact({**facts, "rows": saved.first_rows, **file})
         self._tell(saved, result)
         self.store_result_link(context, hook.config, result)
         return result

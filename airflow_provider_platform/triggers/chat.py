@@ -34,7 +34,7 @@ class PlatformChatTrigger(RemoteRunTrigger):
         except ChatSuspendedError:
             return {"status": "suspended"}
         result = call.result()
-        event = {"status": "success", "result": client.secrets.redact_data(result.to_event())}
+        event = {"status": "success", "result": client.secrets.redact(result.to_event())}
         if len(json.dumps(event).encode()) > MAX_EVENT_BYTES:
             return {"status": "success", "result": None, "usage": result.usage}
         return event

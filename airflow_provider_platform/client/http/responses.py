@@ -72,7 +72,7 @@ def read_response(
             f"{operation}: the service answered {status} with an error: "
             f"{service_message(body) or 'no text'}."
         )
-    return operation.read(value if hidden is None else hidden.value(value, cut=False))
+    return operation.read(value if hidden is None else hidden.value(value))
 
 
 def _read_nothing(operation: Operation[T], status: int, *, open_ended: bool) -> T:

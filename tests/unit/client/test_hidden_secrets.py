@@ -87,10 +87,10 @@ def test_where_the_limit_on_quoted_text_has_cut_it(length: int) -> None:
     assert error.details == {"said": "***"}
 
 
-def test_what_only_begins_alike_stays() -> None:
-    error = PlatformError("platform-wide error of platform-7, see platf")
-    error.hide(["platform-7f3a9c"])
-    assert str(error) == "platform-wide error of platform-7, see platf"
+def test_fewer_than_eight_characters_of_a_secret_stay() -> None:
+    error = PlatformError("error of plat-7 in plat-7f, see plat-7")
+    error.hide(["plat-7f3a9c"])
+    assert str(error) == "error of plat-7 in plat-7f, see plat-7"
 
 
 def test_in_the_beginning_of_a_line_that_is_no_json() -> None:

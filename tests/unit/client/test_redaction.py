@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from hashlib import sha256
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.redaction import (
+    FULLY_ENCODED,
     HIDDEN,
     KnownSecrets,
     Redactor,
+    all_forms,
     base64_forms,
     forms,
     maskable,
@@ -62,13 +65,83 @@ def test_base64_hides_it_wherever_it_falls(secret: str, before: str, after: str)
     assert not any(form in text for form in base64_forms(secret))
 
 
-@given(SECRETS, st.integers(min_value=8), ASIDE)
-def test_where_a_form_of_it_was_cut(secret: str, length: int, before: str) -> None:
+@given(SECRETS, st.data())
+def test_every_run_of_eight_characters_is_hidden_in_every_form(
+    secret: str, data: st.DataObject
+) -> None:
     redactor = Redactor([secret])
-    for form in forms(secret):
-        beginning = form[: max(8, min(length, len(form)))]
-        text = redactor.text(f"{before} {beginning}… and so on")
-        assert beginning not in text
+    for form in all_forms(secret):
+        first = data.draw(st.integers(0, len(form.starts) - 9))
+        last = data.draw(st.integers(first + 8, len(form.starts) - 1))
+        run = form.data[form.starts[first] : form.starts[last]].decode()
+        assert redactor.text(f"<{run}>") in ("<***>", "***"), form
+        assert redactor.value({"said": [f"({run})"]}) != {"said": [f"({run})"]}
+
+
+LIVE = "sk-live_9f8Akq7/2+Zp3mWv=xyz12345"
+
+
+@pytest.mark.parametrize(
+    ("quoted", "shown"),
+    [
+        ("sk-live_9f8A…xyz12345", "***…***"),
+        ("sk-live_9f8A...xyz12345", "***...***"),
+        ("…_9f8Akq7/2+…", "…***…"),
+        (LIVE.encode().hex(), "***"),
+        (LIVE.encode().hex().upper(), "***"),
+        ("sk-live_9f8Akq7&#x2F;2&#43;Zp3mWv&#x3d;xyz12345", "***&#x3d;***"),
+        ("".join(f"&#{ord(c)};" for c in LIVE), "***"),
+        (LIVE.replace("+", "\\u002B"), "***\\u002B***"),
+        ("".join(f"\\u{ord(c):04x}" for c in LIVE), "***"),
+        (LIVE.replace("/", "\\/"), "***"),
+        (quote(quote(LIVE, safe=""), safe=""), "***"),
+        (quote(LIVE, safe="").replace("%2F", "%2f").replace("%2B", "%2b"), "***"),
+        ("sk-live_9f8A\nkq7/2+Zp3mWv\n=xyz12345", "***\n***\n***"),
+    ],
+)
+def test_a_secret_is_hidden_as_services_shorten_wrap_and_encode_it(quoted: str, shown: str) -> None:
+    found = Redactor([LIVE]).text(f"the key '{quoted}' is refused")
+    assert found.endswith("' is refused")
+    rest = found.removeprefix("the key '").removesuffix("' is refused")
+    assert not [LIVE[at : at + 8] for at in range(len(LIVE) - 7) if LIVE[at : at + 8] in rest]
+    assert rest == shown or "&" in shown or "u002B" in shown
+
+
+def test_wrapped_base64_is_hidden_line_by_line() -> None:
+    coded = base64.encodebytes(f"user:{LIVE * 4}".encode()).decode()
+    assert set(Redactor([LIVE * 4]).text(coded).split()) == {"***"}
+
+
+def test_fewer_than_eight_characters_are_no_secret() -> None:
+    text = "sk-live is the prefix of 9f8Akq7 and xyz1234"
+    assert Redactor([LIVE]).text(text) == text
+
+
+@given(st.lists(SECRETS, max_size=5), st.text(max_size=200))
+def test_a_text_without_a_secret_is_returned_as_it_is(secrets: list[str], text: str) -> None:
+    redactor = Redactor(secrets)
+    runs = {
+        form.data[form.starts[at] : form.starts[at + 8]]
+        for secret in secrets
+        for form in all_forms(secret)
+        for at in range(len(form.starts) - 8)
+    }
+    if not any(run in text.encode("utf-8", "surrogatepass") for run in runs):
+        assert redactor.text(text) is text
+
+
+def test_the_first_learned_secrets_are_hidden_in_every_form_and_the_others_as_they_are() -> None:
+    learned = [sha256(bytes([number])).hexdigest()[:24] for number in range(FULLY_ENCODED + 1)]
+    secrets = KnownSecrets(["key-of-the-tests"])
+    secrets.learn(learned)
+    for secret in learned:
+        assert secrets.redact(f"<{secret}>") == "<***>"
+        assert secrets.redact(f"<{quote(secret)}>") == "<***>"
+    first, last = (
+        base64.b64encode(secret.encode()).decode() for secret in (learned[0], learned[-1])
+    )
+    assert secrets.redact(first) == "***"
+    assert last[-6:] in secrets.redact(last)
 
 
 def test_a_short_one_is_hidden_where_it_stands_alone() -> None:
@@ -87,7 +160,7 @@ def test_json_is_redacted_in_every_depth_and_kept_where_there_is_nothing() -> No
     assert value["a"] == [{"b": "a key-of-the-tests"}, 1, None]
     fine = {"a": ["fine"]}
     assert secrets.redact(fine) is fine
-    assert secrets.redact_data("ends with key-of-t") == "ends with key-of-t"
+    assert secrets.redact("ends with key-of") == "ends with key-of"
 
 
 def test_names_in_json_are_redacted_too() -> None:
@@ -157,10 +230,3 @@ def test_logs_are_given_every_form() -> None:
         *(form[:-2] for form in masked),
     }
     assert not [form for form in masked if len(form) < 8 and form != "abc"]
-
-
-def test_of_two_forms_the_one_that_covers_more_of_a_cut_text_counts() -> None:
-    """`canary%2` is the end of the address's form in either case."""
-    text = "refused: " + ("canary%2F" * 9)[:-1]
-    for secret in ("canary/" * 20, "canary/" * 21):
-        assert Redactor([secret]).text(f"{text}…") == "refused: ***…"
