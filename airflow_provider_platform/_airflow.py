@@ -101,19 +101,6 @@ def mask_secrets(secrets: list[str]) -> None:
         _masking_module().mask_secret(secrets)
 
 
-async def mask_secrets_on_loop(secrets: list[str]) -> None:
-    """`mask_secrets` for an event loop: the synchronous call could block the loop for ever."""
-    if not secrets:
-        return
-    module = _masking_module()
-    if hasattr(module, "amask_secret"):
-        await module.amask_secret(secrets)
-        return
-    from asgiref.sync import sync_to_async
-
-    await sync_to_async(module.mask_secret)(secrets)
-
-
 def _masking_module() -> Any:
     from importlib import import_module
 

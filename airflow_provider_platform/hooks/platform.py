@@ -12,8 +12,6 @@ from tenacity import AsyncRetrying, Retrying
 from airflow_provider_platform._airflow import (
     BaseHook,
     get_connection_on_loop,
-    mask_secrets,
-    mask_secrets_on_loop,
 )
 from airflow_provider_platform.client.chat.call import ChatCall, ask_or_stop
 from airflow_provider_platform.client.chat.reading import ChatLimits
@@ -28,10 +26,10 @@ from airflow_provider_platform.client.http.client import AsyncPlatformClient, Pl
 from airflow_provider_platform.client.http.turns import turn
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import Program
-from airflow_provider_platform.client.redaction import maskable
 from airflow_provider_platform.hooks._clients import HookClients
 from airflow_provider_platform.hooks._connection_retry import rereading
 from airflow_provider_platform.hooks._form_methods import PlatformConnectionForm
+from airflow_provider_platform.hooks._log_mask import LOG_MASK
 from airflow_provider_platform.hooks._management import ManagementMethods
 from airflow_provider_platform.hooks._sql import DataMethods
 from airflow_provider_platform.hooks.connection import (
@@ -99,7 +97,7 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
         """The connection as it is now."""
         connection = self.get_connection(self.platform_conn_id)
         config = config_from_connection(connection, self.platform_conn_id)
-        mask_secrets(maskable(config.secrets))
+        LOG_MASK.hide(config.secrets)
         return config
 
     def reread_config(self) -> PlatformConfig:
@@ -113,7 +111,7 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
         connection = await get_connection_on_loop(type(self), self.platform_conn_id)
         await turn()
         config = config_from_connection(connection, self.platform_conn_id)
-        await mask_secrets_on_loop(maskable(config.secrets))
+        await LOG_MASK.hide_on_loop(config.secrets)
         return config
 
     async def reread_config_on_loop(self) -> PlatformConfig:
@@ -287,14 +285,14 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
     def _mask(self, secrets: list[str]) -> None:
         """Mask what a call sends or brings. A failure is no reason to lose the call's answer."""
         try:
-            mask_secrets(maskable(secrets))
+            LOG_MASK.learn(secrets)
         except Exception:
             self.log.warning(_NOT_MASKED, exc_info=True)
 
     async def _mask_on_loop(self, secrets: list[str]) -> None:
         """`_mask` for an event loop."""
         try:
-            await mask_secrets_on_loop(maskable(secrets))
+            await LOG_MASK.learn_on_loop(secrets)
         except Exception:
             self.log.warning(_NOT_MASKED, exc_info=True)
 

@@ -26,6 +26,8 @@ from airflow_provider_platform.client.management.deployments.deployments import 
     create_deployment_token,
 )
 from airflow_provider_platform.client.operations.operation import raw_operation
+from airflow_provider_platform.client.redaction import maskable
+from airflow_provider_platform.hooks._log_mask import ENCODED, MOST_MASKED, LogMask
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:
@@ -104,7 +106,7 @@ def test_a_call_survives_a_log_that_cannot_be_masked(
     def fail(_: list[str]) -> None:
         raise OSError("no supervisor")
 
-    monkeypatch.setattr("airflow_provider_platform.hooks.platform.mask_secrets", fail)
+    monkeypatch.setattr(_airflow, "mask_secrets", fail)
     token = hook.run(mint()).cube_api_token.get_secret_value()
     assert len(token) > 20
     told = caplog.text + capfd.readouterr().out
@@ -115,7 +117,91 @@ def test_a_call_survives_a_log_that_cannot_be_masked(
 def test_masking_nothing_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_airflow, "_masking_module", lambda: pytest.fail("asked"))
     _airflow.mask_secrets([])
-    asyncio.run(_airflow.mask_secrets_on_loop([]))
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], bool]]:
+    """What Airflow is told to mask, and whether on an event loop."""
+    calls: list[tuple[list[str], bool]] = []
+
+    def mask(texts: list[str]) -> None:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            calls.append((texts, False))
+        else:
+            calls.append((texts, True))
+
+    monkeypatch.setattr(_airflow, "mask_secrets", mask)
+    return calls
+
+
+def tokens(count: int) -> list[str]:
+    return [f"{number:04}-{uuid4().hex}" for number in range(count)]
+
+
+def test_a_thousand_credentials_of_one_answer_are_masked_at_once_and_not_all(
+    told: list[tuple[list[str], bool]], caplog: pytest.LogCaptureFixture
+) -> None:
+    mask, secrets = LogMask(), tokens(1000)
+    for _ in range(2):
+        mask.learn(secrets)
+    mask.learn(tokens(5))
+    assert [len(texts) for texts, _ in told] == [MOST_MASKED, 0, 0]
+    assert set(secrets[:50]) <= set(told[0][0])
+    assert caplog.text.count("mask only the first 100") == 1
+
+
+def test_the_first_credentials_of_answers_are_masked_in_every_form(
+    told: list[tuple[list[str], bool]],
+) -> None:
+    mask, secrets = LogMask(), tokens(ENCODED + 1)
+    mask.learn(secrets)
+    (texts, _), *_ = told
+    assert set(maskable(secrets[:ENCODED])) <= set(texts)
+    assert [text for text in texts if text not in maskable(secrets[:ENCODED])] == secrets[-1:]
+
+
+def test_the_connections_own_credentials_are_masked_however_many_answers_brought(
+    told: list[tuple[list[str], bool]],
+) -> None:
+    mask = LogMask()
+    mask.learn(tokens(1000))
+    mask.hide([SECRET])
+    assert set(maskable([SECRET])) == set(told[-1][0])
+
+
+def test_a_text_is_masked_once_and_never_on_an_event_loop(
+    told: list[tuple[list[str], bool]],
+) -> None:
+    mask, secrets = LogMask(), tokens(2)
+
+    async def wait_twice() -> None:
+        for _ in range(2):
+            await mask.hide_on_loop([SECRET])
+            await mask.learn_on_loop(secrets)
+
+    asyncio.run(wait_twice())
+    masked = [text for texts, _ in told for text in texts]
+    assert len(masked) == len(set(masked)) >= 3
+    assert not any(on_loop for _, on_loop in told)
+
+
+def test_a_text_that_could_not_be_masked_is_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[list[str]] = []
+
+    def mask(texts: list[str]) -> None:
+        given.append(texts)
+        if len(given) == 1:
+            raise OSError("no supervisor")
+
+    monkeypatch.setattr(_airflow, "mask_secrets", mask)
+    known = LogMask()
+    with pytest.raises(OSError, match="no supervisor"):
+        known.learn([SECRET])
+    known.learn([SECRET])
+    assert SECRET in given[0]
+    assert SECRET in given[1]
 
 
 @pytest.mark.parametrize("on_loop", [False, True], ids=["sync", "loop"])

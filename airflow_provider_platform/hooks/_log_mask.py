@@ -1,0 +1,89 @@
+"""Which secrets Airflow's own logs are told to mask, and how many.
+
+This package redacts what it logs and stores (`client.redaction`). Airflow's mask is for what a DAG
+author prints, as a token that a method of the hook returned. For each text that it is given,
+Airflow compiles one pattern of all texts again, in the task and once more in its supervisor or on
+the triggerer's loop, so the time grows with the square of their number: 400 texts take a minute.
+Hence a process gives each text once, all texts of one answer together, and never on an event loop.
+The first few secrets of answers are masked in every form in which a log may show them, the others
+as they are, and beyond `MOST_MASKED` texts none, with one warning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from airflow_provider_platform import _airflow
+from airflow_provider_platform.client.redaction import maskable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+log = logging.getLogger(__name__)
+
+MOST_MASKED = 100
+"""Texts of answers that Airflow is given in one process: it compiles these in half a second."""
+ENCODED = 4
+"""How many secrets of answers are masked in every form."""
+
+
+class LogMask:
+    """What this process has told Airflow to mask."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._masked: set[str] = set()
+        self._learned = 0
+        self._texts_of_answers = 0
+        self._warned = False
+
+    def hide(self, credentials: Iterable[str]) -> None:
+        """Mask the connection's own credentials in every form; not for an event loop."""
+        with self._lock:
+            self._mask(self._new(maskable(credentials)))
+
+    async def hide_on_loop(self, credentials: Iterable[str]) -> None:
+        """`hide` for an event loop."""
+        known = list(credentials)
+        if not self._masked.issuperset(known):
+            await asyncio.to_thread(self.hide, known)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Mask what a call sends or an answer brings; not for an event loop."""
+        with self._lock:
+            self._mask(self._affordable(list(secrets)))
+
+    async def learn_on_loop(self, secrets: Iterable[str]) -> None:
+        """`learn` for an event loop."""
+        await asyncio.to_thread(self.learn, list(secrets))
+
+    def _affordable(self, secrets: list[str]) -> list[str]:
+        """The texts to mask for these secrets, as many as there is room for."""
+        encoded = max(0, ENCODED - self._learned)
+        self._learned += len(secrets)
+        texts = self._new([*maskable(secrets[:encoded]), *secrets[encoded:]])
+        room = MOST_MASKED - self._texts_of_answers
+        self._texts_of_answers += min(room, len(texts))
+        if len(texts) > room and not self._warned:
+            self._warned = True
+            log.warning(
+                "Answers brought so many credentials that Airflow's logs mask only the first %d "
+                "texts of them. This package still hides all of them in what it logs and stores; "
+                "do not print an answer that holds more.",
+                MOST_MASKED,
+            )
+        return texts[:room]
+
+    def _new(self, texts: list[str]) -> list[str]:
+        """The texts that this process has not masked yet."""
+        return [text for text in texts if text not in self._masked]
+
+    def _mask(self, texts: list[str]) -> None:
+        _airflow.mask_secrets(texts)
+        self._masked.update(texts)
+
+
+LOG_MASK = LogMask()
