@@ -27,6 +27,7 @@ from airflow_provider_platform.client.management.deployments.deployments import 
 )
 from airflow_provider_platform.client.operations.operation import raw_operation
 from airflow_provider_platform.client.redaction import maskable
+from airflow_provider_platform.hooks import platform
 from airflow_provider_platform.hooks._log_mask import ENCODED, MOST_MASKED, LogMask
 from airflow_provider_platform.hooks.platform import PlatformHook
 
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
 SECRET = f"{uuid4().hex}/of a client"  # known to no other test of this process
+
+
+@pytest.fixture(autouse=True)
+def new_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has masked nothing yet."""
+    monkeypatch.setattr(platform, "LOG_MASK", LogMask())
 
 
 @pytest.fixture
