@@ -14,6 +14,8 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.redaction import CUT
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
+MAX_LINE_CONTAINERS = 1_000_000
+"""The most lists and objects of a line: three bytes of text each, they take a hundred of memory."""
 
 
 class LineReader:
@@ -27,19 +29,20 @@ class LineReader:
         self._max = max_line_bytes
         self._parts: list[bytes] = []
         self._size = 0
+        self._full = 0
         self.lines_seen = 0
         self.active = False
 
     def feed(self, data: bytes) -> list[tuple[bytes, int]]:
         """The lines that this piece completes, each with its number (from 1, blank lines
-        counted). Raises PlatformProtocolError for a line that exceeds the limit."""
+        counted). Raises PlatformProtocolError for a line that exceeds a limit."""
         self.active = bool(data) and not data.isspace()
         pieces = data.split(b"\n")
         last = pieces.pop()
         if pieces and self._parts:
             self._keep(pieces[0])
             pieces[0] = self._take()
-        if len(data) > self._max:
+        if len(data) > min(self._max, MAX_LINE_CONTAINERS):
             self._check(pieces)
         lines = [
             (line, number)
@@ -58,9 +61,16 @@ class LineReader:
         for number, piece in enumerate(pieces, self.lines_seen + 1):
             if len(piece) > self._max:
                 raise self._too_long(number)
+            if _containers(piece) > MAX_LINE_CONTAINERS:
+                raise self._too_full(number)
 
     def _too_long(self, number: int) -> PlatformProtocolError:
         return PlatformProtocolError(f"Line {number} of the stream exceeds {self._max} bytes.")
+
+    def _too_full(self, number: int) -> PlatformProtocolError:
+        return PlatformProtocolError(
+            f"Line {number} of the stream holds more than {MAX_LINE_CONTAINERS} lists and objects."
+        )
 
     def _keep(self, piece: bytes) -> None:
         self._size += len(piece)
@@ -68,12 +78,20 @@ class LineReader:
             raise self._too_long(self.lines_seen + 1)
         if piece:
             self._parts.append(piece)
+            self._full += _containers(piece)
+            if self._full > MAX_LINE_CONTAINERS:
+                raise self._too_full(self.lines_seen + 1)
 
     def _take(self) -> bytes:
         line = b"".join(self._parts).strip(b" \t\r")
         self._parts.clear()
-        self._size = 0
+        self._size = self._full = 0
         return line
+
+
+def _containers(text: bytes) -> int:
+    """Lists and objects of a JSON text, and brackets inside its strings."""
+    return text.count(b"[") + text.count(b"{")
 
 
 def parse_line(line: bytes, number: int) -> Any:

@@ -64,6 +64,7 @@ def read_response(
         return cast("T", body)
     if not body.strip():
         return _read_nothing(operation, status, open_ended=open_ended)
+    _refuse_too_many(operation, body)
     value = _json(str(operation), headers, body, described=operation.described)
     if open_ended and type(value) in (int, float):
         raise _perhaps_cut(str(operation))
@@ -85,6 +86,20 @@ def _read_nothing(operation: Operation[T], status: int, *, open_ended: bool) -> 
         if status == 204:
             raise
         raise PlatformTransportError(f"{operation}: the answer is empty.") from None
+
+
+MAX_DESCRIBED_CONTAINERS = 200_000
+MAX_CONTAINERS = 1_000_000
+"""The most lists and objects of an answer that a model describes, and of any other: a few bytes of
+text each, they take a hundred bytes of memory and most of the time of reading."""
+
+
+def _refuse_too_many(operation: Operation[Any], body: bytes) -> None:
+    most = MAX_DESCRIBED_CONTAINERS if operation.described else MAX_CONTAINERS
+    if len(body) > most and body.count(b"[") + body.count(b"{") > most:
+        raise PlatformProtocolError(
+            f"{operation}: the answer holds more than {most} lists and objects; it was not read."
+        )
 
 
 def _perhaps_cut(what: str) -> PlatformTransportError:

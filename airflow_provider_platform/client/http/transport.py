@@ -55,8 +55,7 @@ LEAST_SECONDS = 1.0
 MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 """The most that is read of an answer that a model describes and that is no list."""
 MAX_LIST_BYTES = 16 * 1024 * 1024
-"""The same of a page of a list, and of an answer that no model describes. JSON takes up to forty
-times its size as values."""
+"""The same of a page of a list, and of an answer that no model describes."""
 MAX_DOWNLOAD_BYTES = 128 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
 LARGE_BYTES = 256 * 1024

@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.client.formats.json_text import MAX_DEPTH, read_json
-from airflow_provider_platform.client.formats.ndjson import MAX_LINE_BYTES, LineReader, parse_line
+from airflow_provider_platform.client.formats.ndjson import (
+    MAX_LINE_BYTES,
+    MAX_LINE_CONTAINERS,
+    LineReader,
+    parse_line,
+)
 from tests.unit.client.fakes.streams import cut_up
 
 SEPARATORS = "a\u2028b\u2029c\u0085d\x0b\x0c\x1ce"
@@ -115,6 +120,24 @@ def test_the_limit_counts_a_line_and_not_the_stream() -> None:
     assert [line for line, _ in reader.feed(b"12345\n12345\n1234")] == [b"12345", b"12345"]
     with pytest.raises(PlatformProtocolError, match="Line 3"):
         reader.feed(b"56")
+
+
+@pytest.mark.parametrize("size", [2**16, 2**30], ids=["in pieces", "at once"])
+def test_a_line_of_a_few_bytes_for_each_of_a_million_lists_is_refused(size: int) -> None:
+    """It would be read into a hundred times the memory."""
+    reader = LineReader()
+    full = b"[" + b"[]," * (MAX_LINE_CONTAINERS - 1) + b"1]\n"
+    assert len(lines(reader, full, size)) == 1
+    with pytest.raises(PlatformProtocolError, match="Line 2 of the stream holds more than 1000000"):
+        lines(reader, b"[" + full, size)
+
+
+def lines(reader: LineReader, data: bytes, size: int) -> list[tuple[bytes, int]]:
+    return [
+        line
+        for start in range(0, len(data), size)
+        for line in reader.feed(data[start : start + size])
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformTransportError
+from airflow_provider_platform.client.http.tls_and_proxy import proxy_for
 from tests.unit.client.http.calls import GET, POST, Run, config_for
 from tests.unit.client.http.http_server import answer, closed_port, serving
+from tests.unit.client.http.test_certificates import authority, bundle, certified
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    import trustme
+
+__all__ = ["authority", "bundle"]
 
 PROXY_VARIABLES = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"]
 
@@ -77,6 +82,48 @@ def test_a_proxy_that_cannot_be_used(run: Run, environment: pytest.MonkeyPatch) 
     with pytest.raises(PlatformConfigError, match="proxy") as caught:
         run(config_for("https://platform.test"), GET)
     assert caught.value.field == "proxy"
+
+
+def test_a_proxy_that_is_reached_by_tls_is_checked_as_the_service_is(
+    run: Run, authority: trustme.CA, bundle: Path
+) -> None:
+    with serving(answer(body=b"[1]"), answer(body=b"[2]"), tls=certified(authority)) as proxy:
+        fields = {"allow_http": True, "proxy": f"https://127.0.0.1:{proxy.port}", "max_attempts": 1}
+        target = "http://platform.test"
+        with pytest.raises(PlatformTransportError, match="certificate verify failed"):
+            run(config_for(target, **fields), GET)
+        assert proxy.requests == []
+        assert run(config_for(target, ca_bundle=str(bundle), **fields), GET) == [1]
+        assert run(config_for(target, verify_tls=False, **fields), GET) == [2]
+
+
+@pytest.mark.parametrize(
+    ("no_proxy", "host", "expected"),
+    [
+        ("10.0.0.0/8", "10.20.30.40", False),
+        ("10.0.0.0/8", "11.20.30.40", True),
+        ("a.test, 10.0.0.0/8 ,b.test", "10.20.30.40", False),
+        ("10.20.30.40", "10.20.30.40", False),
+        ("fd00::/8", "fd00::7", False),
+        ("[fd00::7]", "fd00::7", False),
+        ("fd00::/8", "fe80::7", True),
+        ("10.0.0.0/8", "fd00::7", True),
+        ("10.0.0.0/8", "platform.test", True),
+        (".test", "platform.test", False),
+        ("platform.test:8443", "platform.test", False),
+        ("platform.test:443", "platform.test", True),
+        ("", "10.20.30.40", True),
+        ("not/a/range", "10.20.30.40", True),
+        ("*", "10.20.30.40", False),
+    ],
+)
+def test_no_proxy_names_hosts_and_ranges_of_addresses(
+    environment: pytest.MonkeyPatch, no_proxy: str, host: str, expected: bool
+) -> None:
+    environment.setenv("https_proxy", "http://proxy.test:3128")
+    environment.setenv("no_proxy", no_proxy)
+    config = config_for("https://platform.test")
+    assert (proxy_for(config, "https", host, 8443) is not None) == expected
 
 
 def test_a_ca_bundle_without_certificates(run: Run, tmp_path: Path) -> None:

@@ -1,0 +1,97 @@
+"""A few bytes that stand for gigabytes cost neither memory nor the turns of others on the loop.
+
+Each answer is read in a process of its own, whose memory is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_platform.client.http.content import STEP_BYTES
+from tests.unit.client.http.http_server import answer, serving
+
+ROOT = Path(__file__).parents[4]
+MEGABYTE = 1024 * 1024
+SCHEMA = b'{"schema":[{"name":"n","column_type":"String"}]}\n'
+ROW_LINE = b'{"data":[' + b",".join([b'["%s"]' % (b"x" * 990)] * 1000) + b"]}\n"
+
+
+def packed(head: bytes, unit: bytes, megabytes: int, tail: bytes = b"") -> bytes:
+    """So many megabytes of one unit after the other, compressed."""
+    packer = zlib.compressobj(9, wbits=31)
+    block = unit * (MEGABYTE // len(unit))
+    pieces = [packer.compress(head)]
+    pieces += [packer.compress(block) for _ in range(megabytes)]
+    return b"".join([*pieces, packer.compress(tail), packer.flush()])
+
+
+def reading(kind: str, body: bytes, coding: str = "gzip") -> dict[str, Any]:
+    """What reading this answer took: the outcome, megabytes of memory, turns that others had."""
+    told = answer(body=body, headers={"Content-Encoding": coding})
+    with serving(answer(), told) as server:
+        process = subprocess.run(
+            [sys.executable, "-m", "tests.unit.client.http.bombed", kind, server.url],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=True,
+        )
+    found: dict[str, Any] = json.loads(process.stdout)
+    return found
+
+
+@pytest.mark.parametrize(("kind", "most"), [("poll", 8), ("list", 16), ("raw", 16), ("file", 128)])
+def test_an_answer_is_read_no_further_than_its_kind_allows(kind: str, most: int) -> None:
+    took = reading(kind, packed(b"[", b" ", 300))
+    assert f"exceeds {most * MEGABYTE} bytes" in took["outcome"]
+    assert took["megabytes"] < most + 40
+    assert took["turns"] > most * MEGABYTE // STEP_BYTES / 2
+
+
+@pytest.mark.parametrize(("kind", "most"), [("poll", 200_000), ("list", 200_000), ("raw", 10**6)])
+def test_a_small_text_of_countless_lists_is_not_read(kind: str, most: int) -> None:
+    """They would take thirty times its size."""
+    took = reading(kind, packed(b"[", b"[],", 7, b"1]"))
+    assert f"more than {most} lists and objects" in took["outcome"]
+    assert took["megabytes"] < 60
+
+
+def test_what_is_compressed_twice_is_not_read() -> None:
+    packer = zlib.compressobj(9, wbits=31)
+    twice = packer.compress(packed(b"", b"\0", 300)) + packer.flush()
+    assert len(twice) < 10_000
+    took = reading("raw", twice, coding="gzip, gzip")
+    assert "content coding 'gzip, gzip'" in took["outcome"]
+    assert took["megabytes"] < 20
+
+
+def test_rows_of_any_number_are_read_in_little_memory() -> None:
+    took = reading("rows", packed(SCHEMA, ROW_LINE, 300))
+    assert took["outcome"] == 300 * (MEGABYTE // len(ROW_LINE)) * 1000
+    assert took["megabytes"] < 60
+    assert took["turns"] > 300 * MEGABYTE // STEP_BYTES / 2
+
+
+def test_a_stream_that_nobody_needs_is_read_in_little_memory() -> None:
+    took = reading("stream", packed(b"", b"\n", 300))
+    assert took["outcome"] == 300 * MEGABYTE
+    assert took["megabytes"] < 40
+    assert took["turns"] > 300 * MEGABYTE // STEP_BYTES / 2
+
+
+@pytest.mark.parametrize("kind", ["rows", "poll"])
+def test_empty_members_without_end_leave_others_their_turns(kind: str) -> None:
+    """Each of a few bytes takes zlib some time, and none brings content."""
+    packer = zlib.compressobj(wbits=31)
+    empty = packer.flush()
+    took = reading(kind, empty * 20_000)
+    assert took["turns"] > 20_000
+    assert took["megabytes"] < 20
