@@ -144,7 +144,7 @@ class ProgressEvents:
 
     def note_record(self, record: AssistantRecord) -> None:
         """A record of the run has come, or more of it."""
-        if record is not self._thinks:
+        if self._thinks is not None and record is not self._thinks:
             self._tell_thought()
         stage = record.graph_path[0] if record.graph_path else None
         if stage is not None and record.id not in self._staged:
@@ -154,13 +154,14 @@ class ProgressEvents:
                 self._stages += 1
                 if self._stages <= SHOWN_STAGES:
                     self._events.append(StageChanged(stage))
-        self._note_thought(record)
+        if record.thinking is not None:
+            self._note_thought(record)
         if record.tool_call is not None:
             self._note_tool_call(record.id, record.tool_call)
 
     def _note_thought(self, record: AssistantRecord) -> None:
         """A thought comes in pieces: it is told when its record is complete."""
-        self._thinks = record if record.thinking else None
+        self._thinks = record
         if not record.in_process:
             self._tell_thought()
 

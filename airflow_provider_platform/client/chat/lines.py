@@ -33,19 +33,15 @@ class ChatLineParser:
 
     def __init__(self, what: object) -> None:
         self._what = what
-        self._held: list[bytes] = []
+        self.held: list[bytes] = []
+        """The lines of an error object that goes on in the next line; always the same list."""
         self._held_from = 0
-
-    @property
-    def holds(self) -> bool:
-        """Whether an error object has begun that goes on in the next line."""
-        return bool(self._held)
 
     def read(self, line: bytes, number: int, *, first: bool) -> Any:
         """The record of a line, None where it is part of one; `first` says that the answer has
         told nothing before. Raises PlatformProtocolError naming the line for what is not JSON,
         PlatformAddressError for a web page."""
-        if self._held:
+        if self.held:
             return self._read_on(line)
         try:
             return _as_record(read_json(line))
@@ -55,7 +51,8 @@ class ChatLineParser:
             if first and _is_web_page(line):
                 raise self._wrong_address() from None
             if _goes_on(line, error):
-                self._held, self._held_from = [line], number
+                self.held.append(line)
+                self._held_from = number
                 return None
         return parse_line(line, number)
 
@@ -68,20 +65,21 @@ class ChatLineParser:
             record = self.read(rest, number, first=first)
         except PlatformProtocolError:
             return None
-        self._held.clear()
+        self.held.clear()
         return record
 
     def _read_on(self, line: bytes) -> Any:
-        self._held.append(line)
-        text = b"\n".join(self._held)
-        small = len(text) <= MAX_ERROR_BYTES and len(self._held) <= MAX_ERROR_LINES
+        self.held.append(line)
+        text = b"\n".join(self.held)
+        small = len(text) <= MAX_ERROR_BYTES and len(self.held) <= MAX_ERROR_LINES
         try:
             value = read_json(text) if small else None
         except ValueError as error:
             if _goes_on(text, error):
                 return None
             value = None
-        begun, self._held = self._held[0], []
+        begun = self.held[0]
+        self.held.clear()
         if isinstance(value, dict) and is_error(value):
             return value
         return parse_line(begun, self._held_from)  # raises: no line of a record is cut like this

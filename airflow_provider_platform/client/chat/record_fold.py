@@ -72,9 +72,10 @@ class AssistantRecord:
     @property
     def cost(self) -> int:
         """Characters that the record keeps in memory, about."""
-        call = 0 if self.tool_call is None else self.tool_call.cost
-        thought = 0 if self.thinking is None else self.thinking.tell()
-        return RECORD_COST + len(self.id) + self.text.tell() + thought + call
+        size = RECORD_COST + len(self.id) + self.text.tell()
+        if self.thinking is not None:
+            size += self.thinking.tell()
+        return size if self.tool_call is None else size + self.tool_call.cost
 
     @property
     def size(self) -> int:
@@ -125,7 +126,7 @@ class RecordFold:
         """
         record_id: str = record["id"]
         known = self._records.get(record_id)
-        cost = known.cost if known else 0
+        cost = 0 if known is None else known.cost
         sort = _number(record.get("sort"))
         tool_call = record.get("toolCall")
         if is_delta(record):
@@ -139,7 +140,9 @@ class RecordFold:
                 folded.tool_call = read_tool_call(
                     tool_call, before, self._max_rows, details=self._details
                 )
-        self._add_thought(folded, record.get("thinking"), known)
+        thinking = record.get("thinking")
+        if thinking or (known is not None and known.thinking is not None):
+            self._add_thought(folded, thinking, known)
         folded.text.write(text_of(record.get("content")))
         if isinstance(record.get("graphPath"), list):
             folded.graph_path = [str(node) for node in record["graphPath"]]

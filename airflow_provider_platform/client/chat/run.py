@@ -79,10 +79,10 @@ class ChatRun(RunState):
         PlatformAddressError for a web page."""
         self._progress.now = now
         connection = self._open_connection
-        parser = self._parser
+        held = self._parser.held
         for line, number in self._reader.feed(data):
             try:
-                plain = None if parser.holds else read_plain_json(line)
+                plain = None if held else read_plain_json(line)
             except ValueError:
                 plain = None
             if not connection.take_plain(plain):
@@ -237,7 +237,7 @@ class ChatRun(RunState):
             if connection.end is not None:
                 return
             raise
-        if not self._parser.holds:
+        if not self._parser.held:
             connection.take(record)
 
     def _take_rest(self, rest: bytes) -> None:

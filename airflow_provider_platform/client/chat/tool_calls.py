@@ -154,7 +154,7 @@ class ToolCall:
     @cached_property
     def cost(self) -> int:
         """Characters of the input and the result that are kept."""
-        return sum(map(_length, (self.name, self.input, self.result)))
+        return _length(self.input) + _length(self.result)
 
     @cached_property
     def _told(self) -> _Result:
@@ -240,8 +240,10 @@ def _read_result(told: Any, max_rows: int) -> tuple[_Result, dict[str, Any]]:
 
 
 def _length(value: Any) -> int:
-    if value is None or isinstance(value, str):
-        return len(value or "")
+    if type(value) is str:
+        return len(value)
+    if value is None:
+        return 0
     return len(to_json(value, inf_nan_mode="null", fallback=str))
 
 

@@ -126,7 +126,9 @@ def told(run: ChatRun, *connections: tuple[bool, list[bytes]], long_way: bool) -
         said += [run.received_in_part, run.passed_by, run.is_latest, run.grew]
         fold = run._fold
         said += [fold.size, fold.highest_sort, fold.tool_errors(), fold.last_words()]
-        said += [{**vars(record), "text": record.content} for record in fold]
+        said += [
+            {**vars(record), "text": record.content, "thinking": record.thought} for record in fold
+        ]
         said += map(asdict, fold.queries())
     try:
         said.append(run.result(fail_on_tool_error="never").to_json())
