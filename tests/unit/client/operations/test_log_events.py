@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
+from airflow_provider_platform.client.chat.events import StageChanged, Thought
 from airflow_provider_platform.client.operations.log_events import SHOWN_STEPS, EventLog
 from airflow_provider_platform.client.redaction import KnownSecrets
 
@@ -14,6 +17,8 @@ class Lines:
 
     def info(self, text: str, /, *values: object) -> None:
         self.said.append(text % values if values else text)
+
+    debug = info
 
 
 @pytest.mark.parametrize("steps", [0, 1, SHOWN_STEPS, SHOWN_STEPS + 1, 3 * SHOWN_STEPS])
@@ -30,3 +35,16 @@ def test_the_later_steps_of_a_long_run_are_folded_and_its_end_is_not(steps: int)
     folded = told[SHOWN_STEPS:]
     group = ["::group::Further steps", *folded, "::endgroup::"] if folded else []
     assert lines.said == [*told[:SHOWN_STEPS], *group, "the end"]
+
+
+def test_thoughts_are_shown_at_debug_level_without_secrets(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    tell = EventLog(logging.getLogger("test"), KnownSecrets(["very-secret-key"]))
+    tell(StageChanged("agent"))
+    tell(Thought("The key is very-secret-key."))
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
+        ("INFO", "Stage: agent"),
+        ("DEBUG", "Thinking: The key is ***."),
+    ]
