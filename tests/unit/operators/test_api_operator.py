@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformServerError
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.api import PlatformApiOperator
@@ -170,3 +171,24 @@ def test_what_is_known_to_be_wrong_is_refused_when_the_dag_is_parsed(
     with pytest.raises(PlatformInputError) as caught:
         PlatformApiOperator(task_id="call", **arguments)
     assert caught.value.field == field
+
+
+def test_call_in_another_deployment_is_another_call() -> None:
+    """A retry must not take the answer of the call that the connection's earlier deployment got."""
+    operator = PlatformApiOperator(
+        task_id="x", method="POST", path="/v1/deployments/{deploymentId}/folders", body={}
+    )
+    keys = {
+        operator.key_of(
+            PlatformConfig.build(
+                host="https://acme.example.com/api", management_token="t" * 20, deployment_id=number
+            )
+        )
+        for number in (1, 2, 2)
+    }
+    assert len(keys) == 2
+
+
+def test_placeholder_that_nothing_fills_is_refused_while_the_dag_is_parsed() -> None:
+    with pytest.raises(PlatformInputError, match=r"has the placeholder \{reportId\}: write the id"):
+        PlatformApiOperator(task_id="x", path="/v1/deployments/{deploymentId}/reports/{reportId}")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.management.reports.reports import list_reports
 from airflow_provider_platform.client.operations.models import (
     NEVER_NULL,
     InputModel,
@@ -276,6 +277,8 @@ def test_declaration_shows_in_help_and_signature() -> None:
     assert "start_sync(*, deployment_id:" in shown
     assert "Start a sync." in shown
     assert "declaration" not in shown
+    shown = pydoc.render_doc(list_reports, renderer=pydoc.plaintext)
+    assert f"list_reports{inspect.signature(list_reports)}" in shown
 
 
 def test_deployment_in_a_raw_path_is_the_one_of_the_configuration() -> None:
