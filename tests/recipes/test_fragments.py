@@ -103,8 +103,10 @@ def test_hook(platform_sandbox: Sandbox) -> None:
     assert len(run("hook.md 1")["biggest_customers"].function()) == 5
     platform_sandbox.control.add_branch("nightly")
     queries = [{"sql": "SELECT id FROM orders"}]
-    assert run("hook.md 2")["all_rows"].function(queries, "nightly") == 480
-    assert run("hook.md 3")["workbook"].id == 301
+    asked = PlatformHook().chat("revenue by country")
+    assert run("hook.md 2")["answers"].function(asked.chat_id) == [asked.answer]
+    assert run("hook.md 3")["all_rows"].function(queries, "nightly") == 480
+    assert run("hook.md 4")["workbook"].id == 301
 
 
 def test_management_api(platform_sandbox: Sandbox) -> None:
