@@ -25,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kept=options.keep,
         pace=options.pace,
         dbt_pace=options.dbt_pace,
-        dbt=options.dbt,
+        release=options.release,
+        build_seconds=options.build_seconds,
         dialect=options.dialect,
     )
     stop = threading.Event()
@@ -64,10 +65,12 @@ def _parser() -> argparse.ArgumentParser:
         "--dbt-pace", type=float, default=0.5, help="seconds a dbt sync spends in each stage"
     )
     parser.add_argument(
-        "--dbt",
-        default="full",
-        choices=("full", "start-only"),
-        help="start-only: an older tenant, which can start a dbt sync and nothing else",
+        "--build-seconds", type=float, default=1.0, help="seconds that a build of a branch takes"
+    )
+    parser.add_argument(
+        "--release",
+        default="0.19.1",
+        help="the tenant's release; 0.2.1, of July 2026, starts dbt syncs and opens no branch",
     )
     parser.add_argument(
         "--dialect", default="service", choices=("service", "cube"), help="prefix of tool names"

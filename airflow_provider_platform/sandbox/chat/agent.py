@@ -33,8 +33,8 @@ class Assignment:
 
     text: str
     message_id: str
-    branch: str | None
-    branch_exists: bool
+    branch_error: str | None
+    """Why no query gets data: what the branch answers."""
     previous: Query | None
     earlier_messages: list[Record]
     settings: Settings
@@ -192,8 +192,8 @@ class Agent:
         return [list(map(_as_text, row, kinds)) for row in result.rows]
 
     def _fetch(self, query: Query) -> Result:
-        if not self._job.branch_exists:
-            raise QueryError(f"BadRequestError: Bad branch: {self._job.branch}")
+        if self._job.branch_error is not None:
+            raise QueryError(f"Error: {self._job.branch_error}")
         self._job.on_sql(query.sql)
         return self._job.warehouse.query(query.sql, limit=self._job.settings.chat_row_limit)
 

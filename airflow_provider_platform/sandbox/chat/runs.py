@@ -17,7 +17,11 @@ from airflow_provider_platform.sandbox.chat.threads import Run, Thread
 from airflow_provider_platform.sandbox.faults.faults import RUN_KINDS, Fault
 from airflow_provider_platform.sandbox.faults.matching import Subject
 from airflow_provider_platform.sandbox.http.responses import JsonRpcError
-from airflow_provider_platform.sandbox.state.branches import Branches
+from airflow_provider_platform.sandbox.state.branches import (
+    BAD_BRANCH,
+    CHAT_DEPLOYMENT,
+    branches_of,
+)
 from airflow_provider_platform.sandbox.state.journal import RunEntry
 from airflow_provider_platform.sandbox.state.world import World
 
@@ -53,8 +57,7 @@ def start(
     assignment = Assignment(
         text=text,
         message_id=message_id,
-        branch=branch,
-        branch_exists=world.store(Branches).reachable(branch, is_default_branch),
+        branch_error=_branch_error(world, branch, is_default_branch),
         previous=thread.last_query,
         earlier_messages=thread.messages(),
         messages=run.messages,
@@ -67,6 +70,21 @@ def start(
     world.journal.changed()
     run.task = world.spawn(_Performance(world, run, assignment).play())
     return run
+
+
+def _branch_error(world: World, name: str | None, is_default: bool) -> str | None:
+    """Why the branch that a message names gives no data; None where it does.
+
+    The deploy branch must be named as the default one, and no other branch may be.
+    """
+    branches = branches_of(world, CHAT_DEPLOYMENT)
+    if name is not None and (name == branches.deploy) != is_default:
+        return f"BadRequestError: {BAD_BRANCH}"
+    answer = branches.ask(name or branches.deploy, world)
+    if answer.kind in ("serving", "asleep"):
+        return None
+    refused = answer.kind in ("bad", "not_active")
+    return f"BadRequestError: {answer.words}" if refused else answer.words
 
 
 def abort(world: World, run: Run) -> None:
@@ -111,6 +129,9 @@ class _Performance:
         self._faults = [armed.fault for armed in taken]
         if any(fault.kind == "line_separators" for fault in self._faults):
             assignment.answer_suffix = SEPARATORS
+        if assignment.branch_error is not None and world.settings.branch_error == "line":
+            line = Fault(kind="error", after=1, message=assignment.branch_error)
+            self._faults.append(line)
         self._passed: set[str] = set()
 
     async def play(self) -> None:

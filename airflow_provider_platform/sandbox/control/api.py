@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse, Response
@@ -16,7 +17,12 @@ from airflow_provider_platform.sandbox.connection import describe
 from airflow_provider_platform.sandbox.faults.faults import Fault
 from airflow_provider_platform.sandbox.faults.holds import Hold
 from airflow_provider_platform.sandbox.faults.matching import from_json
-from airflow_provider_platform.sandbox.state.branches import Branches
+from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS
+from airflow_provider_platform.sandbox.state.branches import (
+    DeploymentBranches,
+    branches_of,
+    written_model,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -52,7 +58,12 @@ def routes(world: Callable[[], World], reset: Callable[[], Awaitable[None]]) -> 
         ("POST", "holds", control.hold),
         ("POST", "holds/{name}/release", control.release),
         ("POST", "threads/{chat}/abort", control.abort),
-        ("POST", "branches", control.add_branch),
+        ("POST", "branches", control.branches),
+        ("POST", "branches/add", control.add_branch),
+        ("POST", "branches/open", control.open_branch),
+        ("POST", "branches/close", control.close_branch),
+        ("POST", "branches/report", control.report_build),
+        ("POST", "credentials/management-token/add", control.add_management_token),
         ("POST", "clock", control.advance),
         ("POST", "resources/{name}/{id}", control.change),
     ]
@@ -217,9 +228,58 @@ class _Control:
         self._world.clock.advance(seconds)
         return None
 
+    async def branches(self, request: Request) -> Answer:
+        return self._branches(_body(request)).names()
+
     async def add_branch(self, request: Request) -> Answer:
-        branches = self._world.store(Branches)
-        name = _body(request).get("name")
-        if name is not None:
-            branches.add(str(name))
-        return branches.names()
+        """Write a branch as a dbt sync does, without opening it."""
+        body = _body(request)
+        branches, name = self._branches(body), str(body["name"])
+        branch = branches.add(name, body.get("parent") or branches.deploy)
+        model = written_model(name, f"{name} {self._world.journal.state.version}")
+        if not body.get("compiles", True):
+            model = replace(model, compiles=False)
+        branches.write(branch, model, self._world)
+        self._world.journal.changed()
+        return {"name": name}
+
+    async def open_branch(self, request: Request) -> Answer:
+        """Serve a branch at once, as if somebody had opened it before; made where it is missing."""
+        body = _body(request)
+        branches, name = self._branches(body), str(body["name"])
+        if name == branches.deploy:
+            raise ValueError(f"{name} is the deploy branch, which is always open")
+        branches.serve(branches.add(name, branches.deploy), self._world.clock.now())
+        self._world.journal.changed()
+        return {"name": name}
+
+    async def close_branch(self, request: Request) -> Answer:
+        """Switch off a branch's staging environment."""
+        body = _body(request)
+        branches = self._branches(body)
+        branch = branches.get(str(body["name"]))
+        if branch is None:
+            raise Refused(404, f"no branch {body['name']} in deployment {branches.deployment}")
+        branches.set_staging(branch, False, self._world)
+        self._world.journal.changed()
+        return {"name": branch.name}
+
+    async def report_build(self, request: Request) -> Answer:
+        """Have build-status report something of a branch; a ``status`` of None ends that."""
+        body = _body(request)
+        branches, status = self._branches(body), body.get("status")
+        branch = branches.get(str(body["name"]))
+        if branch is None:
+            raise Refused(404, f"no branch {body['name']} in deployment {branches.deployment}")
+        branch.reported = None if status is None else (str(status), body.get("error_text"))
+        return {"name": branch.name}
+
+    async def add_management_token(self, request: Request) -> Answer:
+        user = _body(request).get("user", self._world.settings.caller)
+        return {"value": self._world.credentials.add_management_token(int(user))}
+
+    def _branches(self, body: dict[str, Any]) -> DeploymentBranches:
+        deployment = body.get("deployment", 1)
+        if deployment not in DEPLOYMENTS:
+            raise Refused(404, f"no deployment {deployment}")
+        return branches_of(self._world, deployment)

@@ -141,17 +141,49 @@ class SandboxControl:
         """Abort the run of a thread from outside."""
         self._call("POST", f"threads/{urllib.parse.quote(chat_id, safe='')}/abort")
 
-    def branches(self) -> list[str]:
-        """The branches of the data model."""
-        names: list[str] = self._call("POST", "branches")
+    def add_management_token(self, user: int | None = None) -> str:
+        """One more token of the management API, as another API key of ``user`` would be (default:
+        the user of the first token)."""
+        body = {} if user is None else {"user": user}
+        value: str = self._call("POST", "credentials/management-token/add", body)["value"]
+        return value
+
+    def branches(self, deployment: int = 1) -> list[str]:
+        """The names of a deployment's branches, open or not."""
+        names: list[str] = self._call("POST", "branches", {"deployment": deployment})
         return names
 
     def advance(self, seconds: float) -> None:
         """Move the clock forward that lifetimes of exports, files and tokens are measured with."""
         self._call("POST", "clock", {"seconds": seconds})
 
-    def add_branch(self, name: str) -> None:
-        self._call("POST", "branches", {"name": name})
+    def add_branch(
+        self, name: str, *, deployment: int = 1, parent: str | None = None, compiles: bool = True
+    ) -> None:
+        """Write a branch as a dbt sync does, again where it exists; this does not open it."""
+        body = {"name": name, "deployment": deployment, "parent": parent, "compiles": compiles}
+        self._call("POST", "branches/add", body)
+
+    def open_branch(self, name: str, *, deployment: int = 1) -> None:
+        """Serve a branch at once, as if somebody had switched on its staging environment before;
+        makes the branch where it is missing."""
+        self._call("POST", "branches/open", {"name": name, "deployment": deployment})
+
+    def close_branch(self, name: str, *, deployment: int = 1) -> None:
+        """Switch off the staging environment of a branch."""
+        self._call("POST", "branches/close", {"name": name, "deployment": deployment})
+
+    def report_build(
+        self,
+        name: str,
+        status: str | None,
+        error_text: str | None = None,
+        *,
+        deployment: int = 1,
+    ) -> None:
+        """Have build-status report this of a branch, whatever its build does; None ends that."""
+        body = {"name": name, "status": status, "error_text": error_text, "deployment": deployment}
+        self._call("POST", "branches/report", body)
 
     def change(self, resource: str, item_id: int | str, **fields: Any) -> dict[str, Any]:
         """Change fields of one item of a resource, as somebody else would; returns the item."""

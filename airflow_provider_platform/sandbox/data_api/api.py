@@ -1,93 +1,103 @@
-"""The data API of a deployment: SQL over the sample warehouse."""
+"""The data API of a deployment: SQL, queries of the semantic model, and its metadata."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from decimal import Decimal
 from typing import Any
-from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from airflow_provider_platform.sandbox.data_api import load, members, requests
 from airflow_provider_platform.sandbox.data_api.limits import row_limit
 from airflow_provider_platform.sandbox.data_api.queries import RunningQueries
+from airflow_provider_platform.sandbox.data_api.requests import DataRequest, Refused, refuse
 from airflow_provider_platform.sandbox.http import checks
-from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import JsonLines
-from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, VERBS
-from airflow_provider_platform.sandbox.state.branches import DEFAULT_BRANCH, Branches
-from airflow_provider_platform.sandbox.state.credentials import verify_data_token
+from airflow_provider_platform.sandbox.management.shared.resource import VERBS
 from airflow_provider_platform.sandbox.state.warehouse import QueryError, Reading
-from airflow_provider_platform.sandbox.state.world import World
 
-_CACHE = checks.string(
-    one_of=("stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cache")
-)
 _SQL_BODY = checks.structure(
     {
         "query": checks.needed(checks.string()),
         "timezone": checks.string(),
-        "cache": _CACHE,
+        "cache": load.CACHE,
         "throwContinueWait": checks.boolean,
     }
 )
-_REFRESHED = "2026-07-20T00:00:00.000Z"
+
+Operation = Callable[[Request], Awaitable[Response]]
 
 
 def routes() -> list[Route]:
+    """Production's operations and the same below ``dev-mode/{branch}``."""
     base = "/deployments/{deployment:int}"
+    operations: dict[str, tuple[Operation, tuple[str, ...]]] = {
+        "cubesql": (_cubesql, ("POST",)),
+        "load": (_load, ("GET", "POST")),
+        "meta": (_meta, ("GET",)),
+    }
     return [
-        Route(f"{place}/cubejs-api/v1/cubesql", _cubesql, methods=list(VERBS))
+        Route(f"{place}/cubejs-api/v1/{name}", _endpoint(*operation), methods=list(VERBS))
         for place in (base, f"{base}/dev-mode/{{branch:path}}")
+        for name, operation in operations.items()
     ]
 
 
+def _endpoint(operation: Operation, verbs: tuple[str, ...]) -> Operation:
+    async def endpoint(request: Request) -> Response:
+        if request.method not in verbs:
+            return refuse(405, f"Cannot {request.method} {request.url.path}").response
+        try:
+            return await operation(request)
+        except Refused as refused:
+            return refused.response
+
+    return endpoint
+
+
 async def _cubesql(request: Request) -> Response:
-    handler = handler_of(request.scope)
-    world, deployment = handler.world, request.path_params["deployment"]
-    if request.method != "POST":
-        return _error(405, f"Cannot {request.method} {request.url.path}")
-    try:
-        secret, now = world.credentials.api_secret, world.clock.now()
-        either = world.settings.data_bearer == "either"
-        header = request.headers.get("authorization", "")
-        claims = verify_data_token(header, secret, now, either=either)
-    except ValueError as error:
-        return _error(403, f"Invalid token: {error}")
-    if deployment not in DEPLOYMENTS or claims.get("deploymentId", deployment) != deployment:
-        return _error(403, "The token is for another deployment")
-    branch = unquote(request.path_params.get("branch", DEFAULT_BRANCH))
-    if not world.store(Branches).reachable(branch, branch == DEFAULT_BRANCH):
-        return _error(400, f"Bad branch: {branch}")
-    try:
-        document = json.loads(handler.body)
-    except ValueError:
-        return _error(400, "the query must be JSON")
-    messages = _SQL_BODY(document, "")
-    if messages:
-        return _error(400, "; ".join(messages))
-    handler.speaks_for(claims.get("externalId"))
-    key = (deployment, branch, json.dumps(document, sort_keys=True))
-    return JsonLines(_lines(world, document, key))
+    return JsonLines(_lines(requests.read(request, scope="data", body=_SQL_BODY)))
 
 
-async def _lines(
-    world: World, document: dict[str, Any], key: tuple[object, ...]
-) -> AsyncIterator[dict[str, Any]]:
+async def _load(request: Request) -> Response:
+    """A query that takes long is answered "Continue wait"; the same request brings the result."""
+    asked = requests.read(request, scope="data", body=load.BODY)
+    world = asked.world
+    if not await world.store(RunningQueries).done(world, asked.key, comes_again=True):
+        raise refuse(200, requests.CONTINUE_WAIT)
+    query = asked.document["query"]
+    try:
+        if isinstance(query, list):
+            results = [load.load(world.warehouse, one) for one in query]
+            return JSONResponse({"queryType": "blendingQuery", "results": results})
+        result = load.load(world.warehouse, query)
+    except (load.BadQuery, QueryError) as error:
+        raise refuse(500, f"Error: {error}") from None
+    in_list = world.settings.load_answer == "results"
+    return JSONResponse({"queryType": "regularQuery", "results": [result]} if in_list else result)
+
+
+async def _meta(request: Request) -> Response:
+    requests.read(request, scope="meta", body=None)
+    return JSONResponse(members.meta())
+
+
+async def _lines(asked: DataRequest) -> AsyncIterator[dict[str, Any]]:
+    world, document = asked.world, asked.document
     comes_again = bool(document.get("throwContinueWait"))
-    if not await world.store(RunningQueries).done(world, key, comes_again=comes_again):
-        yield {"error": "Continue wait"}
+    if not await world.store(RunningQueries).done(world, asked.key, comes_again=comes_again):
+        yield {"error": requests.CONTINUE_WAIT}
         return
     streaming = world.settings.data_streaming
     try:
         limit = row_limit(document["query"], streaming=streaming)
         reading = world.warehouse.read(document["query"], limit=limit)
         start: dict[str, Any] = {"schema": reading.schema}
-        yield start if streaming else {**start, "lastRefreshTime": _REFRESHED}
+        yield start if streaming else {**start, "lastRefreshTime": load.REFRESHED}
         empty = True
         for rows in reading.pieces(world.settings.data_chunk_rows):
             empty = False
@@ -116,7 +126,3 @@ def _text(value: Any, kind: str) -> str | None:
     if kind == "Boolean" and value in (0, 1):
         return "true" if value else "false"
     return f"{Decimal(str(value)):.2f}" if isinstance(value, float) else str(value)
-
-
-def _error(status: int, message: str) -> Response:
-    return JSONResponse({"error": message}, status)

@@ -1,8 +1,11 @@
-"""The data model: its branches, whether they compile, development mode, and merging."""
+"""The data model: its branches, what opens them, whether they compile, and merging.
+
+A call that names no branch means the one that its credential has active in development mode, else
+the deploy branch; ``validate`` alone always means the deploy branch.
+"""
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from airflow_provider_platform.sandbox.http import checks
@@ -10,111 +13,162 @@ from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared import paging
 from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
-from airflow_provider_platform.sandbox.state.branches import DEFAULT_BRANCH, Branch, Branches
+from airflow_provider_platform.sandbox.state.branches import (
+    FORK_PREFIX,
+    Branch,
+    DeploymentBranches,
+    branches_of,
+)
+from airflow_provider_platform.sandbox.state.builds import DOES_NOT_COMPILE
 
-resource = Resource("/build/api/v1/deployments/{deploymentId}", needs="SchemaUpdate")
+resource = Resource("/build/api/v1/deployments/{deploymentId}", needs="SchemaUpdate", since="0.3.0")
 
 _NAME = checks.string(max_length=200)
 _ONE: checks.Fields = {"branchId": checks.integer(), "branchName": _NAME}
-_BROKEN = "orders.yml: the cube orders joins customers, which does not exist"
 
 
 @resource.get("/branches", needs="SchemaRead", query=paging.PARAMETERS)
 def list_branches(call: Call) -> Any:
-    branches = [_shown(branch) for branch in call.store(Branches).all()]
+    branches = [_shown(branch) for branch in _branches(call).all()]
     return paging.page(call, branches, deprecated=True)
 
 
 @resource.post(
-    "/branches", body={"name": checks.needed(_NAME), "activate": checks.boolean, "from": _NAME}
+    "/branches",
+    body={
+        "name": checks.needed(_NAME),
+        "activate": checks.boolean,
+        "enterDevMode": checks.boolean,
+        "from": _NAME,
+    },
 )
 def create_branch(call: Call) -> Any:
-    store, body = call.store(Branches), call.body
+    """A new branch; put into development mode it is active, but no fork."""
+    store, body = _branches(call), call.body
     if store.get(body["name"]) is not None:
         raise ApiError(400, [f"the branch {body['name']} exists already"])
-    parent = _named(call, body.get("from", DEFAULT_BRANCH))
+    parent = _named(call, body.get("from", store.deploy))
     branch = store.add(body["name"], parent.name)
     call.record("created", "branches", branch.name)
-    if body.get("activate"):
-        store.in_dev_mode[call.world.settings.caller] = branch.name
-    return _state(branch, active=bool(body.get("activate")))
+    active = bool(body.get(call.world.settings.create_branch_field))
+    if active:
+        store.enter(branch, call.credential, call.user, call.world)
+        call.record("entered", "dev-mode", branch.name)
+    return _state(branch, active=active)
 
 
 @resource.delete(
-    "/branches", query={"branchName": checks.needed(_NAME), "removeOnUpstream": checks.boolean}
+    "/branches",
+    since="0.4.0",
+    query={"branchName": checks.needed(_NAME), "removeOnUpstream": checks.boolean},
 )
 def remove_branch(call: Call) -> Any:
+    """Children get the branch's parent; whoever is on it is on the deploy branch again."""
     branch = _named(call, call.query["branchName"])
-    if branch.name == DEFAULT_BRANCH:
+    if branch.name == _branches(call).deploy:
         raise ApiError(400, ["the deploy branch cannot be deleted"])
     _remove(call, branch)
     return {"success": True}
 
 
 @resource.put(
-    "/branches/staging-environment", body={"enabled": checks.needed(checks.boolean), **_ONE}
+    "/branches/staging-environment",
+    since="0.4.0",
+    body={"enabled": checks.needed(checks.boolean), **_ONE},
 )
 def set_branch_staging_environment(call: Call) -> Any:
-    branch = _given(call)
-    branch.staging = call.body["enabled"]
-    call.record("updated", "branches", branch.name)
+    """For shared branches only; the answer does not wait for the branch to answer."""
+    store, branch, enabled = _branches(call), _given(call), call.body["enabled"]
+    if branch.name == store.deploy:
+        raise ApiError(400, ["the deploy branch has no staging environment"])
+    if branch.name.startswith(FORK_PREFIX):
+        raise ApiError(400, [f"{branch.name} is a personal branch and has no staging environment"])
+    store.set_staging(branch, enabled, call.world)
+    call.record("enabled" if enabled else "disabled", "staging-environments", branch.name)
     return {"data": _shown(branch)}
 
 
 @resource.get(
     "/data-model/validate",
     needs="SchemaRead",
+    since="0.4.0",
     query={"branchName": _NAME, "devMode": checks.boolean},
 )
 def validate_data_model(call: Call) -> Any:
-    """A branch with ``broken`` in its name does not compile."""
+    """Ask the branch's own running environment, without which there is nothing to ask."""
     if "branchName" in call.query and "devMode" in call.query:
         raise ApiError(400, ["branchName and devMode exclude each other"])
-    own = call.store(Branches).in_dev_mode.get(call.world.settings.caller, DEFAULT_BRANCH)
-    name = own if call.query.get("devMode") else call.query.get("branchName", DEFAULT_BRANCH)
-    branch = _named(call, name)
-    broken = "broken" in branch.name
+    store, name = _branches(call), call.query.get("branchName")
+    if call.query.get("devMode"):
+        name = store.active(call.credential, call.user, call.world.settings)
+        if name is None:
+            raise ApiError(400, ["no branch is active: enter development mode first"])
+    branch = _named(call, name or store.deploy)
+    answer = store.ask(branch.name, call.world)
+    errors: list[dict[str, str | None]] = []
+    build = store.shown(branch, call.world.clock.now())
+    if answer.kind == "failed" and build is not None and build.error == DOES_NOT_COMPILE:
+        errors = [{"message": DOES_NOT_COMPILE, "fileName": "orders.yml"}]
+    elif answer.kind not in ("serving", "asleep"):
+        if call.world.settings.validate_not_active == "400":
+            raise ApiError(400, [answer.words])
+        errors = [{"message": answer.words, "fileName": None}]
     return {
         "deploymentId": call.deployment,
         "branchName": branch.name,
-        "mode": "production" if branch.name == DEFAULT_BRANCH else "dev_mode",
-        "valid": not broken,
-        "errors": [{"message": _BROKEN, "fileName": "orders.yml"}] if broken else [],
-        "cubesCount": None if broken else 3,
+        "mode": "production" if branch.name == store.deploy else "dev_mode",
+        "valid": not errors,
+        "errors": errors,
+        "cubesCount": None if errors else 3,
     }
 
 
 @resource.post("/dev-mode", body={"branchName": _NAME})
 def start_dev_mode(call: Call) -> Any:
-    """Fork a personal branch, the same one each time, and work on it."""
-    parent, caller = _named(call, call.body.get("branchName", DEFAULT_BRANCH)), _caller(call)
-    branch = call.store(Branches).add(f"dev-{caller}-{parent.name}", parent.name)
-    call.store(Branches).in_dev_mode[caller] = branch.name
+    """Work on the personal fork of a branch: the same fork each time, made when there is none."""
+    store = _branches(call)
+    parent = _named(call, call.body.get("branchName", store.deploy))
+    if parent.owner is None:
+        _allow_deploy_branch(call, parent)
+        branch = store.fork(parent, call.user, call.world.settings)
+    elif parent.owner == call.user:
+        branch = parent
+    else:
+        raise ApiError(400, [f"{parent.name} is another user's personal branch"])
+    store.enter(branch, call.credential, call.user, call.world)
+    call.record("entered", "dev-mode", branch.name)
     return _state(branch, active=True)
 
 
 @resource.delete("/dev-mode")
 def stop_dev_mode(call: Call) -> Any:
-    call.store(Branches).in_dev_mode.pop(_caller(call), None)
+    name = _branches(call).leave(call.credential, call.user, call.world)
+    if name is not None:
+        call.record("left", "dev-mode", name)
+    elif call.world.settings.leave_nothing != "200":
+        raise ApiError(int(call.world.settings.leave_nothing), "Development mode is not active")
     return {"success": True}
 
 
 @resource.post(
     "/commit",
     body={
+        "branchName": _NAME,
         "exitDevMode": checks.boolean,
         "message": checks.string(),
         "resolveMergeConflict": checks.boolean,
     },
 )
 def commit_changes(call: Call) -> Any:
-    active = call.store(Branches).in_dev_mode
-    name = active.get(_caller(call))
-    if name is None:
-        raise ApiError(400, ["no branch is active: enter development mode first"])
-    call.record("updated", "branches", name)
+    """There are no edits to push: the sandbox has no operation that writes files."""
+    store = _branches(call)
+    branch = _named(call, call.body.get("branchName") or _own(call))
+    if branch.owner is None:
+        raise ApiError(400, [f"{branch.name} is not a dev-mode branch"])
+    call.record("updated", "branches", branch.name)
     if call.body.get("exitDevMode"):
-        del active[_caller(call)]
+        store.leave(call.credential, call.user, call.world)
+        call.record("left", "dev-mode", branch.name)
     return {"success": True}
 
 
@@ -138,7 +192,17 @@ def pull_branch(call: Call) -> Any:
     ),
 )
 def merge_into_parent_branch(call: Call) -> Any:
-    return _merge(call, delete=bool(call.body.get("deleteBranch")))
+    """Without ``deleteBranch`` the branch stays; switching to the parent leaves the fork."""
+    branch = _meant(call)
+    if branch.parent is None:
+        raise ApiError(400, [f"{branch.name} is the deploy branch and has no parent"])
+    answer = _merge(call, branch, branch.parent, delete=bool(call.body.get("deleteBranch")))
+    store, settings = _branches(call), call.world.settings
+    on_it = store.active(call.credential, call.user, settings) == branch.name
+    if call.body.get("switchToParentBranch") and on_it:
+        store.leave(call.credential, call.user, call.world)
+        call.record("left", "dev-mode", branch.name)
+    return answer
 
 
 @resource.post(
@@ -152,15 +216,26 @@ def merge_into_parent_branch(call: Call) -> Any:
     ),
 )
 def merge_to_default_branch(call: Call) -> Any:
-    return _merge(call, delete=bool(call.body.get("removeBranchAfterMerge")))
+    branch, deploy = _meant(call), _branches(call).deploy
+    if branch.name == deploy:
+        raise ApiError(400, [f"{branch.name} is the deploy branch and has no parent"])
+    default = call.world.settings.merge_removes_branch
+    delete = bool(call.body.get("removeBranchAfterMerge", default))
+    return _merge(call, branch, deploy, delete=delete)
 
 
-def _caller(call: Call) -> int:
-    return call.world.settings.caller
+def _branches(call: Call) -> DeploymentBranches:
+    return branches_of(call.world, call.deployment)
+
+
+def _own(call: Call) -> str:
+    """The branch that a call means which names none."""
+    store = _branches(call)
+    return store.active(call.credential, call.user, call.world.settings) or store.deploy
 
 
 def _named(call: Call, name: str) -> Branch:
-    branch = call.store(Branches).get(name)
+    branch = _branches(call).get(name)
     if branch is None:
         raise ApiError(404, f"Branch {name} not found in deployment {call.deployment}")
     return branch
@@ -172,22 +247,41 @@ def _given(call: Call) -> Branch:
         raise ApiError(400, ["exactly one of branchId and branchName is required"])
     if "branchName" in call.body:
         return _named(call, call.body["branchName"])
-    branch = call.store(Branches).with_id(call.body["branchId"])
+    branch = _branches(call).with_id(call.body["branchId"])
     return branch if branch is not None else _named(call, str(call.body["branchId"]))
 
 
-def _merge(call: Call, *, delete: bool) -> dict[str, bool]:
-    branch = _given(call)
-    if branch.parent is None:
-        raise ApiError(400, [f"{branch.name} is the deploy branch and has no parent"])
-    call.record("merged", "branches", branch.name)
-    if delete:
+def _meant(call: Call) -> Branch:
+    """The branch that the body names, else the one that such a call means."""
+    if "branchId" in call.body or "branchName" in call.body:
+        return _given(call)
+    return _named(call, _own(call))
+
+
+def _allow_deploy_branch(call: Call, branch: Branch) -> None:
+    """Refuse a token that may change other branches only."""
+    if branch.name == _branches(call).deploy and call.world.settings.dev_branches_only:
+        raise ApiError(403, "Forbidden: the SchemaUpdate permission is missing")
+
+
+def _merge(call: Call, branch: Branch, target: str, *, delete: bool) -> dict[str, bool]:
+    store, settings = _branches(call), call.world.settings
+    into = _named(call, target)
+    _allow_deploy_branch(call, into)
+    if into.name == store.deploy and not settings.deploy_branch_merge_allowed:
+        raise ApiError(403, f"Merging into {into.name} is not allowed")
+    if settings.merge_outcome == "conflict":
+        raise ApiError(409, f"{branch.name} conflicts with {into.name} in orders.yml")
+    merged = settings.merge_outcome == "merged" and store.merge(branch, into, call.world)
+    if merged:
+        call.record("merged", "branches", branch.name)
+    if delete and merged:
         _remove(call, branch)
-    return {"merged": True, "branchDeleted": delete}
+    return {"merged": merged, "branchDeleted": delete and merged}
 
 
 def _remove(call: Call, branch: Branch) -> None:
-    call.store(Branches).remove(branch)
+    _branches(call).remove(branch)
     call.record("deleted", "branches", branch.name)
 
 
@@ -201,5 +295,5 @@ def _shown(branch: Branch) -> Item:
         "name": branch.name,
         "parentBranch": branch.parent,
         "isStagingEnvironmentEnabled": branch.staging,
-        "lastHash": hashlib.sha256(branch.name.encode()).hexdigest()[:40],
+        "lastHash": branch.model.commit,
     }

@@ -12,6 +12,7 @@ from airflow_provider_platform.sandbox.management.shared.resource import (
     Diverted,
     Operation,
     Resource,
+    check_available,
 )
 from airflow_provider_platform.sandbox.state.world import World
 
@@ -20,7 +21,7 @@ _ANSWER = {"200": {"description": "Successful response"}}
 
 def describing(resources: Iterable[Resource]) -> Resource:
     """The resource whose one operation describes ``resources`` and itself."""
-    resource = Resource("/api/v1/spec", needs=None)
+    resource = Resource("/api/v1/spec", needs=None, since="0.4.0")
     all_resources = (*resources, resource)
 
     @resource.get()
@@ -52,7 +53,7 @@ def document(world: World, resources: Iterable[Resource]) -> dict[str, Any]:
 
 def _offered(world: World, operation: Operation) -> bool:
     try:
-        operation.available(world)
+        check_available(world, operation)
     except (ApiError, Diverted):
         return False
     return True

@@ -92,6 +92,7 @@ def move_workspace_object(call: Call) -> Any:
 
 @resource.post(
     "/workspace/bulk-move",
+    since="0.3.0",
     needs="FolderEdit",
     body={"items": checks.needed(_REFERENCES), "folderId": checks.integer()},
 )
@@ -103,6 +104,7 @@ def bulk_move_workspace_objects(call: Call) -> Any:
 
 @resource.post(
     "/workspace/bulk-delete",
+    since="0.3.0",
     needs="FolderManage",
     body={"items": checks.needed(_REFERENCES)},
 )

@@ -122,13 +122,14 @@ class _Site:
 
     def branch(self, request: Request) -> Response:
         name = request.path_params["name"]
-        branch = self._world.store(Branches).get(name)
+        branches = self._world.store(Branches).with_branch(name)
         state = self._world.journal.state
         syncs = [sync for sync in state.syncs if sync.branch_name == name]
-        if branch is None and not syncs:
+        if not branches and not syncs:
             return self._missing(f"no branch {name}")
         runs = [run for run in state.runs if run.branch == name]
-        return self._page("branch.html", name=name, branch=branch, syncs=syncs, runs=runs)
+        found = [(one.deployment, one.get(name), one.status(name, self._world)) for one in branches]
+        return self._page("branch.html", name=name, found=found, syncs=syncs, runs=runs)
 
     def export(self, request: Request) -> Response:
         job = self._world.store(exports.Exports).by_id.get(request.path_params["job"])

@@ -1,38 +1,121 @@
-"""The branches of the data model: the default one, and those that syncs or callers have made."""
+"""The branches of each deployment: which are open, and what answers at each of them.
+
+What answers is production (the deploy branch), a personal fork that a credential has active in
+development mode, and a shared branch whose staging environment is switched on. Nothing else does:
+the branch that a dbt sync has written answers nobody until it is opened.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
-DEFAULT_BRANCH = "main"
+from airflow_provider_platform.sandbox.state.builds import DOES_NOT_COMPILE, Build, Model, begin
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.state.settings import Settings
+    from airflow_provider_platform.sandbox.state.world import World
+
+DEPLOY_BRANCHES = {1: "main", 2: "master"}
+"""The deploy branch by deployment."""
+CHAT_DEPLOYMENT = 1
+"""The deployment of the chat API's agents."""
+BAD_BRANCH = "Bad branch"
+NOT_ACTIVE = "Branch is not active"
+FORK_PREFIX = "dev-"
+
+Kind = Literal["serving", "bad", "not_active", "building", "failed", "asleep"]
 
 
 @dataclass
 class Branch:
-    """One branch. ``staging``: whether its staging environment is switched on."""
+    """One branch. ``owner`` is the user of a personal fork, None for a shared branch.
+
+    ``fork_of``: id of the branch that a personal fork was made from. ``staging``: whether the
+    staging environment is switched on. ``lingers``: a fork that was left and is still served.
+    ``build`` is the latest build, ``previous`` the one before it, ``served`` the last good one.
+    """
 
     id: int
     name: str
     parent: str | None
+    model: Model
+    owner: int | None = None
+    fork_of: int | None = None
     staging: bool = False
+    lingers: bool = False
+    build: Build | None = None
+    previous: Build | None = None
+    served: Build | None = None
+    asked_at: float = 0.0
+    """When it last got a request: an environment that gets none falls asleep."""
+    merged: frozenset[tuple[str, str]] = frozenset()
+    """Commits that were merged, each with the branch that took them."""
+    reported: tuple[str, str | None] | None = None
+    """A status and an error text that tests have put in place of those of its build."""
+
+    @property
+    def environment(self) -> int:
+        """The id of the environment that serves it."""
+        return self.id + 10
 
 
-class Branches:
-    """Branches by name. The sandbox has one data model, so all deployments share them."""
+@dataclass(frozen=True)
+class Answer:
+    """What a request to a branch meets. ``words`` say why it is not served."""
 
-    def __init__(self) -> None:
+    kind: Kind
+    words: str = ""
+
+    @property
+    def serves(self) -> bool:
+        return self.kind == "serving"
+
+
+@dataclass
+class Session:
+    """A credential in development mode: whose it is and the branch it works on."""
+
+    user: int
+    branch: str
+
+
+class Numbers:
+    """Gives the numbers after ``last``, one by one."""
+
+    def __init__(self, last: int = 0) -> None:
+        self._last = last
+
+    def next(self) -> int:
+        self._last += 1
+        return self._last
+
+
+class DeploymentBranches:
+    """The branches of one deployment by name, and who is in development mode."""
+
+    def __init__(self, deployment: int, ids: Numbers, jobs: Numbers) -> None:
+        self.deployment = deployment
+        self.deploy = DEPLOY_BRANCHES.get(deployment, "main")
+        self.sessions: dict[str, Session] = {}
+        """By the credential that is in development mode."""
         self._by_name: dict[str, Branch] = {}
-        self._last_id = 0
-        self.in_dev_mode: dict[int, str] = {}
-        """The personal branch that each user works on, by the user's id."""
-        for name, parent in ((DEFAULT_BRANCH, None), ("dev", DEFAULT_BRANCH)):
-            self.add(name, parent)
+        self._ids = ids
+        self._jobs = jobs
+        production = self.add(self.deploy, None)
+        production.build = self.built_long_ago(production.model)
+        self.add("dev", self.deploy)
 
-    def add(self, name: str, parent: str | None = DEFAULT_BRANCH) -> Branch:
-        """The branch of this name, made from ``parent`` if it is not there."""
+    # -- branches ----------------------------------------------------------------------------
+
+    def add(self, name: str, parent: str | None, model: Model | None = None) -> Branch:
+        """Make the branch, with its parent's files or with ``model``; a known one stays."""
         if name not in self._by_name:
-            self._last_id += 1
-            self._by_name[name] = Branch(self._last_id, name, parent)
+            above = self._by_name.get(parent or "")
+            files = model or (above.model if above else Model(f"{self.deployment}/{name}"))
+            self._by_name[name] = Branch(self._ids.next(), name, parent, files)
         return self._by_name[name]
 
     def get(self, name: str) -> Branch | None:
@@ -41,23 +124,226 @@ class Branches:
     def with_id(self, branch_id: int) -> Branch | None:
         return next((one for one in self._by_name.values() if one.id == branch_id), None)
 
-    def remove(self, branch: Branch) -> None:
-        del self._by_name[branch.name]
-        users = [user for user, name in self.in_dev_mode.items() if name == branch.name]
-        for user in users:
-            del self.in_dev_mode[user]
-
     def all(self) -> list[Branch]:
         return list(self._by_name.values())
 
     def names(self) -> list[str]:
         return sorted(self._by_name)
 
-    def reachable(self, name: str | None, is_default: bool) -> bool:
-        """Whether a chat request that names this branch gets data.
+    def remove(self, branch: Branch) -> None:
+        """Delete it: its children get its parent, sessions on it end."""
+        del self._by_name[branch.name]
+        for child in self._by_name.values():
+            if child.parent == branch.name:
+                child.parent = branch.parent
+        self.sessions = {
+            credential: session
+            for credential, session in self.sessions.items()
+            if session.branch != branch.name
+        }
 
-        The default branch must be named as such, and no other branch may be.
+    def write(self, branch: Branch, model: Model, world: World) -> None:
+        """Give the branch other files; what is served of it is built again.
+
+        In deploy mode ``cli`` nothing but an upload builds production.
         """
-        if name is None:
-            return True
-        return name in self._by_name and (name == DEFAULT_BRANCH) == is_default
+        branch.model = model
+        production = branch.name == self.deploy
+        if self.is_open(branch) and not (production and world.settings.deploy_mode == "cli"):
+            self._build(branch, world)
+
+    def merge(self, branch: Branch, into: Branch, world: World) -> bool:
+        """Take the files of one branch into another; False where they have been taken before."""
+        taken = (branch.model.commit, into.name)
+        if taken in branch.merged:
+            return False
+        branch.merged |= {taken}
+        revision = f"{into.model.revision}+{branch.model.revision}"
+        self.write(into, replace(branch.model, revision=_digest(revision)), world)
+        return True
+
+    # -- opening -----------------------------------------------------------------------------
+
+    def is_open(self, branch: Branch) -> bool:
+        viewed = any(session.branch == branch.name for session in self.sessions.values())
+        return branch.name == self.deploy or branch.staging or viewed or branch.lingers
+
+    def set_staging(self, branch: Branch, enabled: bool, world: World) -> None:
+        was_open = self.is_open(branch)
+        branch.staging = enabled
+        self._opened_or_closed(branch, was_open, world)
+
+    def serve(self, branch: Branch, now: float) -> None:
+        """Have a shared branch open and built already."""
+        branch.staging, branch.asked_at = True, now
+        build = self.built_long_ago(branch.model)
+        if not branch.model.compiles:
+            build = replace(build, outcome="failed", error=DOES_NOT_COMPILE)
+        branch.build, branch.previous = build, None
+
+    def enter(self, branch: Branch, credential: str, user: int, world: World) -> None:
+        """Make ``branch`` the credential's active one, in place of any other."""
+        key = self._session_key(credential, user, world.settings)
+        before = self.sessions.get(key)
+        was_open = self.is_open(branch)
+        self.sessions[key] = Session(user, branch.name)
+        if before is not None and before.branch != branch.name:
+            self._close_left(before, world)
+        self._opened_or_closed(branch, was_open, world)
+        if was_open and self._asleep(branch, world):
+            self._build(branch, world)
+
+    def leave(self, credential: str, user: int, world: World) -> str | None:
+        """End the credential's development mode; the branch it was on, None without one."""
+        session = self.sessions.pop(self._session_key(credential, user, world.settings), None)
+        if session is None:
+            return None
+        self._close_left(session, world)
+        return session.branch
+
+    def active(self, credential: str, user: int, settings: Settings) -> str | None:
+        """The branch that the credential is on in development mode."""
+        session = self.sessions.get(self._session_key(credential, user, settings))
+        return None if session is None else session.branch
+
+    def fork(self, parent: Branch, user: int, settings: Settings) -> Branch:
+        """The user's personal fork of ``parent``: the same one each time."""
+        found = next(
+            (b for b in self._by_name.values() if (b.owner, b.fork_of) == (user, parent.id)), None
+        )
+        if found is None:
+            name = f"{FORK_PREFIX}{user}-{_digest(f'{parent.id} {parent.name}')[:10]}"
+            found = self.add(name, parent.name)
+            found.owner, found.fork_of = user, parent.id
+        elif settings.reentered_fork == "updated":
+            found.model = parent.model
+        return found
+
+    def _session_key(self, credential: str, user: int, settings: Settings) -> str:
+        return credential if settings.dev_mode_of == "credential" else f"user {user}"
+
+    def _close_left(self, session: Session, world: World) -> None:
+        branch = self._by_name.get(session.branch)
+        if branch is not None:
+            branch.lingers = world.settings.left_fork == "served"
+            self._opened_or_closed(branch, True, world)
+
+    def _opened_or_closed(self, branch: Branch, was_open: bool, world: World) -> None:
+        is_open = self.is_open(branch)
+        if is_open and not was_open:
+            self._build(branch, world)
+        elif was_open and not is_open:
+            branch.build = branch.previous = branch.served = None
+
+    def _build(self, branch: Branch, world: World) -> None:
+        now = world.clock.now()
+        branch.served = self._served(branch, now) or branch.served
+        branch.previous, branch.build = (
+            branch.build,
+            begin(
+                branch.model,
+                world.settings,
+                now,
+                job=self._jobs.next(),
+                after=branch.build,
+                warms_up=branch.name == self.deploy,
+            ),
+        )
+        branch.asked_at = branch.build.warm_at
+
+    def built_long_ago(self, model: Model) -> Build:
+        """A good build from before the sandbox began."""
+        return Build(self._jobs.next(), model, 0, 0, 0, 0, "built", None, None)
+
+    # -- what answers ------------------------------------------------------------------------
+
+    def shown(self, branch: Branch, now: float) -> Build | None:
+        """The build that the service reports: the latest one that it knows of."""
+        latest = branch.build
+        if latest is not None and latest.stage(now) == "not_shown":
+            return branch.previous
+        return latest
+
+    def _served(self, branch: Branch, now: float) -> Build | None:
+        """The build that answers. Only production keeps its last good one beside a new one."""
+        shown = self.shown(branch, now)
+        if shown is not None and shown.stage(now) in ("built", "warmup"):
+            return shown
+        return branch.served if branch.name == self.deploy else None
+
+    def _asleep(self, branch: Branch, world: World) -> bool:
+        """An opened branch falls asleep when it gets no requests; production does not here."""
+        if branch.name == self.deploy:
+            return False
+        return world.clock.now() - branch.asked_at > world.settings.idle_seconds
+
+    def answer(self, name: str, world: World) -> Answer:
+        """What a request to the branch meets; touches nothing."""
+        settings, now = world.settings, world.clock.now()
+        named = f": {name}" if settings.branch_errors_name_it else ""
+        branch = self._by_name.get(name)
+        if branch is None:
+            return Answer("bad", BAD_BRANCH + named)
+        shown, asleep = self.shown(branch, now), self._asleep(branch, world)
+        if not self.is_open(branch) or shown is None or (branch.lingers and asleep):
+            return Answer("not_active", NOT_ACTIVE + named)
+        if self._served(branch, now) is not None:
+            return Answer("asleep" if asleep else "serving")
+        if shown.stage(now) == "building":
+            return Answer("building", "the branch is being built")
+        return Answer("failed", shown.error or f"the build is {shown.stage(now)}")
+
+    def ask(self, name: str, world: World) -> Answer:
+        """As ``answer``, for a request that runs a query: it keeps a branch awake or wakes it."""
+        answer = self.answer(name, world)
+        branch = self._by_name.get(name)
+        if branch is not None and answer.kind in ("serving", "asleep"):
+            branch.asked_at = world.clock.now()
+        return answer
+
+    def status(self, name: str, world: World) -> tuple[str, str | None]:
+        """``status`` and ``errorText`` of the branch, as build-status reports them."""
+        branch, now = self._by_name.get(name), world.clock.now()
+        if branch is not None and branch.reported is not None:
+            return branch.reported
+        answer = self.answer(name, world)
+        if branch is None or answer.kind in ("bad", "not_active"):
+            return "building", answer.words
+        if answer.kind == "asleep":
+            return world.settings.idle_status, None
+        build = self.shown(branch, now)
+        return ("none", None) if build is None else (build.stage(now), build.error_text(now))
+
+
+class Branches:
+    """The branches of all deployments. At the start ``dev`` of deployment 1 is open: its staging
+    environment is switched on."""
+
+    def __init__(self) -> None:
+        ids, jobs = Numbers(), Numbers(7000)
+        self._of = {
+            deployment: DeploymentBranches(deployment, ids, jobs) for deployment in DEPLOY_BRANCHES
+        }
+        samples = self._of[1]
+        samples.serve(samples.add("dev", samples.deploy), time.time())
+
+    def of(self, deployment: int) -> DeploymentBranches:
+        return self._of[deployment]
+
+    def with_branch(self, name: str) -> list[DeploymentBranches]:
+        """The deployments that have a branch of this name."""
+        return [one for one in self._of.values() if one.get(name) is not None]
+
+
+def branches_of(world: World, deployment: int) -> DeploymentBranches:
+    return world.store(Branches).of(deployment)
+
+
+def written_model(name: str, revision: str) -> Model:
+    """The files that a dbt sync writes: a name with ``broken`` in it makes a model that does not
+    compile."""
+    return Model(revision, compiles="broken" not in name)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

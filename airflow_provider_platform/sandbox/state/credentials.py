@@ -31,10 +31,18 @@ class Credentials:
     management_token: str = field(default_factory=lambda: _secret("mgmt"), repr=False)
     chat_api_key: str = field(default_factory=lambda: _secret("sk-chat"), repr=False)
     api_secret: str = field(default_factory=lambda: _secret("secret"), repr=False)
+    further_tokens: dict[str, int] = field(default_factory=dict, repr=False)
+    """More management tokens, each with the id of its user."""
 
     def rotate_management_token(self) -> str:
         self.management_token = _secret("mgmt")
         return self.management_token
+
+    def add_management_token(self, user: int) -> str:
+        """One more token of the management API, as another API key would be."""
+        token = _secret("mgmt")
+        self.further_tokens[token] = user
+        return token
 
     def rotate_chat_api_key(self) -> str:
         self.chat_api_key = _secret("sk-chat")

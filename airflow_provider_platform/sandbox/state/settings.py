@@ -28,6 +28,9 @@ Permission = Literal[
 """Actions that operations need; ``Admin`` stands for the role of an administrator."""
 
 
+BuildOutcome = Literal["built", "failed", "cancelled", "stopped", "none"]
+"""How a build ends, in the words of build-status."""
+
 Seconds = Annotated[float, Field(ge=0, strict=True)]
 Count = Annotated[int, Field(ge=1, strict=True)]
 
@@ -91,9 +94,12 @@ class Settings(BaseModel):
     abort_needs_identity: Annotated[bool, Field(strict=True)] = True
     """Whether an abort with an API key must name the user, who alone owns the thread."""
 
-    dbt: Literal["full", "start-only"] = "full"
-    start_only_answer: Literal["html", "403", "404", "405"] = "html"
-    """What the dbt sync operations other than the start answer in ``start-only`` mode."""
+    release: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = "0.19.1"
+    """The tenant's release: operations and fields of later ones are missing. ``0.2.1`` is the
+    tenant of July 2026, which starts dbt syncs and knows no builds, branches or history."""
+    missing_operation: Literal["html", "403", "404", "405"] = "html"
+    """What an operation that the tenant's release lacks answers: the tenant's web page under 200,
+    as any unknown path, or an error."""
     dbt_history_answer: Literal["200", "400", "500"] = "200"
     """What the history of dbt syncs answers; the other operations stay as they are."""
     dbt_outcome: Literal["COMPLETED", "FAILED", "UNKNOWN"] = "COMPLETED"
@@ -119,6 +125,61 @@ class Settings(BaseModel):
     """Whether a front end answers 411 to a POST, PUT, PATCH or DELETE that declares no length."""
     usage_analytics: Annotated[bool, Field(strict=True)] = True
     """Whether usage analytics are enabled for the account (404 otherwise)."""
+    build_delay: Seconds = 0.0
+    """Time until a build shows after its branch was opened or written to: an opened branch is
+    "not active" until then, production reports the build before."""
+    build_seconds: Seconds = 0.0
+    """Time from then on that a build takes."""
+    warmup_seconds: Seconds = 0.0
+    """Time that a good build of production warms up in the end."""
+    build_outcome: BuildOutcome = "built"
+    """How builds that start from now on end, where the model compiles."""
+    building_answer: Literal["503", "continue_wait"] = "503"
+    """What the data API answers while a branch is being built: an error page of the ingress, or
+    "Continue wait"."""
+    idle_seconds: Seconds = 600.0
+    """Time without a query after which a staging or development environment falls asleep."""
+    idle_answer: Literal["503", "none"] = "503"
+    """What the data API answers to the query that wakes it: an error page of the ingress, or the
+    result."""
+    idle_status: Literal["stopped", "built"] = "stopped"
+    """What build-status reports of an environment that is asleep."""
+    branch_error: Literal["tool", "line"] = "tool"
+    """How a chat run reports a branch that does not answer: in the result of its tool call, or as
+    an error line that ends the run."""
+    branch_errors_name_it: Annotated[bool, Field(strict=True)] = False
+    """Whether "Bad branch" and "Branch is not active" are followed by the branch's name."""
+    branch_path: Literal["encoded", "plain"] = "encoded"
+    """How the slashes of a branch name stand in the paths of the data API; the other way names
+    no branch."""
+    dev_mode_of: Literal["credential", "user"] = "credential"
+    """Whether two tokens of one user have a development mode each, or share one."""
+    reentered_fork: Literal["stale", "updated"] = "stale"
+    """Whether a fork that is entered again keeps its files or takes its parent's."""
+    left_fork: Literal["closed", "served"] = "closed"
+    """Whether a fork that nobody is on any more is closed at once, or when it falls asleep."""
+    leave_nothing: Literal["400", "404", "200"] = "400"
+    """What leaving development mode answers where the credential is not in it."""
+    create_branch_field: Literal["activate", "enterDevMode"] = "activate"
+    """The field that puts a new branch into development mode; the document has ``activate``, the
+    vendor's tool sends ``enterDevMode``. The other one has no effect."""
+    validate_not_active: Literal["400", "invalid"] = "400"
+    """What validating a branch without a running environment answers: an error, or a report that
+    says it is not valid."""
+    merge_outcome: Literal["merged", "nothing", "conflict"] = "merged"
+    """``nothing``: merges answer ``merged`` false; ``conflict``: they are refused with 409."""
+    merge_removes_branch: Annotated[bool, Field(strict=True)] = True
+    """What merging to the default branch does where ``removeBranchAfterMerge`` is not sent."""
+    deploy_mode: Literal["git", "cli"] = "git"
+    """``cli``: production is built from uploads only, not after a merge."""
+    deploy_branch_read_only: Annotated[bool, Field(strict=True)] = False
+    """Whether dbt syncs and commits to the deploy branch are refused."""
+    deploy_branch_merge_allowed: Annotated[bool, Field(strict=True)] = True
+    """Whether branches can be merged into the deploy branch."""
+    dev_branches_only: Annotated[bool, Field(strict=True)] = False
+    """The token's role has SchemaUpdateDevBranches in place of SchemaUpdate: what would change the
+    deploy branch is refused, merging into it too."""
+
     token_lacks: tuple[Permission, ...] = ()
     """Permissions the management token lacks: operations needing one of them answer 403."""
     caller: Count = 7
@@ -172,6 +233,18 @@ class Settings(BaseModel):
     """Time a query of the data API takes before its first row is there."""
     query_wait: Seconds = 10.0
     """How long a request waits for it before it is told to come again."""
+    load_answer: Literal["top", "results"] = "top"
+    """Where ``/v1/load`` puts the result of one query: at the top level, or in ``results``."""
+    default_api_scopes: tuple[Literal["meta", "data", "graphql", "jobs", "sql"], ...] = (
+        "meta",
+        "data",
+        "graphql",
+    )
+    """Scopes of a data token; ``jobs`` and ``sql`` are off by default."""
+
+    def has(self, since: str) -> bool:
+        """Whether the tenant's release is ``since`` or a later one."""
+        return _parts(self.release) >= _parts(since)
 
     def change(self, changes: dict[str, Any]) -> None:
         """Apply ``changes``; raises ``ValueError`` naming the setting and the rule."""
@@ -194,3 +267,7 @@ def _problem(found: Any) -> str:
     if found["type"] == "extra_forbidden":
         return f"no setting {name!r}; known are {', '.join(sorted(SETTING_NAMES))}"
     return f"{name}: {found['msg']}"
+
+
+def _parts(release: str) -> list[int]:
+    return [int(part) for part in release.split(".")]

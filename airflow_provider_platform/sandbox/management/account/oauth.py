@@ -12,7 +12,9 @@ from airflow_provider_platform.sandbox.management.shared import embed_bodies
 from airflow_provider_platform.sandbox.management.shared.items import Item, Items
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 
-integrations = Resource("/api/v1/oauth-integrations", needs="OAuthIntegrationsManage")
+integrations = Resource(
+    "/api/v1/oauth-integrations", needs="OAuthIntegrationsManage", since="0.3.0"
+)
 tokens = Resource("/api/v1/user-oauth-tokens", needs=None)
 
 _INTEGRATION: checks.Fields = {
@@ -91,7 +93,7 @@ class UserOAuthTokens(Items):
 
     def own(self, call: Call) -> Item:
         """The caller's token of the integration in the path."""
-        integration, caller = call.path["integrationId"], call.world.settings.caller
+        integration, caller = call.path["integrationId"], call.user
         for token in self.all():
             if (token["integrationId"], token["userId"]) == (integration, caller):
                 return token
@@ -155,12 +157,12 @@ def list_user_oauth_tokens(call: Call) -> Any:
     return call.store(UserOAuthTokens).all()
 
 
-@tokens.get("/{integrationId}")
+@tokens.get("/{integrationId}", since="0.3.0")
 def get_user_oauth_token(call: Call) -> Any:
     return call.store(UserOAuthTokens).own(call)
 
 
-@tokens.delete("/{integrationId}")
+@tokens.delete("/{integrationId}", since="0.3.0")
 def revoke_user_oauth_token(call: Call) -> Response:
     granted = call.store(UserOAuthTokens)
     token = granted.own(call)
@@ -169,7 +171,7 @@ def revoke_user_oauth_token(call: Call) -> Response:
     return call.undeclared()
 
 
-@tokens.post("/{integrationId}/initiate")
+@tokens.post("/{integrationId}/initiate", since="0.3.0")
 def initiate_oauth_flow(call: Call) -> Response:
     """The user has to go on in a browser."""
     integration = call.store(OAuthIntegrations).named(call.path["integrationId"])

@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared.resource import Call
-from airflow_provider_platform.sandbox.state.branches import Branches
+from airflow_provider_platform.sandbox.state.branches import branches_of, written_model
 from airflow_provider_platform.sandbox.state.clock import iso
 from airflow_provider_platform.sandbox.state.journal import SyncEntry
 from airflow_provider_platform.sandbox.state.world import World
@@ -118,10 +118,14 @@ class Syncs:
 
 
 async def walk(world: World, sync: Sync) -> None:
-    """Go through the stages; a branch or ref with ``broken`` in its name does not compile."""
+    """Go through the stages, then write the branch.
+
+    A ``ref`` with ``broken`` in its name does not compile in dbt, and the sync fails. A branch with
+    ``broken`` in its name gets a model that does not compile in the service: the sync completes.
+    """
     settings = world.settings
     outcome = settings.dbt_outcome
-    broken = "broken" in sync.branch or "broken" in (sync.ref or "")
+    broken = "broken" in (sync.ref or "")
     stages = list(STAGES)
     if settings.dbt_extra_stage is not None:
         stages.insert(1, settings.dbt_extra_stage)
@@ -135,6 +139,8 @@ async def walk(world: World, sync: Sync) -> None:
     else:
         sync.result_from = world.clock.now() + sync.result_delay
         if outcome == "COMPLETED" and sync.output == "branch":
-            world.store(Branches).add(sync.branch)
+            branches = branches_of(world, sync.deployment)
+            branch = branches.add(sync.branch, branches.deploy)
+            branches.write(branch, written_model(sync.branch, sync.sync_job_id), world)
         sync.finish(outcome)
     world.journal.changed()

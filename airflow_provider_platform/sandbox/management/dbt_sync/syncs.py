@@ -8,18 +8,13 @@ import uuid
 from typing import Any
 
 from airflow_provider_platform.sandbox.http import checks
-from airflow_provider_platform.sandbox.http.responses import ApiError, web_page
+from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.dbt_sync.stages import STAGES, Sync, Syncs, walk
 from airflow_provider_platform.sandbox.management.shared import paging
-from airflow_provider_platform.sandbox.management.shared.resource import (
-    Call,
-    Diverted,
-    Resource,
-    always,
-)
+from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
+from airflow_provider_platform.sandbox.state.branches import branches_of
 from airflow_provider_platform.sandbox.state.clock import iso
 from airflow_provider_platform.sandbox.state.journal import SyncEntry
-from airflow_provider_platform.sandbox.state.world import World
 
 _RUN_STATES = ("RUNNING", "COMPLETED", "FAILED", "CANCELLED", "UNKNOWN")
 _TRIGGERS = ("manual", "api", "webhook", "agent", "unknown")
@@ -30,24 +25,16 @@ _MANIFEST = {"models": len(_MODELS), "sources": 2, "macros": 5}
 _BRANCH = r"(?![/.-])(?!.*(?:\.\.|//|@\{))[^\s~^:?*\[\\\x00-\x1f]{1,200}(?<![/.])"
 
 
-def _after_start(world: World) -> None:
-    """Everything but the start is missing on an older tenant."""
-    if world.settings.dbt == "full":
-        return
-    answer = world.settings.start_only_answer
-    if answer == "html":
-        raise Diverted(lambda _path: web_page())
-    raise ApiError(int(answer), "This tenant has no such operation")
-
+_FIELDS_SINCE = {"ref": "0.4.0", "source": "0.8.0", "manifest": "0.8.0", "output": "0.10.0"}
 
 resource = Resource(
-    "/api/v1/deployments/{deploymentId}/dbt-sync", needs="SchemaRead", available=_after_start
+    "/api/v1/deployments/{deploymentId}/dbt-sync", needs="SchemaRead", since="0.4.0"
 )
 
 
 @resource.post(
     needs="SchemaUpdate",
-    available=always,
+    since="0.2.1",
     body={
         "branchName": checks.string(pattern=_BRANCH),
         "ref": checks.string(),
@@ -59,13 +46,14 @@ resource = Resource(
 def start_dbt_sync(call: Call) -> Any:
     """Start a sync, every time it is asked for.
 
-    An older tenant (``start-only``) knows ``branchName`` and drops all else without a word.
+    An older tenant drops the fields that it does not know without a word.
     """
-    world, body = call.world, call.body
-    ignored = set(world.settings.dbt_ignored)
-    if world.settings.dbt == "start-only":
-        ignored = {"ref", "source", "manifest", "output"}
-    body = {name: value for name, value in body.items() if name not in ignored}
+    world, settings = call.world, call.world.settings
+    body = {
+        name: value
+        for name, value in call.body.items()
+        if name not in settings.dbt_ignored and settings.has(_FIELDS_SINCE.get(name, "0.2.1"))
+    }
     source = body.get("source", "git")
     if source == "manifest" and "manifest" not in body:
         raise ApiError(400, ["manifest is required when source is manifest"])
@@ -73,6 +61,7 @@ def start_dbt_sync(call: Call) -> Any:
         raise ApiError(400, ["ref cannot be given when source is manifest"])
     sync_job_id = uuid.uuid4().hex
     branch = body.get("branchName") or _generated_branch(body.get("ref"), sync_job_id)
+    _check_branch(call, branch)
     now = time.time()
     entry = SyncEntry(sync_job_id, call.deployment, branch, now, STAGES[0])
     sync = Sync(
@@ -186,6 +175,7 @@ def get_dbt_sync_logs(call: Call) -> Any:
 
 @resource.get(
     "/{syncJobId:text}/generated-files",
+    since="0.10.0",
     query=paging.PARAMETERS,
     needs="DeploymentRead",
 )
@@ -199,6 +189,15 @@ def get_dbt_sync_generated_files(call: Call) -> Any:
         call,
         [{"path": _file(m), "content": f"cubes:\n  - name: {m}\n"} for m in _MODELS],
     )
+
+
+def _check_branch(call: Call, name: str) -> None:
+    """Refuse to write to a branch that takes no sync."""
+    branches, settings = branches_of(call.world, call.deployment), call.world.settings
+    if name == branches.deploy and settings.dev_branches_only:
+        raise ApiError(403, "Forbidden: the SchemaUpdate permission is missing")
+    if name == branches.deploy and settings.deploy_branch_read_only:
+        raise ApiError(400, [f"the deploy branch {name} is read-only"])
 
 
 def _history_entry(sync: Sync) -> dict[str, Any]:

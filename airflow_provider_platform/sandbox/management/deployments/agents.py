@@ -8,7 +8,7 @@ from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 from airflow_provider_platform.sandbox.state.agents import AGENTS, EMBEDDABLE
-from airflow_provider_platform.sandbox.state.branches import Branches
+from airflow_provider_platform.sandbox.state.branches import branches_of
 
 resource = Resource("/api/v1/deployments/{deploymentId}", needs="DeploymentAgentRead")
 
@@ -47,7 +47,7 @@ def _agent(call: Call, agent_id: int) -> dict[str, Any]:
 @resource.get("/agent-skills", query={"space": checks.string(), "branchName": checks.string()})
 def list_agent_skills(call: Call) -> Any:
     branch = call.query.get("branchName")
-    if branch is not None and branch not in call.store(Branches).names():
+    if branch is not None and branches_of(call.world, call.deployment).get(branch) is None:
         raise ApiError(404, f"Branch {branch} not found in deployment {call.deployment}")
     return {
         "skills": [

@@ -9,13 +9,15 @@ from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.management.shared import paging
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, Call, Resource
 from airflow_provider_platform.sandbox.state import credentials
-from airflow_provider_platform.sandbox.state.branches import DEFAULT_BRANCH, Branches
+from airflow_provider_platform.sandbox.state.branches import DEPLOY_BRANCHES, branches_of
+from airflow_provider_platform.sandbox.state.clock import iso
 from airflow_provider_platform.sandbox.state.world import World
 
 resource = Resource("/api/v1/deployments")
-analytics = Resource("/api/v1/usage-analytics/token", needs="Admin")
+analytics = Resource("/api/v1/usage-analytics/token", needs="Admin", since="0.5.0")
 
 _STEPS = ("project", "upload", "schema", "github", "ssh", "databases", "ready", "demo")
+_CONTAINERS = ("INIT", "MAIN", "cubejs-server", "vector", "api-proxy")
 _HOUR, _DAY = 3600, 86400
 
 
@@ -40,35 +42,78 @@ def get_deployment(call: Call) -> Any:
     return _deployment(call.world, call.deployment)
 
 
-@resource.get("/{deploymentId}/settings")
+@resource.get("/{deploymentId}/settings", since="0.4.0")
 def get_deployment_settings(call: Call) -> Any:
+    settings = call.world.settings
     return {
         **_deployment(call.world, call.deployment),
         "template": "simpleCluster",
         "cloudProvider": "aws",
         "releaseChannel": "latest",
-        "deployBranchName": DEFAULT_BRANCH,
-        "deployBranchReadOnly": False,
-        "deployBranchMergeAllowed": True,
+        "deployBranchName": DEPLOY_BRANCHES[call.deployment],
+        "deployBranchReadOnly": settings.deploy_branch_read_only,
+        "deployBranchMergeAllowed": settings.deploy_branch_merge_allowed,
         "deployProjectRoot": "/",
         "isCubeSqlEnabled": True,
         "isSupportPreAggregations": True,
-        "deployMode": "git",
+        "deployMode": settings.deploy_mode,
     }
 
 
-@resource.get("/{deploymentId}/build-status", query={"branchName": checks.string()})
+@resource.get("/{deploymentId}/build-status", since="0.3.0", query={"branchName": checks.string()})
 def get_build_status(call: Call) -> Any:
-    """Every branch of the sandbox is built; an unknown one never will be."""
-    branch = call.query.get("branchName", DEFAULT_BRANCH)
-    known = branch in call.store(Branches).names()
+    """The latest build of a branch: without a name of the caller's active one, else production.
+
+    A branch that does not exist and one that nobody has opened are ``building`` for ever; only the
+    error text tells.
+    """
+    world, branches = call.world, branches_of(call.world, call.deployment)
+    active = branches.active(call.credential, call.user, world.settings)
+    name = call.query.get("branchName") or active or branches.deploy
+    now, branch = world.clock.now(), branches.get(name)
+    build = None if branch is None else branches.shown(branch, now)
+    status, error = branches.status(name, world)
     return {
         "deploymentId": call.deployment,
-        "branchName": branch,
-        "mode": "production" if branch == DEFAULT_BRANCH else "dev_mode",
-        "status": "built" if known else "building",
-        "errorText": None if known else f"Bad branch: {branch}",
-        "updatedAt": call.world.clock.stamp(),
+        "branchName": name,
+        "mode": "production" if name == branches.deploy else "dev_mode",
+        "status": status,
+        "buildJobId": None if build is None else build.job,
+        "deploymentStatus": "deployed",
+        "errorText": error,
+        "filesHash": None if build is None else build.model.files,
+        "lastHash": None if build is None else build.model.commit,
+        "updatedAt": None if build is None else iso(build.changed_at(now)),
+    }
+
+
+@resource.get(
+    "/{deploymentId}/logs",
+    since="0.3.0",
+    query={
+        "source": checks.string(one_of=("production", "dev")),
+        "container": checks.string(one_of=_CONTAINERS),
+        "pod": checks.string(),
+    },
+)
+def get_deployment_logs(call: Call) -> Any:
+    """Lines of the latest builds, oldest first; without ``source`` those of production."""
+    branches, now = branches_of(call.world, call.deployment), call.world.clock.now()
+    dev, wanted = call.query.get("source") == "dev", call.query.get("pod")
+    lines = [
+        (at, f"{'dev' if dev else 'api'}-{branch.id}", line)
+        for branch in branches.all()
+        if (branch.name != branches.deploy) == dev
+        for build in (branch.previous, branch.build)
+        if build is not None
+        for at, line in build.log(now)
+    ]
+    return {
+        "items": [
+            {"date": iso(at), "pod": pod, "message": line}
+            for at, pod, line in sorted(lines)
+            if wanted in (None, pod)
+        ]
     }
 
 

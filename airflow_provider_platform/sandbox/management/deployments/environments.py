@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import ApiError
-from airflow_provider_platform.sandbox.management.shared import paging
+from airflow_provider_platform.sandbox.management.shared import paging, users
 from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 from airflow_provider_platform.sandbox.state import credentials
+from airflow_provider_platform.sandbox.state.branches import Branch, branches_of
 
 resource = Resource("/api/v1/deployments/{deploymentId}/environments")
 
@@ -34,28 +36,39 @@ class EnvironmentTokens:
 
 
 def _environments(call: Call) -> list[Item]:
-    """Environments 11 to 13 in deployment 1, 21 to 23 in deployment 2; ids are text in answers."""
-    base = f"{call.world.base_url}/deployments/{call.deployment}"
-    branches = (None, "dev", "dev")
-    return [
-        {
-            "id": str(call.deployment * 10 + number),
-            "type": kind,
-            "branch": branch,
-            "user": "analyst@acme.example.com" if kind == "development" else None,
-            "api_credentials": [
-                {
-                    "type": "rest",
-                    "version": 1,
-                    "url": f"{base}/dev-mode/{branch}/cubejs-api"
-                    if branch
-                    else f"{base}/cubejs-api",
-                },
-                {"type": "sql", "version": 1, "host": "127.0.0.1", "port": 15432},
-            ],
-        }
-        for number, (kind, branch) in enumerate(zip(_TYPES, branches, strict=True), start=1)
+    """Production, the branches with staging switched on, then the forks that somebody is on."""
+    branches = branches_of(call.world, call.deployment)
+    production = branches.get(branches.deploy)
+    staging = [("staging", one, None) for one in branches.all() if one.staging]
+    viewed = {session.branch: session.user for session in branches.sessions.values()}
+    development = [
+        ("development", one, str(users.owner(viewed[one.name])["email"]))
+        for one in branches.all()
+        if one.name in viewed
     ]
+    return [
+        _shown(call, kind, branch, user)
+        for kind, branch, user in [("production", production, None), *staging, *development]
+        if branch is not None
+    ]
+
+
+def _shown(call: Call, kind: str, branch: Branch, user: str | None) -> Item:
+    """One environment; ids are text in answers."""
+    base = f"{call.world.base_url}/deployments/{call.deployment}"
+    if kind != "production":
+        slashes = "" if call.world.settings.branch_path == "encoded" else "/"
+        base = f"{base}/dev-mode/{quote(branch.name, safe=slashes)}"
+    return {
+        "id": str(branch.environment),
+        "type": kind,
+        "branch": None if kind == "production" else branch.name,
+        "user": user,
+        "api_credentials": [
+            {"type": "rest", "version": 1, "url": f"{base}/cubejs-api"},
+            {"type": "sql", "version": 1, "host": "127.0.0.1", "port": 15432},
+        ],
+    }
 
 
 def _environment(call: Call) -> int:
@@ -75,7 +88,7 @@ def list_environments(call: Call) -> Any:
 @resource.get("/{environmentId}/tokens", query=paging.OFFSETS)
 def list_environment_tokens(call: Call) -> Any:
     """Those of the caller that have not expired."""
-    environment, caller = _environment(call), call.world.settings.caller
+    environment, caller = _environment(call), call.user
     now = call.world.clock.stamp()
     tokens = [
         token
@@ -119,7 +132,7 @@ def _mint(call: Call, scopes: list[str], more: Mapping[str, str] | None = None) 
         "created_at": clock.stamp(now),
         "expires_at": clock.stamp(now + lifetime),
     }
-    caller = call.world.settings.caller
+    caller = call.user
     call.store(EnvironmentTokens).minted.append((environment, caller, token))
     call.record("created", "environment-tokens", environment)
     return {"data": {**token, "scopes": scopes}}

@@ -17,7 +17,7 @@ from airflow_provider_platform.sandbox.management.workbooks.dashboards import Da
 from airflow_provider_platform.sandbox.management.workbooks.workbooks import Workbooks
 
 resource = Resource(
-    f"{workbooks.resource.path}/{{workbookId}}/embed-access", needs="WorkbookManage"
+    f"{workbooks.resource.path}/{{workbookId}}/embed-access", needs="WorkbookManage", since="0.3.0"
 )
 
 

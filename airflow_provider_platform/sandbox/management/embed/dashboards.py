@@ -21,7 +21,7 @@ def get_embeddable_dashboard(call: Call) -> Any:
     return dashboard
 
 
-@resource.patch(needs="Admin", body={"allowEmbed": checks.needed(checks.boolean)})
+@resource.patch(since="0.3.0", needs="Admin", body={"allowEmbed": checks.needed(checks.boolean)})
 def update_dashboard_embedding(call: Call) -> Any:
     dashboard = _dashboard(call)
     dashboard["allowEmbed"] = call.body["allowEmbed"]

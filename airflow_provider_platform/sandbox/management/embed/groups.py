@@ -14,7 +14,9 @@ from airflow_provider_platform.sandbox.management.shared.embed_tenants import Em
 from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource, given
 
-resource = Resource(f"{embed_tenants.resource.path}/{{embedTenantName:text}}/groups", needs="Admin")
+resource = Resource(
+    f"{embed_tenants.resource.path}/{{embedTenantName:text}}/groups", needs="Admin", since="0.3.0"
+)
 
 _RESERVED = ("all", "admin")
 _DESCRIPTION = checks.string(min_length=0, max_length=500)

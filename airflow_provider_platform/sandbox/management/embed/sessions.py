@@ -16,7 +16,7 @@ from airflow_provider_platform.sandbox.management.shared.embed_tenants import Em
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, Call, Resource
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
 from airflow_provider_platform.sandbox.state import credentials
-from airflow_provider_platform.sandbox.state.branches import Branches
+from airflow_provider_platform.sandbox.state.branches import branches_of
 
 resource = Resource("/api/v1/embed", needs="Admin")
 
@@ -111,6 +111,7 @@ def create_token_of_session(call: Call) -> Any:
 
 @resource.post(
     "/session/revoke",
+    since="0.11.0",
     body={"sessionId": checks.needed(checks.string(pattern="[0-9a-f]{32}"))},
 )
 def revoke_session(call: Call) -> Response:
@@ -138,8 +139,12 @@ def _check(call: Call, body: dict[str, Any]) -> None:
     if body["deploymentId"] not in DEPLOYMENTS:
         raise ApiError(404, f"Deployment {body['deploymentId']} not found")
     branch = body.get("branchName")
-    if branch is not None and branch not in call.store(Branches).names():
-        raise ApiError(404, f"{branch} is not a branch of deployment {body['deploymentId']}")
+    if branch is not None:
+        answer = branches_of(call.world, body["deploymentId"]).ask(branch, call.world)
+        if answer.kind == "bad":
+            raise ApiError(404, f"{branch} is not a branch of deployment {body['deploymentId']}")
+        if answer.kind not in ("serving", "asleep"):
+            raise ApiError(400, [f"nothing serves the branch {branch}: {answer.words}"])
     dashboard = body.get("publicDashboardId")
     if dashboard is not None and call.store(Dashboards).with_public_id(dashboard) is None:
         raise ApiError(404, f"Dashboard {dashboard} not found")

@@ -25,6 +25,7 @@ resource = Resource("/api/v1/embed-tenants", needs="Admin")
 shared_workbooks = Resource(
     "/api/v1/deployments/{deploymentId}/embed-tenants/{embedTenantName:text}/workbooks",
     needs="Admin",
+    since="0.9.0",
 )
 
 _SOURCES = ("tenant", "allEmbedUsers", "folder")
@@ -32,7 +33,7 @@ _SOURCES = ("tenant", "allEmbedUsers", "folder")
 resource.collections["embed-tenants"] = lambda world: world.store(EmbedTenants).all()
 
 
-@resource.get(query={"search": checks.string(), **paging.PARAMETERS})
+@resource.get(since="0.3.0", query={"search": checks.string(), **paging.PARAMETERS})
 def list_embed_tenants(call: Call) -> Any:
     store = call.store(EmbedTenants)
     text = str(call.query.get("search", "")).lower()

@@ -26,7 +26,7 @@ _USER = checks.nullable_fields({**_FIELDS, "email": embed_bodies.EMAIL})
 _ENTRY = checks.nullable_fields({**_FIELDS, "email": checks.string()})
 
 
-@resource.get("/users", query={"search": checks.string(), **paging.PARAMETERS})
+@resource.get("/users", since="0.3.0", query={"search": checks.string(), **paging.PARAMETERS})
 def list_embed_users(call: Call) -> Any:
     name = call.store(EmbedTenants).named(call.path["embedTenantName"])["name"]
     text = str(call.query.get("search", "")).lower()

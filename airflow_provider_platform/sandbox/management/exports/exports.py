@@ -23,7 +23,9 @@ from airflow_provider_platform.sandbox.management.workbooks import dashboard_bod
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
 from airflow_provider_platform.sandbox.state.world import World
 
-resource = Resource("/api/v1/deployments/{deploymentId}/dashboard-exports", needs="WorkbookManage")
+resource = Resource(
+    "/api/v1/deployments/{deploymentId}/dashboard-exports", needs="WorkbookManage", since="0.7.0"
+)
 
 TYPES = {"png": "image/png", "pdf": "application/pdf"}
 _FAILURE = "The dashboard could not be rendered: a query ran into its time limit"
@@ -66,7 +68,7 @@ class Exports:
         if (
             job is None
             or job.deployment != call.deployment
-            or job.caller != call.world.settings.caller
+            or job.caller != call.user
             or job.expires_at <= call.world.clock.now()
         ):
             raise ApiError(404, f"Dashboard export {call.path['jobId']} not found or expired")
@@ -115,7 +117,7 @@ def start_export(call: Call) -> Any:
     job = Job(
         job_id=uuid.uuid4().hex,
         deployment=call.deployment,
-        caller=settings.caller,
+        caller=call.user,
         rendered_as=rendered_as,
         title=str(dashboard["title"]),
         format=body["format"],
@@ -163,7 +165,7 @@ def download_export(call: Call) -> Response:
 def _subject(call: Call, dashboard: Item, fields: dict[str, Any] | None) -> str:
     """Whom the dashboard is drawn for, by name."""
     if fields is None:
-        return str(users.owner(call.world.settings.caller)["email"])
+        return str(users.owner(call.user)["email"])
     call.require("Admin")
     named = given(fields)
     if named["type"] == "USER":

@@ -11,7 +11,9 @@ from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource
 
 resource = Resource(
-    "/api/v1/external-documents/{externalWorkbookId:text}/placements", needs="ReportRead"
+    "/api/v1/external-documents/{externalWorkbookId:text}/placements",
+    needs="ReportRead",
+    since="0.13.0",
 )
 
 MOST_REPORTS, MOST_PLACEMENTS = 500, 2000

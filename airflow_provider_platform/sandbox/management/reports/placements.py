@@ -22,7 +22,7 @@ def connect_workbook(call: Call) -> Any:
     return reports.shown(call, report)
 
 
-@resource.delete("/connect-workbook", body=bodies.DISCONNECT)
+@resource.delete("/connect-workbook", since="0.4.0", body=bodies.DISCONNECT)
 def disconnect_workbook(call: Call) -> Any:
     """Forget one placement; a spot that is not there is no error."""
     report = call.store(Reports).get(call)
@@ -37,7 +37,7 @@ def disconnect_workbook(call: Call) -> Any:
 def refresh_report(call: Call) -> Any:
     """Note that the report, or one placement of it, has been read anew."""
     report = call.store(Reports).get(call)
-    now, caller = call.world.clock.stamp(), call.world.settings.caller
+    now, caller = call.world.clock.stamp(), call.user
     placement = placements.find(report, call.body)
     if placement is not None:
         placements.touch(placement, call.body, now, caller)

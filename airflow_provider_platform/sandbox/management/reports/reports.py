@@ -172,7 +172,7 @@ def get_report(call: Call) -> Any:
     return shown(call, call.store(Reports).get(call))
 
 
-@resource.get("/{reportId}/file")
+@resource.get("/{reportId}/file", since="0.17.0")
 def get_report_file(call: Call) -> Any:
     """The definition as canonical JSON text."""
     report = call.store(Reports).get(call)
@@ -189,7 +189,9 @@ def create_report(call: Call) -> Any:
     return shown(call, _create(call, call.body))
 
 
-@resource.put("/by-public-id/{publicId:text}", needs="ReportEdit", body=bodies.CREATE)
+@resource.put(
+    "/by-public-id/{publicId:text}", since="0.3.0", needs="ReportEdit", body=bodies.CREATE
+)
 def upsert_report_by_public_id(call: Call) -> Any:
     """Create or update; ``source`` counts on creation only."""
     public_id = call.path["publicId"]
@@ -235,7 +237,7 @@ def delete(call: Call, report: Item) -> None:
 def _create(call: Call, fields: dict[str, Any]) -> Item:
     _check_references(call, fields)
     now = call.world.clock.stamp()
-    blank = _blank(call.deployment, call.world.settings.caller, now)
+    blank = _blank(call.deployment, call.user, now)
     stored = {name: value for name, value in fields.items() if name not in _WRITE_ONLY}
     report = call.store(Reports).add(**blank | stored)
     report.setdefault("publicId", _public_id(report["id"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from starlette.routing import Route
 from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.media_types import is_json
 from airflow_provider_platform.sandbox.http.request_handler import handler_of
-from airflow_provider_platform.sandbox.http.responses import ApiError
+from airflow_provider_platform.sandbox.http.responses import ApiError, web_page
 from airflow_provider_platform.sandbox.state.credentials import matches
 from airflow_provider_platform.sandbox.state.settings import Permission
 from airflow_provider_platform.sandbox.state.world import World
@@ -31,10 +32,13 @@ class Call:
     """One checked request: ids from the path, query values and the body.
 
     ``document`` is the body as it came, ``body`` its fields without those that are null.
+    ``credential`` names the token that was sent, without giving it away; ``user`` is whose it is.
     """
 
     world: World
     path: dict[str, Any]
+    credential: str = ""
+    user: int = 0
     query: dict[str, Any] = field(default_factory=dict)
     document: dict[str, Any] = field(default_factory=dict)
 
@@ -93,6 +97,7 @@ class Operation:
     body: checks.Check | None
     available: Callable[[World], None]
     anonymous: bool
+    since: str
 
     @property
     def text_ids(self) -> set[str]:
@@ -108,7 +113,7 @@ class Options(TypedDict, total=False):
 
     ``body`` as a mapping is an object with these fields, null where they need not be there.
     ``available`` may raise or divert where a tenant lacks the operation. An ``anonymous`` one asks
-    for no credential.
+    for no credential. ``since`` is the first release that has the operation.
     """
 
     needs: Permission | None
@@ -116,6 +121,7 @@ class Options(TypedDict, total=False):
     body: checks.Check | checks.Fields
     available: Callable[[World], None]
     anonymous: bool
+    since: str
 
 
 class Resource:
@@ -130,10 +136,12 @@ class Resource:
         *,
         needs: Permission | None = "DeploymentRead",
         available: Callable[[World], None] = always,
+        since: str = "0.0.0",
     ) -> None:
         self.path = path
         self._needs = needs
         self._available = available
+        self._since = since
         self.operations: list[Operation] = []
         self.collections: dict[str, Callable[[World], list[dict[str, Any]]]] = {}
         """Items that tests can change through the control API, by the resource's name."""
@@ -166,6 +174,7 @@ class Resource:
                 body=checks.nullable_fields(body) if isinstance(body, Mapping) else body,
                 available=options.get("available", self._available),
                 anonymous=options.get("anonymous", False),
+                since=options.get("since", self._since),
             )
             self.operations.append(operation)
             return handler
@@ -205,13 +214,12 @@ class Diverted(Exception):
 def perform(world: World, operation: Operation, request: Request, body: bytes) -> Response:
     """Check one request in the order a service does, then carry it out."""
     try:
-        operation.available(world)
+        check_available(world, operation)
     except Diverted as diverted:
         return diverted.answer(request.url.path)
-    if not operation.anonymous:
-        _authenticate(world, request)
+    credential, user = ("", 0) if operation.anonymous else _authenticate(world, request)
     path = _path_values(request.path_params, operation.text_ids)
-    call = Call(world, path)
+    call = Call(world, path, credential, user)
     deployment = path.get("deploymentId")
     if deployment is not None and deployment not in DEPLOYMENTS:
         raise ApiError(404, f"Deployment {deployment} not found")
@@ -225,10 +233,27 @@ def perform(world: World, operation: Operation, request: Request, body: bytes) -
     return answer if isinstance(answer, Response) else JSONResponse(answer)
 
 
-def _authenticate(world: World, request: Request) -> None:
+def check_available(world: World, operation: Operation) -> None:
+    """Raise or divert where the tenant does not have the operation."""
+    operation.available(world)
+    if world.settings.has(operation.since):
+        return
+    if world.settings.missing_operation == "html":
+        raise Diverted(lambda _path: web_page())
+    raise ApiError(int(world.settings.missing_operation), "This tenant has no such operation")
+
+
+def _authenticate(world: World, request: Request) -> tuple[str, int]:
+    """What names the token, and its user; raises ``ApiError`` (401)."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not matches(token, world.credentials.management_token):
-        raise ApiError(401, "Unauthorized")
+    tokens = {
+        world.credentials.management_token: world.settings.caller,
+        **world.credentials.further_tokens,
+    }
+    for known, user in tokens.items():
+        if scheme.lower() == "bearer" and matches(token, known):
+            return hashlib.sha256(known.encode()).hexdigest()[:16], user
+    raise ApiError(401, "Unauthorized")
 
 
 def _path_values(parameters: dict[str, Any], text_ids: Collection[str]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def update_workbook_dashboard(call: Call) -> Any:
     return {"dashboardDraft": workbook["dashboardDraft"], "dashboardPublished": published}
 
 
-@resource.get("/dashboard/file")
+@resource.get("/dashboard/file", since="0.17.0")
 def get_workbook_dashboard_file(call: Call) -> Any:
     """The draft as canonical JSON text."""
     workbook = call.store(Workbooks).get(call, "workbookId")
@@ -70,7 +70,7 @@ def publish_dashboard(call: Call) -> Any:
     config = body.get("config", workbook["dashboardDraft"])
     if config is None:
         raise ApiError(400, ["config is required: the workbook has no saved draft"])
-    caller = settings.caller
+    caller = call.user
     dashboard = store.publish(workbook, caller, copy.deepcopy(config))
     for name in ("allowEmbed", "title", "description"):
         dashboard[name] = body.get(name, dashboard[name])

@@ -113,7 +113,7 @@ def create_workbook(call: Call) -> Any:
     return shown(call, _create(call, call.body))
 
 
-@resource.put("/by-slug/{slug:text}", needs="WorkbookEdit", body=_FIELDS)
+@resource.put("/by-slug/{slug:text}", since="0.3.0", needs="WorkbookEdit", body=_FIELDS)
 def upsert_workbook_by_slug(call: Call) -> Any:
     """Create or update; ``meta`` is merged into what is there."""
     slug = _slug(call.path["slug"])
@@ -190,7 +190,7 @@ def _create(call: Call, fields: dict[str, Any]) -> Item:
     if len(store.of(call.deployment)) >= call.world.settings.workbook_limit:
         raise ApiError(400, ["the limit of workbooks is reached"])
     call.store(Folders).check_target(call, fields.get("folderId"))
-    now, caller = call.world.clock.stamp(), call.world.settings.caller
+    now, caller = call.world.clock.stamp(), call.user
     workbook = store.add(**_blank(call.deployment, caller, now) | fields)
     call.record("created", "workbooks", workbook["id"])
     return workbook
