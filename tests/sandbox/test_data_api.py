@@ -90,3 +90,198 @@ def test_bodies_are_checked(ask: Any) -> None:
     for body in ({"limit": 5}, {"cache": "always"}, {"throwContinueWait": "yes"}):
         [answer] = ask("SELECT 1", **body)
         assert answer["status"] == 400
+
+
+@pytest.fixture
+def load(platform: Platform) -> Any:
+    """Send a query of the semantic model; status and body."""
+    token = platform.call("POST", "deployments/1/token").json()["cubeApiToken"]
+    url = f"{platform.sandbox.url}/deployments/1/cubejs-api/v1/load"
+
+    def send(query: Any, **body: Any) -> tuple[int, dict[str, Any]]:
+        headers = {"Authorization": token}
+        answer = platform.http.post(url, json={"query": query, **body}, headers=headers)
+        return answer.status_code, answer.json()
+
+    send.get = lambda query: platform.http.get(  # type: ignore[attr-defined]
+        url, params={"query": json.dumps(query)}, headers={"Authorization": token}
+    )
+    return send
+
+
+BY_COUNTRY = {"measures": ["orders.revenue"], "dimensions": ["customers.country"]}
+
+
+class TestLoad:
+    def test_a_query_answers_rows_whose_numbers_are_strings(self, load: Any, ask: Any) -> None:
+        status, answer = load({**BY_COUNTRY, "limit": 2, "total": True})
+        assert (status, answer["total"], len(answer["data"])) == (200, 8, 2)
+        first, second = (float(row["orders.revenue"]) for row in answer["data"])
+        assert first > second
+        assert isinstance(answer["data"][0]["orders.revenue"], str)
+        assert answer["annotation"]["measures"]["orders.revenue"]["type"] == "number"
+        country = answer["data"][0]["customers.country"]
+        sql = (
+            "SELECT ROUND(SUM(amount), 2) AS r FROM orders JOIN customers c "
+            f"ON c.id = customer_id WHERE c.country = '{country}'"
+        )
+        assert [[str(first)]] == ask(sql)[1]["data"]
+
+    def test_one_result_can_come_in_a_list_and_several_always_do(
+        self, load: Any, platform: Platform
+    ) -> None:
+        _, top = load(BY_COUNTRY)
+        platform.control.set(load_answer="results")
+        _, listed = load(BY_COUNTRY)
+        assert listed["results"][0]["data"] == top["data"]
+        _, both = load([BY_COUNTRY, BY_COUNTRY], queryType="multi")
+        assert [one["data"] for one in both["results"]] == [top["data"]] * 2
+
+    def test_a_get_carries_the_query_as_json(self, load: Any) -> None:
+        assert load.get(BY_COUNTRY).json()["data"] == load(BY_COUNTRY)[1]["data"]
+        assert load.get({"measure": []}).status_code == 400
+
+    def test_rows_come_in_the_form_asked_for(self, load: Any) -> None:
+        keys = ["customers.country", "orders.revenue"]
+        rows = [[row[key] for key in keys] for row in load(BY_COUNTRY)[1]["data"]]
+        _, compact = load({**BY_COUNTRY, "responseFormat": "compact"})
+        assert compact["data"] == {"members": keys, "dataset": rows}
+        _, columnar = load({**BY_COUNTRY, "responseFormat": "columnar"})
+        assert columnar["data"] == {
+            "members": keys,
+            "columns": [list(column) for column in zip(*rows, strict=True)],
+        }
+
+    @pytest.mark.parametrize(
+        ("query", "rows", "first"),
+        [
+            (
+                {"timeDimensions": [{"dimension": "orders.month", "granularity": "quarter"}]},
+                4,
+                "2025-01-01T00:00:00.000",
+            ),
+            (
+                {
+                    "timeDimensions": [
+                        {
+                            "dimension": "orders.month",
+                            "granularity": "month",
+                            "dateRange": ["2025-03-01", "2025-04-30"],
+                        }
+                    ]
+                },
+                2,
+                "2025-03-01T00:00:00.000",
+            ),
+            (
+                {
+                    "dimensions": ["customers.country"],
+                    "filters": [
+                        {"member": "customers.country", "operator": "contains", "values": ["an"]},
+                        {"member": "orders.count", "operator": "gt", "values": [0]},
+                    ],
+                    "order": {"customers.country": "asc"},
+                },
+                3,
+                "France",
+            ),
+            (
+                {
+                    "dimensions": ["customers.country"],
+                    "filters": [
+                        {
+                            "member": "customers.country",
+                            "operator": "notEquals",
+                            "values": ["Austria"],
+                        }
+                    ],
+                    "order": [["customers.country", "desc"]],
+                },
+                7,
+                "Sweden",
+            ),
+        ],
+    )
+    def test_times_filters_and_order(
+        self, load: Any, query: dict[str, Any], rows: int, first: str
+    ) -> None:
+        status, answer = load({"measures": ["orders.count"], **query})
+        assert (status, len(answer["data"])) == (200, rows)
+        assert first in answer["data"][0].values()
+
+    @pytest.mark.parametrize(
+        ("query", "status"),
+        [
+            ({"measures": ["orders.profit"]}, 500),
+            ({"dimensions": ["orders.revenue"]}, 500),
+            ({}, 500),
+            ({**BY_COUNTRY, "order": {"products.name": "asc"}}, 500),
+            ({**BY_COUNTRY, "order": {"orders.revenue": "up"}}, 400),
+            ({**BY_COUNTRY, "limit": 50_001}, 400),
+            ({**BY_COUNTRY, "measure": []}, 400),
+            (
+                {
+                    **BY_COUNTRY,
+                    "timeDimensions": [{"dimension": "orders.month", "dateRange": "last month"}],
+                },
+                500,
+            ),
+        ],
+    )
+    def test_a_bad_query_is_a_final_error(self, load: Any, query: Any, status: int) -> None:
+        answered, body = load(query)
+        assert (answered, set(body)) == (status, {"error"})
+
+    def test_a_slow_query_is_asked_again(self, load: Any, platform: Platform) -> None:
+        platform.control.set(query_seconds=30, query_wait=0)
+        assert load(BY_COUNTRY) == (200, {"error": "Continue wait"})
+        platform.control.advance(31)
+        assert len(load(BY_COUNTRY)[1]["data"]) == 8
+
+
+class TestTokens:
+    """Each kind of token has its scopes and its form of the header."""
+
+    def get(self, platform: Platform, header: str, operation: str = "meta") -> tuple[int, Any]:
+        url = f"{platform.sandbox.url}/deployments/1/cubejs-api/v1/{operation}"
+        params = {"query": json.dumps(BY_COUNTRY)} if operation == "load" else {}
+        answer = platform.http.get(url, params=params, headers={"Authorization": header})
+        return answer.status_code, answer.json()
+
+    def test_a_data_token_stands_alone_and_has_the_scopes_of_the_deployment(
+        self, platform: Platform
+    ) -> None:
+        token = platform.call("POST", "deployments/1/token").json()["cubeApiToken"]
+        status, answer = self.get(platform, token)
+        assert status == 200
+        assert [cube["name"] for cube in answer["cubes"]] == ["orders", "customers", "products"]
+        assert self.get(platform, f"Bearer {token}")[0] == 403
+        platform.control.set(default_api_scopes=["data"])
+        missing = (403, {"error": "API scope is missing: meta"})
+        assert self.get(platform, token) == missing
+        assert self.get(platform, token, "load")[0] == 200
+        platform.control.set(data_authorization="any", default_api_scopes=["meta"])
+        assert self.get(platform, f"Bearer {token}")[0] == 200
+
+    def test_a_metadata_token_comes_after_bearer_and_reads_no_data(
+        self, platform: Platform
+    ) -> None:
+        path = "deployments/1/environments/11/tokens-for-meta-sync"
+        made = platform.call("POST", path, json={"security_context": {}}).json()["data"]
+        bearer = f"Bearer {made['token']}"
+        assert self.get(platform, bearer)[0] == 200
+        assert self.get(platform, made["token"])[0] == 403
+        assert self.get(platform, bearer, "load") == (
+            403,
+            {"error": "API scope is missing: data"},
+        )
+
+    def test_a_usage_token_comes_after_bearer_and_reads_data(self, platform: Platform) -> None:
+        token = platform.call("POST", "usage-analytics/token").json()["token"]
+        assert self.get(platform, f"Bearer {token}", "load")[0] == 200
+        assert self.get(platform, token, "load")[0] == 403
+
+    def test_a_token_is_for_one_deployment(self, platform: Platform) -> None:
+        token = platform.call("POST", "deployments/2/token").json()["cubeApiToken"]
+        assert self.get(platform, token)[0] == 403
+        assert self.get(platform, "nonsense")[0] == 403

@@ -25,7 +25,8 @@ MODULE = [sys.executable, "-m", "airflow_provider_platform.sandbox"]
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_program_serves_and_stops_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     ready = tmp_path / "ready.json"
-    command = [*MODULE, "--pace", "0.001", "--dbt", "start-only", "--ready-file", str(ready)]
+    command = [*MODULE, "--pace", "0.001", "--release", "0.2.1"]
+    command += ["--build-seconds", "7", "--ready-file", str(ready)]
     program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert program.stdout is not None
@@ -47,7 +48,8 @@ def test_the_program_serves_and_stops_cleanly(tmp_path: Path, number: signal.Sig
             trust_env=False,
         )
         assert answer(records(response.content))
-        assert control.settings()["dbt"] == "start-only"
+        settings = control.settings()
+        assert (settings["release"], settings["build_seconds"]) == ("0.2.1", 7)
         assert control.state().runs[0].status == "finished"
         control.hold("after_echo")
         with httpx.stream(

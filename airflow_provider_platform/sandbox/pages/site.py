@@ -162,7 +162,7 @@ class _Site:
 
     def _page(self, template: str, **values: Any) -> Response:
         text = self._templates.get_template(template).render(values)
-        for secret in vars(self._world.credentials).values():
+        for secret in self._world.credentials.all():
             text = text.replace(secret, "***")
         return HTMLResponse(text)
 

@@ -38,6 +38,11 @@ class Credentials:
         self.management_token = _secret("mgmt")
         return self.management_token
 
+    def all(self) -> list[str]:
+        """Everything that nobody but its holder may read."""
+        first = [self.management_token, self.chat_api_key, self.api_secret]
+        return [*first, *self.further_tokens]
+
     def add_management_token(self, user: int) -> str:
         """One more token of the management API, as another API key would be."""
         token = _secret("mgmt")

@@ -101,9 +101,9 @@ def test_settings_build_status_and_usage_token(platform: Platform) -> None:
 
 def test_environments_and_their_tokens(platform: Platform) -> None:
     page = platform.call("GET", "deployments/1/environments").json()
-    assert [one["type"] for one in page["items"]] == ["production", "staging", "development"]
+    assert [one["type"] for one in page["items"]] == ["production", "staging"]
     assert page["items"][0]["id"] == "11"
-    assert page["pagination"]["total"] == 3
+    assert page["pagination"]["total"] == 2
     only = platform.call("GET", "deployments/1/environments?type=staging").json()
     assert [one["id"] for one in only["items"]] == ["12"]
     body = {"security_context": {"country": "DE"}, "scopes": ["meta", "data"], "expires_in": 60}

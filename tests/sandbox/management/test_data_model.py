@@ -1,4 +1,4 @@
-"""Branches of the data model: making, validating, merging and removing them."""
+"""Branches of the data model: what is open, what answers, and what becomes of it."""
 
 from __future__ import annotations
 
@@ -6,95 +6,647 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_platform.sandbox import SandboxControlError
+from tests.sandbox.raw_client import answer, records, results
+
 if TYPE_CHECKING:
     import httpx
 
     from tests.sandbox.raw_client import Platform
 
+COMPILE_ERROR = "orders.yml: the cube orders joins customers"
 
-def build(platform: Platform, method: str, path: str, **options: Any) -> httpx.Response:
+
+def build(
+    platform: Platform,
+    method: str,
+    path: str,
+    *,
+    deployment: int = 1,
+    token: str | None = None,
+    **options: Any,
+) -> httpx.Response:
     """Call the API below /build, which is beside the management address."""
-    url = f"{platform.sandbox.url}/build/api/v1/deployments/1/{path}"
-    return platform.http.request(method, url, headers=platform.bearer, **options)
+    url = f"{platform.sandbox.url}/build/api/v1/deployments/{deployment}/{path}"
+    headers = platform.bearer if token is None else {"Authorization": f"Bearer {token}"}
+    return platform.http.request(method, url, headers=headers, **options)
 
 
-def names(platform: Platform) -> list[str]:
-    page = build(platform, "GET", "branches").json()
+def names(platform: Platform, deployment: int = 1) -> list[str]:
+    page = build(platform, "GET", "branches", deployment=deployment).json()
     assert page["data"] == page["items"]
     return [branch["name"] for branch in page["items"]]
 
 
-def test_a_branch_from_making_to_removing(platform: Platform) -> None:
+def branch_hash(platform: Platform, name: str) -> str:
+    page = build(platform, "GET", "branches").json()
+    return next(str(one["lastHash"]) for one in page["items"] if one["name"] == name)
+
+
+def status(platform: Platform, name: str | None = None, deployment: int = 1) -> dict[str, Any]:
+    query = {} if name is None else {"branchName": name}
+    response = platform.call("GET", f"deployments/{deployment}/build-status", params=query)
+    assert response.status_code == 200
+    return dict(response.json())
+
+
+def staging(platform: Platform, name: str, enabled: bool = True) -> httpx.Response:
+    body = {"branchName": name, "enabled": enabled}
+    return build(platform, "PUT", "branches/staging-environment", json=body)
+
+
+def enter(platform: Platform, name: str, **options: Any) -> str:
+    response = build(platform, "POST", "dev-mode", json={"branchName": name}, **options)
+    assert response.status_code == 200, response.text
+    state = response.json()
+    assert (state["active"], state["parentBranch"]) == (True, name)
+    return str(state["branchName"])
+
+
+def sync(platform: Platform, branch: str, deployment: int = 1) -> None:
+    """Have a dbt sync write the branch."""
+    path = f"deployments/{deployment}/dbt-sync"
+    assert platform.call("POST", path, json={"branchName": branch}).status_code == 200
+    done = platform.control.wait_until(lambda state: all(one.ended_at for one in state.syncs))
+    assert done.syncs[-1].status == "COMPLETED"
+
+
+def sql(platform: Platform, name: str | None = None, deployment: int = 1) -> httpx.Response:
+    """Run SQL with the deployment's token, on production or on a branch without a slash."""
+    path = f"deployments/{deployment}"
+    url = str(platform.call("GET", path).json()["deploymentUrl"])
+    token = str(platform.call("POST", f"{path}/token").json()["cubeApiToken"])
+    below = "" if name is None else f"/dev-mode/{name}"
+    return platform.http.post(
+        f"{url}{below}/cubejs-api/v1/cubesql",
+        json={"query": "SELECT 1"},
+        headers={"Authorization": token},
+    )
+
+
+def refused(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, str(response.json()["error"])
+
+
+class TestOpening:
+    def test_a_synced_branch_answers_nobody_until_it_is_opened(self, platform: Platform) -> None:
+        sync(platform, "nightly")
+        report = status(platform, "nightly")
+        assert (report["status"], report["errorText"]) == ("building", "Branch is not active")
+        assert (report["buildJobId"], report["lastHash"], report["mode"]) == (
+            None,
+            None,
+            "dev_mode",
+        )
+        assert refused(sql(platform, "nightly")) == (400, "Branch is not active")
+        (result,) = results(platform.ask("revenue by country", activeBranchName="nightly"))
+        assert result == {"error": "Error: BadRequestError: Branch is not active"}
+        session = {"deploymentId": 1, "branchName": "nightly"}
+        assert platform.call("POST", "embed/generate-session", json=session).status_code == 400
+        assert staging(platform, "nightly").json()["data"]["isStagingEnvironmentEnabled"] is True
+        assert status(platform, "nightly")["status"] == "built"
+        assert sql(platform, "nightly").status_code == 200
+        (result,) = results(platform.ask("revenue by country", activeBranchName="nightly"))
+        assert result["totalRows"] == 8
+        assert platform.call("POST", "embed/generate-session", json=session).status_code == 200
+
+    def test_an_unknown_branch_is_a_bad_one_everywhere(self, platform: Platform) -> None:
+        report = status(platform, "gone")
+        assert (report["status"], report["errorText"]) == ("building", "Bad branch")
+        assert refused(sql(platform, "gone")) == (400, "Bad branch")
+        stream = platform.ask("revenue by country", activeBranchName="gone")
+        (result,) = results(stream)
+        assert result == {"error": "Error: BadRequestError: Bad branch"}
+        assert "I am sorry" in str(answer(stream))
+        session = {"deploymentId": 1, "branchName": "gone"}
+        assert platform.call("POST", "embed/generate-session", json=session).status_code == 404
+
+    def test_a_chat_reports_a_bad_branch_as_an_error_line_where_the_setting_says_so(
+        self, platform: Platform
+    ) -> None:
+        platform.control.set(branch_error="line")
+        stream = platform.ask("revenue by country", activeBranchName="gone")
+        assert stream[-1] == {"error": "BadRequestError: Bad branch"}
+        assert results(stream) == []
+        platform.control.add_branch("closed")
+        stream = platform.ask("revenue by country", activeBranchName="closed")
+        assert stream[-1] == {"error": "BadRequestError: Branch is not active"}
+        platform.control.set(branch_errors_name_it=True)
+        stream = platform.ask("revenue by country", activeBranchName="closed")
+        assert stream[-1] == {"error": "BadRequestError: Branch is not active: closed"}
+        assert platform.ask("revenue by country")[-1]["id"] == "__usage__"
+
+    def test_switching_staging_off_closes_the_branch(self, platform: Platform) -> None:
+        platform.control.open_branch("nightly")
+        assert sql(platform, "nightly").status_code == 200
+        assert staging(platform, "nightly", enabled=False).status_code == 200
+        assert status(platform, "nightly")["errorText"] == "Branch is not active"
+        assert refused(sql(platform, "nightly")) == (400, "Branch is not active")
+        changed = platform.control.state().changed
+        assert [one.id for one in changed("staging-environments", "disabled")] == ["nightly"]
+
+    def test_staging_is_for_shared_branches_only(self, platform: Platform) -> None:
+        fork = enter(platform, "dev")
+        for name in ("main", fork):
+            assert staging(platform, name).status_code == 400
+        assert staging(platform, "gone").status_code == 404
+
+    def test_the_environments_list_has_exactly_the_open_branches(self, platform: Platform) -> None:
+        def listed(kind: str) -> list[tuple[str, str]]:
+            page = platform.call("GET", f"deployments/1/environments?type={kind}").json()
+            return [(one["branch"], one["api_credentials"][0]["url"]) for one in page["items"]]
+
+        base = f"{platform.sandbox.url}/deployments/1"
+        assert listed("staging") == [("dev", f"{base}/dev-mode/dev/cubejs-api")]
+        sync(platform, "dbt-sync/main-1")
+        assert len(listed("staging")) == 1
+        staging(platform, "dbt-sync/main-1")
+        name, url = listed("staging")[1]
+        assert (name, url) == ("dbt-sync/main-1", f"{base}/dev-mode/dbt-sync%2Fmain-1/cubejs-api")
+        token = platform.call("POST", "deployments/1/token").json()["cubeApiToken"]
+        ask = {"json": {"query": "SELECT 1"}, "headers": {"Authorization": token}}
+        assert platform.http.post(f"{url}/v1/cubesql", **ask).status_code == 200
+        plain = url.replace("%2F", "/")
+        assert platform.http.post(f"{plain}/v1/cubesql", **ask).status_code == 400
+        platform.control.set(branch_path="plain")
+        assert listed("staging")[1][1] == plain
+        assert platform.http.post(f"{plain}/v1/cubesql", **ask).status_code == 200
+        assert platform.http.post(f"{url}/v1/cubesql", **ask).status_code == 400
+        staging(platform, "dbt-sync/main-1", enabled=False)
+        assert len(listed("staging")) == 1
+        assert listed("development") == []
+        fork = enter(platform, "dev")
+        assert [name for name, _ in listed("development")] == [fork]
+        build(platform, "DELETE", "dev-mode")
+        assert listed("development") == []
+
+    def test_each_deployment_has_branches_of_its_own(self, platform: Platform) -> None:
+        sync(platform, "nightly", deployment=2)
+        assert names(platform) == ["main", "dev"]
+        assert names(platform, 2) == ["master", "dev", "nightly"]
+        settings = platform.call("GET", "deployments/2/settings").json()
+        assert settings["deployBranchName"] == "master"
+        assert status(platform, deployment=2)["branchName"] == "master"
+        assert sql(platform, deployment=2).status_code == 200
+        assert refused(sql(platform, "dev", deployment=2)) == (400, "Branch is not active")
+
+
+class TestDevelopmentMode:
+    def test_a_fork_answers_while_a_credential_is_on_it(self, platform: Platform) -> None:
+        sync(platform, "nightly")
+        fork = enter(platform, "nightly")
+        assert fork.startswith("dev-")
+        assert "/" not in fork
+        assert status(platform)["branchName"] == fork
+        assert (status(platform)["status"], status(platform)["mode"]) == ("built", "dev_mode")
+        assert sql(platform, fork).status_code == 200
+        (result,) = results(platform.ask("revenue by country", activeBranchName=fork))
+        assert result["totalRows"] == 8
+        assert status(platform, "nightly")["errorText"] == "Branch is not active"
+        assert build(platform, "DELETE", "dev-mode").json() == {"success": True}
+        assert status(platform)["branchName"] == "main"
+        assert refused(sql(platform, fork)) == (400, "Branch is not active")
+        assert enter(platform, "nightly") == fork
+
+    def test_the_fork_is_found_by_its_parent(self, platform: Platform) -> None:
+        platform.control.add_branch("one")
+        platform.control.add_branch("two")
+        first, second = enter(platform, "one"), enter(platform, "two")
+        assert first != second
+        assert refused(sql(platform, first)) == (400, "Branch is not active")
+        assert enter(platform, "one") == first
+        build(platform, "DELETE", "branches", params={"branchName": "one"})
+        platform.control.add_branch("one")
+        assert enter(platform, "one") != first
+
+    def test_each_credential_has_its_own_active_branch(self, platform: Platform) -> None:
+        other = platform.control.add_management_token()
+        mine = enter(platform, "dev")
+        theirs = enter(platform, "main", token=other)
+        assert status(platform)["branchName"] == mine
+        assert build(platform, "DELETE", "dev-mode", token=other).status_code == 200
+        assert status(platform)["branchName"] == mine
+        assert refused(sql(platform, theirs)) == (400, "Branch is not active")
+        platform.control.set(dev_mode_of="user")
+        enter(platform, "dev")
+        theirs = enter(platform, "main", token=other)
+        assert status(platform)["branchName"] == theirs
+        colleague = platform.control.add_management_token(user=8)
+        assert enter(platform, "main", token=colleague) != theirs
+        assert status(platform)["branchName"] == theirs
+
+    @pytest.mark.parametrize(("choice", "expected"), [("400", 400), ("404", 404), ("200", 200)])
+    def test_leaving_without_being_in_it_answers_what_the_setting_says(
+        self, platform: Platform, choice: str, expected: int
+    ) -> None:
+        assert build(platform, "DELETE", "dev-mode").status_code == 400
+        platform.control.set(leave_nothing=choice)
+        assert build(platform, "DELETE", "dev-mode").status_code == expected
+
+    def test_deleting_the_active_fork_ends_the_session(self, platform: Platform) -> None:
+        fork = enter(platform, "dev")
+        assert build(platform, "DELETE", "branches", params={"branchName": fork}).is_success
+        assert status(platform)["branchName"] == "main"
+        assert build(platform, "DELETE", "dev-mode").status_code == 400
+
+    def test_a_fork_of_somebody_else_cannot_be_entered(self, platform: Platform) -> None:
+        fork = enter(platform, "dev", token=platform.control.add_management_token(user=8))
+        response = build(platform, "POST", "dev-mode", json={"branchName": fork})
+        assert (response.status_code, "another user" in response.text) == (400, True)
+
+    def test_a_branch_made_in_development_mode_is_active_but_no_fork(
+        self, platform: Platform
+    ) -> None:
+        made = build(platform, "POST", "branches", json={"name": "a", "activate": True}).json()
+        assert made == {"active": True, "branchName": "a", "parentBranch": "main"}
+        assert status(platform)["branchName"] == "a"
+        assert sql(platform, "a").status_code == 200
+        assert build(platform, "POST", "commit", json={}).status_code == 400
+        platform.control.set(create_branch_field="enterDevMode")
+        for name, active in (("activate", False), ("enterDevMode", True)):
+            body = {"name": f"b-{name}", name: True}
+            assert build(platform, "POST", "branches", json=body).json()["active"] is active
+
+    def test_a_left_fork_stays_until_it_sleeps_where_the_setting_says_so(
+        self, platform: Platform
+    ) -> None:
+        platform.control.set(left_fork="served")
+        fork = enter(platform, "dev")
+        build(platform, "DELETE", "dev-mode")
+        assert sql(platform, fork).status_code == 200
+        platform.control.advance(601)
+        assert refused(sql(platform, fork)) == (400, "Branch is not active")
+
+    def test_a_fork_that_is_entered_again_keeps_its_files_or_takes_its_parents(
+        self, platform: Platform
+    ) -> None:
+        sync(platform, "nightly")
+        fork = enter(platform, "nightly")
+        old = status(platform, fork)["lastHash"]
+        assert old == branch_hash(platform, "nightly")
+        build(platform, "DELETE", "dev-mode")
+        sync(platform, "nightly")
+        enter(platform, "nightly")
+        assert status(platform, fork)["lastHash"] == old
+        build(platform, "DELETE", "dev-mode")
+        platform.control.set(reentered_fork="updated")
+        enter(platform, "nightly")
+        assert status(platform, fork)["lastHash"] == branch_hash(platform, "nightly") != old
+
+    def test_commit_means_the_active_fork_and_takes_no_other_branch(
+        self, platform: Platform
+    ) -> None:
+        assert build(platform, "POST", "commit", json={}).status_code == 400
+        fork = enter(platform, "dev")
+        assert build(platform, "POST", "commit", json={"branchName": "dev"}).status_code == 400
+        done = build(platform, "POST", "commit", json={"message": "m", "exitDevMode": True})
+        assert done.json() == {"success": True}
+        assert [one.id for one in platform.control.state().changed("branches", "updated")] == [fork]
+        assert build(platform, "DELETE", "dev-mode").status_code == 400
+
+
+class TestBuilds:
+    def test_a_build_takes_its_time(self, platform: Platform) -> None:
+        platform.control.set(build_delay=20, build_seconds=30)
+        platform.control.add_branch("nightly")
+        staging(platform, "nightly")
+        report = status(platform, "nightly")
+        assert (report["status"], report["errorText"]) == ("building", "Branch is not active")
+        assert refused(sql(platform, "nightly")) == (400, "Branch is not active")
+        platform.control.advance(21)
+        report = status(platform, "nightly")
+        assert (report["status"], report["errorText"]) == ("building", None)
+        waiting = sql(platform, "nightly")
+        assert (waiting.status_code, waiting.headers["content-type"]) == (503, "text/html")
+        (result,) = results(platform.ask("revenue by country", activeBranchName="nightly"))
+        assert result == {"error": "Error: the branch is being built"}
+        platform.control.set(building_answer="continue_wait")
+        assert refused(sql(platform, "nightly")) == (200, "Continue wait")
+        platform.control.advance(30)
+        report = status(platform, "nightly")
+        assert (report["status"], report["lastHash"]) == (
+            "built",
+            branch_hash(platform, "nightly"),
+        )
+        assert sql(platform, "nightly").status_code == 200
+
+    def test_a_model_that_does_not_compile_syncs_and_fails_afterwards(
+        self, platform: Platform
+    ) -> None:
+        sync(platform, "broken-model")
+        assert status(platform, "broken-model")["errorText"] == "Branch is not active"
+        staging(platform, "broken-model")
+        report = status(platform, "broken-model")
+        assert report["status"] == "failed"
+        assert COMPILE_ERROR in report["errorText"]
+        code, error = refused(sql(platform, "broken-model"))
+        assert (code, COMPILE_ERROR in error) == (500, True)
+        stream = platform.ask("revenue by country", activeBranchName="broken-model")
+        assert COMPILE_ERROR in results(stream)[0]["error"]
+        query = {"branchName": "broken-model"}
+        verdict = build(platform, "GET", "data-model/validate", params=query)
+        assert (verdict.status_code, verdict.json()["valid"]) == (200, False)
+        assert verdict.json()["errors"][0]["fileName"] == "orders.yml"
+        fork = enter(platform, "broken-model")
+        assert status(platform, fork)["status"] == "failed"
+
+    @pytest.mark.parametrize("outcome", ["failed", "cancelled", "stopped", "none"])
+    def test_a_build_that_ends_otherwise_serves_nothing(
+        self, platform: Platform, outcome: str
+    ) -> None:
+        platform.control.set(build_outcome=outcome)
+        platform.control.add_branch("nightly")
+        staging(platform, "nightly")
+        report = status(platform, "nightly")
+        assert report["status"] == outcome
+        assert (report["errorText"] is not None) == (outcome == "failed")
+        assert sql(platform, "nightly").status_code == 500
+        lines = platform.call("GET", "deployments/1/logs?source=dev").json()["items"]
+        assert len(lines) == 4
+        assert any(str(report["errorText"] or outcome) in one["message"] for one in lines)
+
+    def test_a_new_build_can_report_why_the_one_before_failed(self, platform: Platform) -> None:
+        sync(platform, "nightly")
+        platform.control.set(build_outcome="failed")
+        staging(platform, "nightly")
+        failed = status(platform, "nightly")
+        platform.control.set(build_outcome="built", build_seconds=30)
+        sync(platform, "nightly")
+        report = status(platform, "nightly")
+        assert (report["status"], report["errorText"]) == ("building", failed["errorText"])
+        assert report["buildJobId"] > failed["buildJobId"]
+        platform.control.advance(31)
+        report = status(platform, "nightly")
+        assert (report["status"], report["errorText"]) == ("built", None)
+
+    def test_an_idle_branch_sleeps_and_the_next_query_wakes_it(self, platform: Platform) -> None:
+        platform.control.open_branch("nightly")
+        platform.control.advance(599)
+        assert sql(platform, "nightly").status_code == 200
+        platform.control.advance(601)
+        assert status(platform, "nightly")["status"] == "stopped"
+        assert sql(platform, "nightly").status_code == 503
+        assert status(platform, "nightly")["status"] == "built"
+        assert sql(platform, "nightly").status_code == 200
+        platform.control.advance(601)
+        platform.control.set(idle_status="built", idle_answer="none")
+        assert status(platform, "nightly")["status"] == "built"
+        assert sql(platform, "nightly").status_code == 200
+        assert sql(platform).status_code == 200
+
+    def test_a_reported_status_stands_until_it_is_taken_back(self, platform: Platform) -> None:
+        platform.control.open_branch("nightly")
+        platform.control.report_build("nightly", "warmup", "an older failure")
+        report = status(platform, "nightly")
+        assert (report["status"], report["errorText"]) == ("warmup", "an older failure")
+        platform.control.report_build("nightly", None)
+        assert status(platform, "nightly")["status"] == "built"
+        with pytest.raises(SandboxControlError, match="no branch gone in deployment 1"):
+            platform.control.report_build("gone", "built")
+
+    def test_logs_take_the_declared_containers_only(self, platform: Platform) -> None:
+        assert platform.call("GET", "deployments/1/logs?container=INIT").json()["items"]
+        assert platform.call("GET", "deployments/1/logs?pod=none").json()["items"] == []
+        assert platform.call("GET", "deployments/1/logs?container=main").status_code == 400
+
+
+class TestValidate:
+    def test_validating_needs_a_running_environment(self, platform: Platform) -> None:
+        sync(platform, "nightly")
+        query = {"branchName": "nightly"}
+        closed = build(platform, "GET", "data-model/validate", params=query)
+        assert (closed.status_code, "not active" in closed.text) == (400, True)
+        platform.control.set(validate_not_active="invalid")
+        report = build(platform, "GET", "data-model/validate", params=query).json()
+        assert (report["valid"], report["errors"]) == (
+            False,
+            [{"message": "Branch is not active", "fileName": None}],
+        )
+        staging(platform, "nightly")
+        report = build(platform, "GET", "data-model/validate", params=query).json()
+        assert (report["valid"], report["errors"], report["mode"]) == (True, [], "dev_mode")
+
+    def test_without_a_branch_it_means_the_deploy_branch(self, platform: Platform) -> None:
+        report = build(platform, "GET", "data-model/validate").json()
+        assert (report["branchName"], report["mode"]) == ("main", "production")
+        assert build(platform, "GET", "data-model/validate?devMode=true").status_code == 400
+        fork = enter(platform, "dev")
+        own = build(platform, "GET", "data-model/validate?devMode=true").json()
+        assert own["branchName"] == fork
+        assert build(platform, "GET", "data-model/validate").json()["branchName"] == "main"
+
+
+class TestMerging:
+    def merge(self, platform: Platform, name: str, **flags: Any) -> httpx.Response:
+        body = {"branchName": name, "message": "nightly", **flags}
+        return build(platform, "POST", "merge-to-default", json=body)
+
+    def test_production_is_built_again_after_a_merge(self, platform: Platform) -> None:
+        sync(platform, "nightly")
+        before = status(platform)
+        platform.control.set(build_delay=10, build_seconds=30)
+        answer = self.merge(platform, "nightly", removeBranchAfterMerge=True).json()
+        assert answer == {"merged": True, "branchDeleted": True}
+        assert "nightly" not in names(platform)
+        assert branch_hash(platform, "main") != before["lastHash"]
+        assert status(platform) == before
+        platform.control.advance(11)
+        during = status(platform)
+        assert (during["status"], during["lastHash"]) == ("building", branch_hash(platform, "main"))
+        assert sql(platform).status_code == 200
+        platform.control.advance(30)
+        assert status(platform)["status"] == "built"
+        state = platform.control.state()
+        assert [entry.id for entry in state.changed("branches", "merged")] == ["nightly"]
+
+    def test_production_warms_up_and_keeps_serving_through_a_failed_build(
+        self, platform: Platform
+    ) -> None:
+        sync(platform, "nightly")
+        platform.control.set(warmup_seconds=60)
+        self.merge(platform, "nightly")
+        assert status(platform)["status"] == "warmup"
+        platform.control.advance(61)
+        assert status(platform)["status"] == "built"
+        sync(platform, "broken")
+        self.merge(platform, "broken")
+        assert status(platform)["status"] == "failed"
+        assert sql(platform).status_code == 200
+
+    def test_in_deploy_mode_cli_nothing_builds_production(self, platform: Platform) -> None:
+        platform.control.set(deploy_mode="cli")
+        assert platform.call("GET", "deployments/1/settings").json()["deployMode"] == "cli"
+        before = status(platform)
+        sync(platform, "nightly")
+        assert self.merge(platform, "nightly").json()["merged"] is True
+        sync(platform, "main")
+        assert status(platform) == before
+        assert branch_hash(platform, "main") != before["lastHash"]
+
+    def test_a_merge_that_did_nothing_says_so(self, platform: Platform) -> None:
+        sync(platform, "nightly")
+        keep = {"removeBranchAfterMerge": False}
+        first = self.merge(platform, "nightly", **keep).json()
+        assert first == {"merged": True, "branchDeleted": False}
+        again = self.merge(platform, "nightly", removeBranchAfterMerge=True).json()
+        assert again == {"merged": False, "branchDeleted": False}
+        platform.control.set(merge_outcome="nothing")
+        sync(platform, "nightly")
+        assert self.merge(platform, "nightly").json()["merged"] is False
+        platform.control.set(merge_outcome="conflict")
+        assert self.merge(platform, "nightly").status_code == 409
+
+    @pytest.mark.parametrize("removes", [True, False])
+    def test_the_setting_decides_where_the_flag_is_left_out(
+        self, platform: Platform, removes: bool
+    ) -> None:
+        platform.control.set(merge_removes_branch=removes)
+        sync(platform, "nightly")
+        assert self.merge(platform, "nightly").json()["branchDeleted"] is removes
+
+    def test_without_a_branch_the_active_one_is_merged_into_its_parent(
+        self, platform: Platform
+    ) -> None:
+        nothing = build(platform, "POST", "merge", json={})
+        assert (nothing.status_code, "deploy branch" in nothing.text) == (400, True)
+        fork = enter(platform, "dev")
+        body = {"switchToParentBranch": True}
+        merged = build(platform, "POST", "merge", json=body).json()
+        assert merged == {"merged": True, "branchDeleted": False}
+        assert [one.id for one in platform.control.state().changed("branches", "merged")] == [fork]
+        assert status(platform)["branchName"] == "main"
+
+    def test_a_branch_is_named_by_its_id_too(self, platform: Platform) -> None:
+        merged = build(platform, "POST", "merge", json={"branchId": 2, "deleteBranch": True})
+        assert merged.json() == {"merged": True, "branchDeleted": True}
+
+    def test_the_deploy_branch_can_be_protected(self, platform: Platform) -> None:
+        sync(platform, "nightly")
+        platform.control.set(deploy_branch_merge_allowed=False, deploy_branch_read_only=True)
+        settings = platform.call("GET", "deployments/1/settings").json()
+        assert (settings["deployBranchReadOnly"], settings["deployBranchMergeAllowed"]) == (
+            True,
+            False,
+        )
+        assert self.merge(platform, "nightly").status_code == 403
+        direct = platform.call("POST", "deployments/1/dbt-sync", json={"branchName": "main"})
+        assert direct.status_code == 400
+
+    def test_a_role_for_other_branches_may_do_all_but_publish(self, platform: Platform) -> None:
+        platform.control.set(dev_branches_only=True)
+        sync(platform, "nightly")
+        assert enter(platform, "nightly")
+        assert self.merge(platform, "nightly").status_code == 403
+        assert build(platform, "POST", "dev-mode", json={"branchName": "main"}).status_code == 403
+        direct = platform.call("POST", "deployments/1/dbt-sync", json={"branchName": "main"})
+        assert direct.status_code == 403
+        gone = build(platform, "DELETE", "branches", params={"branchName": "nightly"})
+        assert gone.status_code == 200
+
+
+class TestDeleting:
+    def test_children_get_the_parent_and_a_second_deletion_is_refused(
+        self, platform: Platform
+    ) -> None:
+        sync(platform, "nightly")
+        fork = enter(platform, "nightly")
+        query = {"branchName": "nightly"}
+        gone = build(platform, "DELETE", "branches", params=query)
+        assert gone.json() == {"success": True}
+        page = build(platform, "GET", "branches").json()["items"]
+        (child,) = [one for one in page if one["name"] == fork]
+        assert child["parentBranch"] == "main"
+        assert status(platform)["branchName"] == fork
+        assert build(platform, "DELETE", "branches", params=query).status_code == 404
+        main = build(platform, "DELETE", "branches", params={"branchName": "main"})
+        assert main.status_code == 400
+
+    def test_an_open_branch_is_deleted_too(self, platform: Platform) -> None:
+        platform.control.open_branch("nightly")
+        assert build(platform, "DELETE", "branches", params={"branchName": "nightly"}).is_success
+        assert refused(sql(platform, "nightly")) == (400, "Bad branch")
+
+
+class TestReleases:
+    def test_a_tenant_of_july_2026_starts_syncs_and_opens_nothing(self, platform: Platform) -> None:
+        platform.control.set(release="0.2.1")
+        body = {"branchName": "nightly", "ref": "x", "source": "manifest", "output": "files"}
+        assert platform.call("POST", "deployments/1/dbt-sync", json=body).status_code == 200
+        platform.control.wait_until(lambda state: all(sync.ended_at for sync in state.syncs))
+        assert "nightly" in platform.control.branches()
+        for method, path in (
+            ("GET", "deployments/1/build-status"),
+            ("GET", "deployments/1/settings"),
+            ("GET", "deployments/1/logs"),
+            ("GET", "deployments/1/dbt-sync"),
+            ("GET", "spec"),
+        ):
+            response = platform.call(method, path)
+            assert (response.status_code, response.text[:9]) == (200, "<!doctype")
+        assert build(platform, "GET", "branches").text[:9] == "<!doctype"
+        assert staging(platform, "nightly").text[:9] == "<!doctype"
+
+    def test_staging_came_after_development_mode(self, platform: Platform) -> None:
+        platform.control.add_branch("nightly")
+        platform.control.set(release="0.3.0", missing_operation="404")
+        assert staging(platform, "nightly").status_code == 404
+        fork = enter(platform, "nightly")
+        assert status(platform, fork)["status"] == "built"
+        assert build(platform, "GET", "data-model/validate").status_code == 404
+        platform.control.set(release="0.4.0")
+        assert staging(platform, "nightly").status_code == 200
+        with pytest.raises(SandboxControlError, match="release"):
+            platform.control.set(release="newest")
+
+
+class TestControl:
+    def test_a_branch_can_be_added_opened_and_closed_from_outside(self, platform: Platform) -> None:
+        platform.control.add_branch("a", deployment=2)
+        assert (platform.control.branches(), platform.control.branches(2)) == (
+            ["dev", "main"],
+            ["a", "dev", "master"],
+        )
+        platform.control.set(build_delay=60, build_seconds=60)
+        platform.control.open_branch("b")
+        assert sql(platform, "b").status_code == 200
+        platform.control.close_branch("b")
+        assert refused(sql(platform, "b")) == (400, "Branch is not active")
+        platform.control.add_branch("c", compiles=False)
+        platform.control.open_branch("c")
+        assert status(platform, "c")["status"] == "failed"
+        for refused_call in (
+            lambda: platform.control.open_branch("main"),
+            lambda: platform.control.close_branch("gone"),
+            lambda: platform.control.add_branch("a", deployment=3),
+        ):
+            with pytest.raises(SandboxControlError):
+                refused_call()
+
+
+def test_a_branch_is_made_from_another(platform: Platform) -> None:
     body = {"name": "feature/x", "from": "dev"}
     made = build(platform, "POST", "branches", json=body).json()
     assert made == {"active": False, "branchName": "feature/x", "parentBranch": "dev"}
-    assert "feature/x" in platform.control.branches()
+    assert branch_hash(platform, "feature/x") == branch_hash(platform, "dev")
     assert build(platform, "POST", "branches", json=body).status_code == 400
-    staging = {"branchName": "feature/x", "enabled": True}
-    enabled = build(platform, "PUT", "branches/staging-environment", json=staging).json()
-    assert enabled["data"]["isStagingEnvironmentEnabled"] is True
-    gone = build(platform, "DELETE", "branches", params={"branchName": "feature/x"})
-    assert gone.json() == {"success": True}
-    assert names(platform) == ["main", "dev"]
-    again = build(platform, "DELETE", "branches", params={"branchName": "feature/x"})
-    assert again.status_code == 404
-
-
-def test_the_branch_of_a_dbt_sync_is_there(platform: Platform) -> None:
-    platform.call("POST", "deployments/1/dbt-sync", json={"branchName": "sync/nightly"})
-    platform.control.wait_until(lambda state: all(sync.ended_at for sync in state.syncs))
-    query = {"branchName": "sync/nightly"}
-    report = build(platform, "GET", "data-model/validate", params=query).json()
-    assert (report["valid"], report["errors"], report["mode"]) == (True, [], "dev_mode")
-    merge = {"branchName": "sync/nightly", "message": "nightly", "removeBranchAfterMerge": True}
-    answer = build(platform, "POST", "merge-to-default", json=merge).json()
-    assert answer == {"merged": True, "branchDeleted": True}
-    assert "sync/nightly" not in names(platform)
-    state = platform.control.state()
-    assert [entry.id for entry in state.changed("branches", "merged")] == ["sync/nightly"]
-
-
-def test_a_model_that_does_not_compile(platform: Platform) -> None:
-    platform.control.add_branch("broken-model")
-    query = {"branchName": "broken-model"}
-    response = build(platform, "GET", "data-model/validate", params=query)
-    assert response.status_code == 200
-    assert response.json()["valid"] is False
-    assert response.json()["errors"][0]["fileName"] == "orders.yml"
-
-
-def test_development_mode_is_personal(platform: Platform) -> None:
-    assert build(platform, "POST", "commit", json={}).status_code == 400
-    started = build(platform, "POST", "dev-mode", json={"branchName": "dev"}).json()
-    assert started["active"] is True
-    own = build(platform, "GET", "data-model/validate?devMode=true").json()
-    assert own["branchName"] == started["branchName"]
-    platform.control.set(caller=8)
-    other = build(platform, "GET", "data-model/validate?devMode=true").json()
-    assert other["branchName"] == "main"
-    platform.control.set(caller=7)
-    done = build(platform, "POST", "commit", json={"message": "m", "exitDevMode": True})
-    assert done.json() == {"success": True}
-    assert build(platform, "DELETE", "dev-mode").json() == {"success": True}
     assert build(platform, "POST", "pull", json={"branchName": "dev"}).json() == {
         "buildTriggered": False
     }
-    merged = build(platform, "POST", "merge", json={"branchId": 2}).json()
-    assert merged == {"merged": True, "branchDeleted": False}
 
 
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "words"),
     [
         ("DELETE", "branches", None, 400, "branchName is required"),
-        ("DELETE", "branches?branchName=main", None, 400, "deploy branch"),
         ("DELETE", "branches?branchName=dev&removeOnUpstream=1", None, 400, "must be a boolean"),
         ("POST", "branches", {"name": "a", "from": "gone"}, 404, "Branch gone"),
         ("PUT", "branches/staging-environment", {"enabled": True}, 400, "exactly one of"),
         ("GET", "data-model/validate?branchName=dev&devMode=true", None, 400, "exclude"),
         ("GET", "data-model/validate?branchName=gone", None, 404, "Branch gone"),
+        ("POST", "dev-mode", {"branchName": "gone"}, 404, "Branch gone"),
         ("POST", "merge", {"branchName": "main"}, 400, "has no parent"),
         ("POST", "merge-to-default", {"branchName": "dev"}, 400, "message is required"),
+        ("POST", "merge-to-default", {"branchName": "main", "message": "m"}, 400, "deploy branch"),
         ("POST", "merge", {"branchId": 99}, 404, "Branch 99"),
     ],
 )
@@ -104,3 +656,9 @@ def test_refusals(
     response = build(platform, method, path, **({} if body is None else {"json": body}))
     assert response.status_code == status
     assert words in str(response.json()["message"])
+
+
+def test_a_query_of_the_branch_is_the_query_of_its_stream(platform: Platform) -> None:
+    """The SQL route below a fork streams records as production's does."""
+    fork = enter(platform, "dev")
+    assert records(sql(platform, fork).content)[1:] == [{"data": [["1"]]}]

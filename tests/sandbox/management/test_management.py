@@ -45,6 +45,7 @@ def test_a_sync_walks_through_its_stages_and_makes_its_branch(platform: Platform
     assert platform.call("GET", f"{SYNC}/{job}/result").json()["cubeCount"] == 3
     assert platform.call("GET", f"{SYNC}/{job}/logs").json()["items"]
     assert platform.call("GET", f"{SYNC}/{job}/generated-files").status_code == 404
+    platform.control.open_branch("feature/orders")
     (result,) = results(platform.ask("revenue by country", activeBranchName="feature/orders"))
     assert result["totalRows"] == 8
 
@@ -61,19 +62,17 @@ def test_a_cancelled_sync_shows_only_in_the_history(platform: Platform) -> None:
     assert "already" in platform.call("DELETE", f"{SYNC}/{job}").json()["message"]
 
 
-@pytest.mark.parametrize(
-    ("setting", "body"), [("FAILED", {}), ("COMPLETED", {"branchName": "broken-model"})]
-)
+@pytest.mark.parametrize(("setting", "body"), [("FAILED", {}), ("COMPLETED", {"ref": "broken"})])
 def test_a_failing_sync(platform: Platform, setting: str, body: dict[str, str]) -> None:
     platform.control.set(dbt_outcome=setting)
-    job = start(platform, **body)
+    job = start(platform, branchName="nightly", **body)
     ended(platform)
     status = platform.call("GET", f"{SYNC}/{job}").json()
     assert status["status"] == "FAILED"
     assert "dbt-compile" in status["error"]
     (entry,) = platform.call("GET", f"{SYNC}?status=FAILED").json()["items"]
     assert entry["failedPhase"] == "dbt-compile"
-    assert "broken-model" not in platform.control.branches()
+    assert "nightly" not in platform.control.branches()
 
 
 def test_unknown_stages_and_outcomes(platform: Platform) -> None:
@@ -89,7 +88,7 @@ def test_unknown_stages_and_outcomes(platform: Platform) -> None:
 def test_a_tenant_with_the_start_operation_only(
     platform: Platform, choice: str, status: int
 ) -> None:
-    platform.control.set(dbt="start-only", start_only_answer=choice)
+    platform.control.set(release="0.2.1", missing_operation=choice)
     job = start(platform, branchName="x", ref="dropped-silently")
     for method, path in (("GET", SYNC), ("GET", f"{SYNC}/{job}"), ("DELETE", f"{SYNC}/{job}")):
         response = platform.call(method, path)
@@ -242,8 +241,8 @@ def test_sql_over_the_data_api(platform: Platform) -> None:
     assert platform.http.post(url, json={"query": "SELECT 1"}, headers=bearer).status_code == 403
     unknown = platform.http.post(url, json={"query": "SELECT 1", "limit": 5}, headers=headers)
     assert unknown.status_code == 400
-    on_branch = url.replace("/cubejs-api", "/dev-mode/feature/x/cubejs-api")
+    on_branch = url.replace("/cubejs-api", "/dev-mode/feature%2Fx/cubejs-api")
     gone = platform.http.post(on_branch, json={"query": "SELECT 1"}, headers=headers)
     assert "Bad branch" in gone.json()["error"]
-    platform.control.add_branch("feature/x")
+    platform.control.open_branch("feature/x")
     assert platform.http.post(on_branch, json={"query": "SELECT 1"}, headers=headers).is_success

@@ -87,9 +87,11 @@ def test_parameters_and_bodies_are_described(platform: Platform) -> None:
 
 
 def test_the_document_follows_the_settings(platform: Platform) -> None:
-    platform.control.set(dbt="start-only", embed_tenant_path="plain")
+    platform.control.set(release="0.4.0", embed_tenant_path="plain")
     paths = spec(platform)["paths"]
-    assert list(paths["/api/v1/deployments/{deploymentId}/dbt-sync"]) == ["post"]
+    assert "/api/v1/usage-analytics/token" not in paths
+    sync = "/api/v1/deployments/{deploymentId}/dbt-sync/{syncJobId}"
+    assert (sync in paths, f"{sync}/generated-files" in paths) == (True, False)
     assert "delete" in paths["/api/v1/embed-tenants/{embedTenantName}"]
     assert "/api/v1/embed-tenants/{embedTenantName}/" not in paths
 
