@@ -162,6 +162,7 @@ def test_mapped_tasks_tell_their_own_answers(platform_sandbox: Sandbox, run_dag:
 def test_a_failure_is_told_with_its_reason_and_stays_one(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
+    platform_sandbox.control.set(branch_errors_name_it=True)
     dag = asking("failure", [Failing(), keep], on="on_failure_callback", active_branch_name="gone")
     contexts: list[Any] = []
     (ask,) = dag.tasks

@@ -53,7 +53,7 @@ class TestDbtSync:
         assert found["result"]["cubeCount"] == 3
 
     def test_a_sync_that_failed_fails_the_task(self, sense: Any, platform_sandbox: Sandbox) -> None:
-        sync_job_id = start_sync(branch_name="broken")
+        sync_job_id = start_sync(ref="broken")
         task = sense(PlatformDbtSyncSensor, sync_job_id=sync_job_id)
         assert task.state == "failed"
         assert task.error.startswith("DbtSyncFailedError: dbt sync")
@@ -71,7 +71,7 @@ class TestDbtSync:
     def test_an_old_tenant_is_told_from_a_wrong_address(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:
-        platform_sandbox.control.set(dbt="start-only")
+        platform_sandbox.control.set(release="0.2.1")
         task = sense(PlatformDbtSyncSensor, sync_job_id="1")
         assert task.error.startswith("AirflowFailException")
         assert "no operation that tells how a dbt sync goes" in task.error

@@ -101,7 +101,7 @@ def test_dags_of_one_task(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
 
 def test_hook(platform_sandbox: Sandbox) -> None:
     assert len(run("hook.md 1")["biggest_customers"].function()) == 5
-    platform_sandbox.control.add_branch("nightly")
+    platform_sandbox.control.open_branch("nightly")
     queries = [{"sql": "SELECT id FROM orders"}]
     asked = PlatformHook().chat("revenue by country")
     assert run("hook.md 2")["answers"].function(asked.chat_id) == [asked.answer]

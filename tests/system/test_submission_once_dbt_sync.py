@@ -86,7 +86,7 @@ def test_killed_before_the_xcom_the_result_is_taken_again(
 def test_where_no_history_tells_the_outcome_is_unknown_and_said_so(
     sync: StartTask, sandbox: PatientControl, point: str
 ) -> None:
-    sandbox.set(dbt="start-only")
+    sandbox.set(release="0.2.1")
     sandbox.hold(point, **START)
     task = sync()
     sandbox.wait_held(point)
@@ -103,7 +103,7 @@ def test_where_no_history_tells_the_outcome_is_unknown_and_said_so(
 def test_a_task_cleared_after_an_unknown_outcome_starts_anew(
     sync: StartTask, sandbox: PatientControl
 ) -> None:
-    sandbox.set(dbt="start-only")
+    sandbox.set(release="0.2.1")
     sandbox.hold("before_answer", **START)
     task = sync()
     sandbox.wait_held("before_answer")

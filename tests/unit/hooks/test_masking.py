@@ -216,6 +216,7 @@ def test_a_chat_whose_tool_quotes_the_key(
     hook: PlatformHook, platform_sandbox: Sandbox, on_loop: bool
 ) -> None:
     key = platform_sandbox.chat_api_key
+    platform_sandbox.control.set(branch_errors_name_it=True)
     options: Any = {"active_branch_name": key, "poll_interval": 0.05}
 
     def ask() -> Any:

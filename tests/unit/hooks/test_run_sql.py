@@ -118,7 +118,7 @@ def test_a_branch_that_is_not_there(hook: PlatformHook) -> None:
 
 
 def test_a_branch(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.add_branch("feature/a")
+    platform_sandbox.control.open_branch("feature/a")
     assert next(hook.run_sql(SQL, branch_name="feature/a"))
 
 

@@ -160,7 +160,7 @@ def test_the_rights_of_the_connection_where_they_are_meant(
 
 
 def test_all_rows_come_from_the_same_branch(platform_sandbox: Sandbox, tmp_path: Path) -> None:
-    platform_sandbox.control.add_branch("feature/a")
+    platform_sandbox.control.open_branch("feature/a")
     ask(
         output_path=str(tmp_path),
         all_rows=True,

@@ -37,12 +37,12 @@ def sync(**arguments: Any) -> PlatformDbtSyncOperator:
 
 
 @pytest.mark.parametrize("phase", ["done", "running"])
-@pytest.mark.parametrize("dbt", ["start-only", "full"])
+@pytest.mark.parametrize("release", ["0.2.1", "0.19.1"])
 def test_a_sync_that_is_not_waited_for_is_taken_as_it_was_started(
-    platform_sandbox: Sandbox, phase: str, dbt: str
+    platform_sandbox: Sandbox, phase: str, release: str
 ) -> None:
-    platform_sandbox.control.set(dbt=dbt, dbt_pace=60.0)
-    waiting = {"wait_for_completion": "if_supported" if dbt == "start-only" else False}
+    platform_sandbox.control.set(release=release, dbt_pace=60.0)
+    waiting = {"wait_for_completion": "if_supported" if release == "0.2.1" else False}
     tries = TaskTries()
     first = sync(**waiting).execute(tries.context())
     tries.store[STORE_KEY]["phase"] = phase

@@ -256,7 +256,7 @@ def test_the_services_words(query: Any) -> None:
 
 
 def test_a_branch_and_options(query: Any, platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.add_branch("feature/a")
+    platform_sandbox.control.open_branch("feature/a")
     given = {"branch_name": "feature/a", "timezone": "Europe/Paris", "cache": "no-cache"}
     assert query("SELECT 1", **given)["row_count"] == 1
     with pytest.raises(AirflowFailException, match="Bad branch"):

@@ -43,8 +43,9 @@ async def event_of(trigger: Any) -> dict[str, Any]:
 class TestChat:
     @pytest.fixture(autouse=True)
     def _record_by_record(self, platform_sandbox: Sandbox) -> None:
-        """A run that arrives at once is over before its task could defer."""
-        platform_sandbox.control.set(pace=0.1)
+        """A run that arrives at once is over before its task could defer. The error of a bad branch
+        must quote the branch, where these tests put the key."""
+        platform_sandbox.control.set(pace=0.1, branch_errors_name_it=True)
 
     def test_a_tool_error_that_quotes_the_key(self, platform_sandbox: Sandbox) -> None:
         tries, key = TaskTries(), platform_sandbox.chat_api_key

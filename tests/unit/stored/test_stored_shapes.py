@@ -103,7 +103,7 @@ def test_runs(name: str, platform_sandbox: Sandbox) -> None:
     operator, arguments = RUNS[name]
     given = dict(arguments)
     platform_sandbox.control.set(pace=0.05)
-    platform_sandbox.control.add_branch("nightly")
+    platform_sandbox.control.open_branch("nightly")
     if "chat_id" in given:
         first = operator(task_id="first", prompt="total revenue", deferrable=False)
         given["chat_id"] = first.execute(TaskTries().context())["chat_id"]
@@ -196,7 +196,7 @@ def test_a_stored_trigger_can_be_made(example: dict[str, Any]) -> None:
 def test_a_stored_event_is_taken(name: str, platform_sandbox: Sandbox) -> None:
     example = SHAPES["runs"][name]
     operator, arguments = RUNS[name]
-    platform_sandbox.control.add_branch("nightly")
+    platform_sandbox.control.open_branch("nightly")
     task = operator(
         task_id="task",
         deferrable=True,
