@@ -1,4 +1,4 @@
-"""The nightly pipeline: sync dbt to a branch, ask the agent there, connect a report, go on.
+"""The nightly pipeline: sync dbt to a branch, open it, ask the agent there, connect a report.
 
 It runs against whatever the connection `platform_default` names; `make demo` runs it against the
 sandbox.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, Param, PokeReturnValue, task
 
+from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
@@ -75,11 +76,37 @@ with DAG(
         poll_interval=1,
     )
 
+    @task
+    def open_branch(branch: str) -> str:
+        """Switch the branch's staging environment on: a branch answers nobody before."""
+        from airflow_provider_platform.client.management.data_model.branches import (
+            SetBranchStagingEnvironmentRequest,
+            set_branch_staging_environment,
+        )
+
+        body = SetBranchStagingEnvironmentRequest(enabled=True, branch_name=branch)
+        PlatformHook().run(set_branch_staging_environment(body=body))
+        return branch
+
+    @task.sensor(poke_interval=5, timeout=900)
+    def built(branch: str) -> PokeReturnValue:
+        """Wait until the branch is built; gives its name. A model that does not compile fails."""
+        from airflow_provider_platform.client.management.deployments.deployments import (
+            BuildStatusQuery,
+            get_build_status,
+        )
+
+        query = BuildStatusQuery(branch_name=branch)
+        build = PlatformHook().run(get_build_status(query=query))
+        if build.status in ("failed", "cancelled"):
+            raise RuntimeError(f"The build of {branch} {build.status}: {build.error_text}")
+        return PokeReturnValue(is_done=build.status == "built", xcom_value=branch)
+
     # Asks on that branch, so that a broken model shows here and not in production.
     ask = PlatformChatOperator(
         task_id="ask_agent",
         prompt="{{ params.question }}",
-        active_branch_name=sync.output["branch_name"],
+        active_branch_name=built(open_branch(sync.output["branch_name"])),
         max_rows=50,
         # A file of rows for each query, and its chart as a picture; without a folder XCom only.
         output_path="{{ params.output_folder }}",

@@ -1,15 +1,15 @@
 """Sync, gate, publish: the new data model is checked on a branch before anybody sees it.
 
-The sync and the wait for it hold no worker (`deferrable`). The gate runs its SQL on the branch that
-the sync has written, not on production; only behind it the branch is merged and the workbook
-published.
+The sync and the wait for it hold no worker (`deferrable`). The branch that the sync has written
+answers nobody until it is opened; then the gate runs its SQL there, not on production. Only behind
+the gate the branch is merged and the workbook published.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, Param, PokeReturnValue, task
 
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
@@ -38,6 +38,32 @@ with DAG(
         deferrable=True,
     )
 
+    @task
+    def open_branch(branch: str) -> str:
+        """Switch the branch's staging environment on: a branch answers nobody before."""
+        from airflow_provider_platform.client.management.data_model.branches import (
+            SetBranchStagingEnvironmentRequest,
+            set_branch_staging_environment,
+        )
+
+        body = SetBranchStagingEnvironmentRequest(enabled=True, branch_name=branch)
+        PlatformHook().run(set_branch_staging_environment(body=body))
+        return branch
+
+    @task.sensor(poke_interval=5, timeout=900)
+    def built(branch: str) -> PokeReturnValue:
+        """Wait until the branch is built; gives its name. A model that does not compile fails."""
+        from airflow_provider_platform.client.management.deployments.deployments import (
+            BuildStatusQuery,
+            get_build_status,
+        )
+
+        query = BuildStatusQuery(branch_name=branch)
+        build = PlatformHook().run(get_build_status(query=query))
+        if build.status in ("failed", "cancelled"):
+            raise RuntimeError(f"The build of {branch} {build.status}: {build.error_text}")
+        return PokeReturnValue(is_done=build.status == "built", xcom_value=branch)
+
     @task.short_circuit
     def gate(branch: str, params: dict[str, Any]) -> bool:
         """Whether to go on; the tasks behind a closed gate are skipped."""
@@ -53,12 +79,14 @@ with DAG(
             merge_to_default,
         )
 
-        body = MergeToDefaultBranchRequest(branch_name=branch, message="Checked by Airflow")
+        body = MergeToDefaultBranchRequest(
+            branch_name=branch, message="Checked by Airflow", remove_branch_after_merge=True
+        )
         PlatformHook().run(merge_to_default(body=body))
 
     publish = PlatformPublishWorkbookOperator(
         task_id="publish_workbook", workbook_id="{{ params.workbook_id }}"
     )
 
-    branch = sync.output["branch_name"]
+    branch = built(open_branch(sync.output["branch_name"]))
     gate(branch) >> merge(branch) >> publish

@@ -54,7 +54,7 @@ def test_the_pipeline_hands_the_answer_to_a_downstream_task(
     run = run_dag(PIPELINE)
 
     assert run.states == dict.fromkeys(
-        ("sync_dbt", "ask_agent", "connect_report", "summarize"), "success"
+        ("sync_dbt", "open_branch", "built", "ask_agent", "connect_report", "summarize"), "success"
     )
     result = run.xcom("ask_agent")
     assert set(result) == {"answer", "chat_id", "message_id", "queries", "usage"}

@@ -33,6 +33,8 @@ def test_a_closed_gate_publishes_nothing(platform_sandbox: Sandbox, dag: DAG) ->
     states = {task.task_id: str(task.state) for task in run.get_task_instances()}
     assert states == {
         "sync_dbt": "success",
+        "open_branch": "success",
+        "built": "success",
         "gate": "success",
         "merge": "skipped",
         "publish_workbook": "skipped",

@@ -186,7 +186,7 @@ def test_an_output_that_the_tenant_drops_fails_the_task(platform_sandbox: Sandbo
 def test_a_tenant_that_is_too_old_for_what_is_asked_starts_nothing(
     platform_sandbox: Sandbox, asked: dict[str, Any], answer: str
 ) -> None:
-    platform_sandbox.control.set(dbt="start-only", start_only_answer=answer)
+    platform_sandbox.control.set(release="0.2.1", missing_operation=answer)
     with pytest.raises(AirflowFailException, match="Nothing was started: this tenant is of a"):
         sync(**asked).execute(TaskTries().context())
     assert platform_sandbox.control.state().syncs == []
