@@ -260,7 +260,7 @@ class TestTokens:
         missing = (403, {"error": "API scope is missing: meta"})
         assert self.get(platform, token) == missing
         assert self.get(platform, token, "load")[0] == 200
-        platform.control.set(data_authorization="any", default_api_scopes=["meta"])
+        platform.control.set(data_bearer="either", default_api_scopes=["meta"])
         assert self.get(platform, f"Bearer {token}")[0] == 200
 
     def test_a_metadata_token_comes_after_bearer_and_reads_no_data(

@@ -102,7 +102,7 @@ def test_a_manifest_comes_without_a_ref(platform: Platform) -> None:
 
 def test_the_history_has_phases_and_figures(platform: Platform) -> None:
     start(platform)
-    start(platform, branchName="broken")
+    start(platform, ref="broken")
     failed, completed = platform.call("GET", BASE).json()["items"]
     assert [phase["outcome"] for phase in completed["phases"]] == ["ok", "ok", "ok"]
     assert [phase["outcome"] for phase in failed["phases"]] == ["ok", "ok", "failed"]
