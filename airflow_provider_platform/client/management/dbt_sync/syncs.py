@@ -49,6 +49,8 @@ class StartDbtSyncInput(InputModel):
             raise ValueError("manifest is needed when source is manifest")
         if self.manifest is not None and self.source != "manifest":
             raise ValueError("manifest is only read when source is manifest")
+        if self.ref is not None and self.source == "manifest":
+            raise ValueError("ref cannot be given when source is manifest: nothing is cloned")
         if self.manifest is not None and len(json.dumps(self.manifest)) > MAX_START_BYTES:
             raise ValueError(f"manifest exceeds the {MAX_START_BYTES} bytes that a start can hold")
         return self
@@ -194,8 +196,8 @@ def start_dbt_sync(
 
     Every call starts a sync and, with `output` `branch` (the default), makes a branch: it is
     never repeated when its outcome is unknown. `ref` is a branch or tag of the dbt repository;
-    `manifest` goes with `source` `manifest`. Raises PlatformInputError, PlatformApiError,
-    PlatformTransportError."""
+    `manifest` goes with `source` `manifest`, without `ref`. Raises PlatformInputError,
+    PlatformApiError, PlatformTransportError."""
 
 
 @endpoint("GET", _SYNCS, operation_id="listDbtSyncs", permission=_READ)

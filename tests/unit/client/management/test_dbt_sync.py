@@ -50,6 +50,7 @@ def test_only_what_was_given_is_in_the_body(given: dict[str, Any], body: dict[st
         {"source": "manifest"},
         {"manifest": {}},
         {"source": "git", "manifest": {}},
+        {"source": "manifest", "manifest": {}, "ref": "main"},
         {"branch": "x"},
     ],
 )
