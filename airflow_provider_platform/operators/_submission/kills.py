@@ -134,7 +134,7 @@ class KillableOperator(PlatformOperator):
         last_try = self._is_last_try(attempt) and not self._deferring
         return stops_run(state, killed="worker", last_try=last_try, has_record=has_record)
 
-    def _is_last_try(self, attempt: Attempt, error: PlatformError | None = None) -> bool:
+    def _is_last_try(self, attempt: Attempt, error: Exception | None = None) -> bool:
         """Whether no later try will find this try's run: no retry is left, the task's retry policy
         refuses one after this error, or no record names the run (an Airflow without a task state
         store, or one that did not take the record)."""

@@ -160,13 +160,24 @@ class RemoteRunOperator(RunKind[OutcomeT]):
                         self._end_interrupted(attempt)
                         self._attempt = None
                         raise
-                    except Exception:
+                    except Exception as error:
+                        if not isinstance(error, PlatformError):
+                            self._stop_unfollowed(attempt, error)
                         self._attempt = None
                         raise
                     finally:
                         attempt.event_log.close()
                     # Who leaves by another way (a deferral, Airflow's time-out) may yet be killed.
                     self._attempt = None
+
+    def _stop_unfollowed(self, attempt: Attempt, error: Exception) -> None:
+        """An error that is not of this package ends the try: nobody has judged what becomes of its
+        run. A retry that finds the run follows it; else nothing may be left running."""
+        known = attempt.known
+        if known is None or self._left_to_retry or not self._is_last_try(attempt, error):
+            return
+        self.log.warning("No try will take the run up again; stopping it.")
+        self._stop_quietly(attempt.client, known)
 
     def _start(self, attempt: Attempt) -> Any:
         record = read_record(attempt.context)

@@ -58,6 +58,24 @@ def test_a_wait_that_a_retry_takes_up_again_stops_nothing(
     assert tries.store[STORE_KEY]["phase"] == "running"
 
 
+@pytest.mark.parametrize(("max_tries", "stopped"), [(0, True), (2, False)])
+def test_an_error_of_another_kind_leaves_no_run_that_nobody_follows(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, max_tries: int, stopped: bool
+) -> None:
+    """The last try stops what it has started, an earlier one leaves it to the retry."""
+    platform_sandbox.control.set(dbt_pace=60.0)
+
+    def broken(*_: Any) -> None:
+        raise RuntimeError("of a library")
+
+    task = sync()
+    monkeypatch.setattr(task, "follow", broken)
+    with pytest.raises(RuntimeError, match="of a library"):
+        task.execute(TaskTries(max_tries=max_tries).context())
+    (started,) = platform_sandbox.control.state().syncs
+    assert (started.cancelled_at is not None) == stopped
+
+
 def test_a_recovered_run_past_its_deadline_is_looked_at_before_it_is_stopped(
     platform_sandbox: Sandbox,
 ) -> None:
