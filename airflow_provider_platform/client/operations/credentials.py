@@ -8,11 +8,12 @@ from typing import Any
 
 from pydantic import BaseModel, SecretStr
 
-from airflow_provider_platform.client.operations.models import hide_credentials, is_credential_name
+from airflow_provider_platform.client.operations.models import hide_credentials
 from airflow_provider_platform.client.redaction import SHORTEST_SECRET
 
 _CREDENTIAL_WORD = re.compile(
-    rb"secret|pass(word|phrase)|token|jwt|session|key|credential|\\u", re.IGNORECASE
+    rb"secret|pass|pwd|token|jwt|session|key|credential|auth|connection|dsn|cookie|bearer|\\u",
+    re.IGNORECASE,
 )
 """Stands in every body that holds a credential; an escape may hide one of these words."""
 
@@ -20,7 +21,7 @@ _CREDENTIAL_WORD = re.compile(
 def secrets_in(value: Any) -> Iterator[str]:
     """Every secret in a model or in JSON: what is a SecretStr, and texts under names like
     `clientSecret` that are long enough for one."""
-    return (text for text in _walk(value, named=False) if text.strip("* "))
+    return (text for text in _walk(value) if text.strip("* "))
 
 
 def may_hold_secrets(body: bytes) -> bool:
@@ -28,24 +29,32 @@ def may_hold_secrets(body: bytes) -> bool:
     return _CREDENTIAL_WORD.search(body) is not None
 
 
-def _walk(value: Any, *, named: bool) -> Iterator[str]:
+def _walk(value: Any) -> Iterator[str]:
     if isinstance(value, SecretStr):
         yield value.get_secret_value()
-    elif isinstance(value, str):
-        if named and len(value) >= SHORTEST_SECRET:
-            yield value
     elif isinstance(value, BaseModel):
         # The fields of a model that are secrets say so by their type.
-        for item in vars(value).values():
-            yield from _walk(item, named=False)
-        for name, item in (value.model_extra or {}).items():
-            yield from _walk(item, named=is_credential_name(name))
+        for item in (*vars(value).values(), *(value.model_extra or {}).values()):
+            yield from _walk(item)
     elif isinstance(value, dict):
-        for name, item in value.items():
-            yield from _walk(item, named=is_credential_name(name))
+        yield from (
+            text for text in _hidden(hide_credentials(value)) if len(text) >= SHORTEST_SECRET
+        )
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _walk(item, named=named)
+            yield from _walk(item)
+
+
+def _hidden(value: Any) -> Iterator[str]:
+    """The texts in JSON that are a SecretStr, and those of models in it."""
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _hidden(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _hidden(item)
+    else:
+        yield from _walk(value)
 
 
 def credentials_in(answer: Any) -> dict[str, str]:

@@ -38,9 +38,17 @@ Number = int | float
 
 _CREDENTIAL_NAME = re.compile(
     r"(secret|password|passphrase|token|jwt|session_?id|api_?key|private_?key|access_?key"
-    r"|credential)s?$",
+    r"|credential|authorization|connection_?string)s?(_?(value|text))?$",
     re.IGNORECASE,
 )
+_CREDENTIAL_WORD = re.compile(
+    r"(^|[^A-Za-z]|(?<=[a-z])(?=[A-Z]))(?i:pass|passwd|pwd|auth|dsn|cookie|bearer)s?$"
+)
+"""Short names count as a whole word only: `dbPass` and `DB_PASS`, not `compass`."""
+_LABELS = ("name", "key", "field", "header", "type")
+"""Names under which a list of pairs says what a value is, as `{"name": "apiKey", "value": …}`."""
+_VALUES = re.compile(r"^(raw_?|plain_?)?(value|text|string|content|data)$", re.IGNORECASE)
+"""Names of the value itself, in such a pair and inside `tokens: [{"value": …}]`."""
 
 
 class Timestamp(datetime):
@@ -319,11 +327,13 @@ class QueryModel(InputModel):
 
 def is_credential_name(name: object) -> bool:
     """Whether what has such a name, as `clientSecret` or `session_id`, is a credential."""
-    return _CREDENTIAL_NAME.search(str(name)) is not None
+    text = str(name)
+    return any(names.search(text) for names in (_CREDENTIAL_NAME, _CREDENTIAL_WORD))
 
 
 def hide_credentials(value: Any) -> Any:
-    """JSON of the service with every text under a name like `clientSecret` made a SecretStr.
+    """JSON of the service with every text under a name like `clientSecret` made a SecretStr, and
+    every value that a pair like `{"name": "apiKey", "value": …}` names so.
 
     For what no model describes: fields of a later release, free-form settings.
     """
@@ -336,8 +346,13 @@ def _hide(value: Any, *, under_credential: bool) -> Any:
     if isinstance(value, list):
         return [_hide(item, under_credential=under_credential) for item in value]
     if isinstance(value, dict):
+        named = under_credential or any(is_credential_name(value.get(one)) for one in _LABELS)
         return {
-            name: _hide(item, under_credential=is_credential_name(name))
+            name: _hide(
+                item,
+                under_credential=is_credential_name(name)
+                or (named and _VALUES.match(str(name)) is not None),
+            )
             for name, item in value.items()
         }
     return value

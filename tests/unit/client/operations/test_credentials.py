@@ -1,0 +1,55 @@
+"""Which texts of an answer are credentials, by the names around them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from airflow_provider_platform.client.operations.credentials import (
+    credentials_in,
+    may_hold_secrets,
+    secrets_in,
+)
+
+SECRET = "9f8Akq7-2Zp3mWvxyz"
+
+
+@pytest.mark.parametrize(
+    ("answer", "place"),
+    [
+        ({"clientSecret": SECRET}, "clientSecret"),
+        ({"data": [{"token": SECRET}]}, "data.0.token"),
+        ({"name": "apiKey", "value": SECRET}, "value"),
+        ({"env": [{"key": "CUBEJS_DB_PASS", "value": SECRET}]}, "env.0.value"),
+        ({"headers": [{"name": "Authorization", "text": SECRET}]}, "headers.0.text"),
+        ({"tokens": [{"id": 7, "value": SECRET}]}, "tokens.0.value"),
+        ({"secret": {"rawValue": SECRET, "label": "nightly"}}, "secret.rawValue"),
+        ({"authorization": SECRET}, "authorization"),
+        ({"connectionString": SECRET}, "connectionString"),
+        ({"dbPass": SECRET}, "dbPass"),
+        ({"DB_PASSWD": SECRET}, "DB_PASSWD"),
+        ({"dsn": SECRET}, "dsn"),
+        ({"sessionCookie": SECRET}, "sessionCookie"),
+        ({"apiKeyValue": SECRET}, "apiKeyValue"),
+    ],
+)
+def test_a_credential_is_found_by_the_names_around_it(answer: Any, place: str) -> None:
+    assert credentials_in(answer) == {place: SECRET}
+    assert list(secrets_in(answer)) == [SECRET]
+    assert may_hold_secrets(json.dumps(answer).encode())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"compass": "north by north-west", "author": "analyst@example.com"},
+        {"name": "country", "value": "Germany and France"},
+        {"tokens": [{"id": 7, "label": "the nightly one"}]},
+        {"type": "text", "content": "the whole answer of the agent"},
+    ],
+)
+def test_other_texts_are_none(answer: Any) -> None:
+    assert credentials_in(answer) == {}
+    assert list(secrets_in(answer)) == []
