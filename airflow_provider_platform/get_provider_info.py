@@ -14,10 +14,11 @@ PACKAGE = "airflow_provider_platform"
 MODULES = {
     "hooks": ("platform",),
     "operators": (
-        *("api", "chat", "dbt_sync", "exports", "notifications", "query", "reports", "workbooks"),
+        *("api", "branches", "chat", "dbt_sync", "exports", "notifications", "query"),
+        *("reports", "workbooks"),
     ),
-    "sensors": ("account", "chat", "dbt_sync", "notifications", "reports"),
-    "triggers": ("chat", "dbt_sync", "exports", "query", "sensors"),
+    "sensors": ("account", "branches", "chat", "dbt_sync", "notifications", "reports"),
+    "triggers": ("branches", "chat", "dbt_sync", "exports", "query", "sensors"),
 }
 DECORATORS = {
     "platform_chat": f"{PACKAGE}.decorators.chat.platform_chat_task",

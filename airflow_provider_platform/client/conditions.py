@@ -13,13 +13,24 @@ from typing import Any, TypeVar
 
 from airflow_provider_platform.client.chat.thread import thread_is_streaming
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.errors import PlatformNotFoundError
+from airflow_provider_platform.client.errors import (
+    PlatformNotFoundError,
+    PlatformProtocolError,
+)
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.management.account.oauth import (
     UserOAuthToken,
     list_user_oauth_tokens,
 )
+from airflow_provider_platform.client.management.data_model.builds import (
+    Build,
+    BuildWanted,
+    poll_build,
+)
 from airflow_provider_platform.client.management.dbt_sync import run as dbt_run
+from airflow_provider_platform.client.management.deployments.deployments import (
+    get_deployment_settings,
+)
 from airflow_provider_platform.client.management.notifications.notifications import (
     Notification,
     NotificationsQuery,
@@ -95,6 +106,32 @@ def _dbt_sync(
         "status": "COMPLETED",
         "result": outcome.result,
     }
+
+
+def _build(
+    config: PlatformConfig,
+    clock: Clock,
+    *,
+    branch_name: str | None,
+    hash: str | None,  # noqa: A002 - the sensor's argument
+    deployment_id: int | None,
+) -> Program[Seen]:
+    """Whether the branch, or production without a name, is built, with `hash` from that commit.
+    Raises BranchNotFoundError, BranchNotActiveError, BranchNotServedError, BuildFailedError."""
+    deployment = config.resolve_deployment_id(deployment_id)
+    if branch_name is None:
+        settings = yield from call(get_deployment_settings(deployment_id=deployment), once=True)
+        if not settings.deploy_branch_name:
+            raise PlatformProtocolError(
+                f"deployment {deployment}: the service does not name the production branch. Name "
+                "the branch to wait for."
+            )
+        branch_name = settings.deploy_branch_name
+    found = yield from poll_build(BuildWanted(deployment, branch_name, hash), clock)
+    if isinstance(found, Build):
+        return {"branch_name": branch_name, **found.to_json()}
+    yield Notify(NotYet(str(found)))
+    return None
 
 
 def _chat_thread(
@@ -187,6 +224,7 @@ def _user_oauth_token(
 
 KINDS: dict[str, Callable[..., Program[Seen]]] = {
     "dbt_sync": _dbt_sync,
+    "build": _build,
     "chat_thread": _chat_thread,
     "report": _report,
     "notification": _notification,

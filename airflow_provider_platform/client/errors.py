@@ -253,6 +253,36 @@ class DbtSyncInputDroppedError(PlatformError):
     """The tenant's release dropped what was asked for, and another dbt sync was started."""
 
 
+class BranchNotFoundError(PlatformError):
+    """The data model has no branch of this name."""
+
+
+class BranchNotActiveError(PlatformError):
+    """Nothing serves the branch: it is neither open in dev mode nor has a staging environment."""
+
+
+class BranchClosedError(BranchNotActiveError):
+    """The branch was opened by us and is not active: somebody closed it, or it never came up."""
+
+    retryable = True
+
+
+class BranchNotServedError(PlatformError):
+    """Nothing builds or serves the branch, although it was opened or could start by itself."""
+
+    retryable = True
+
+
+class BranchUnsupportedError(PlatformError):
+    """The tenant's release has no operation that opens a branch in this way."""
+
+
+class BuildFailedError(PlatformError):
+    """The build of a branch failed or was cancelled."""
+
+    retryable = True
+
+
 class DataQueryError(PlatformError):
     """The data API refuses the query, or ran it and failed."""
 

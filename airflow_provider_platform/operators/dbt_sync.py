@@ -5,10 +5,21 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.errors import (
+    PlatformError,
+    PlatformInputError,
+    PlatformNotFoundError,
+)
 from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.deployment import DeploymentOperator
+from airflow_provider_platform.operators._branches import (
+    ENVIRONMENTS,
+    describe_opened,
+    follow_build,
+    open_and_log,
+    poll_build_once,
+)
 from airflow_provider_platform.operators._submission.remote_run import (
     LOOK_SECONDS,
     RemoteRunOperator,
@@ -46,6 +57,21 @@ def _manifest_fits(manifest: dict[str, Any] | None, source: str | None) -> None:
         raise ValueError("manifest must be given with source='manifest', and only then")
 
 
+def _opens_what_it_waits_for(
+    open_branch: str | None, wait_for_completion: bool | str, output_mode: str | None
+) -> None:
+    """A rule: only a branch can be opened, and only once the sync has written it."""
+    if open_branch is None:
+        return
+    if wait_for_completion is False:
+        raise ValueError(
+            "open_branch opens the branch once the sync has written it, so wait_for_completion "
+            "cannot be False"
+        )
+    if output_mode == "files":
+        raise ValueError("open_branch needs a branch, and output_mode='files' writes none")
+
+
 class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutcome"]):
     """Start a dbt sync and wait until it has written the data model.
 
@@ -56,6 +82,11 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
     Returns `{"sync_job_id", "workflow_id", "branch_name", "status", "result"}`; `status` and
     `result` are None where the sync was not waited for. Also pushed key by key (with
     `multiple_outputs`, the default), so that `sync.output["branch_name"]` works.
+
+    A synced branch answers nobody before it is open. With `open_branch` the task opens it after the
+    sync, waits until it is built, and returns `active_branch_name` (the name to ask: in dev mode
+    that of the personal fork), `environment`, `url`, `hash` and `build_status` too, as
+    `PlatformOpenBranchOperator` does. A retry finds the completed sync and opens its branch again.
 
     :param branch_name: the platform's branch to write to (default: the service makes one)
     :param ref: branch or tag of the dbt repository (default: the integration's). A tenant that
@@ -69,8 +100,11 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
     :param manifest: the dbt manifest, with `source="manifest"`
     :param output_mode: the service's `output`: `branch` (its default) or `files`; a tenant that
         drops it (before v0.10.0) fails the task
-    :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
-        `execution_timeout` counts too
+    :param open_branch: open the synced branch and wait until it is built: `staging` (releases since
+        v0.4.0), `dev_mode` (one open branch for each credential), `if_supported` (staging, else dev
+        mode, else a warning), or None to leave it closed
+    :param timeout: seconds (or a timedelta) of wall time from submission, for sync and build
+        together; an earlier `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too, so that `sync.output["branch_name"]`
         works
     """
@@ -87,9 +121,13 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
         "source": partial(arguments.optional_choice, choices=("git", "manifest")),
         "manifest": arguments.mapping,
         "output_mode": partial(arguments.optional_choice, choices=("branch", "files")),
+        "open_branch": partial(arguments.optional_choice, choices=ENVIRONMENTS),
     }
 
-    rules: ClassVar[Sequence[Rule]] = ((("manifest", "source"), _manifest_fits),)
+    rules: ClassVar[Sequence[Rule]] = (
+        (("manifest", "source"), _manifest_fits),
+        (("open_branch", "wait_for_completion", "output_mode"), _opens_what_it_waits_for),
+    )
 
     def __init__(
         self,
@@ -100,6 +138,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
         source: Literal["git", "manifest"] | None = None,
         manifest: dict[str, Any] | None = None,
         output_mode: Literal["branch", "files"] | None = None,
+        open_branch: Literal["staging", "dev_mode", "if_supported"] | None = None,
         timeout: float | timedelta = DBT_SYNC_TIMEOUT,
         multiple_outputs: bool = True,
         **kwargs: Any,
@@ -111,6 +150,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
         self.source = source
         self.manifest = manifest
         self.output_mode = output_mode
+        self.open_branch = open_branch
         self.validate_known_arguments()
 
     def key_of(self, config: PlatformConfig) -> str:
@@ -132,6 +172,13 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
                 "Nothing was started: this tenant has no operation that tells how a dbt sync goes, "
                 "so wait_for_completion=True cannot be kept. Use 'if_supported' or False.",
                 field="wait_for_completion",
+            )
+        if self.open_branch in ("staging", "dev_mode") and known is None:
+            raise PlatformInputError(
+                "Nothing was started: this tenant has no operation that tells how a dbt sync goes, "
+                f"nor one that opens its branch, so open_branch={self.open_branch!r} cannot be "
+                "kept. Use 'if_supported', or leave it out and open the branch in the platform.",
+                field="open_branch",
             )
         intent: Ids = {
             "deployment_id": deployment_id,
@@ -171,10 +218,20 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
             self.accepted(attempt, run)
         if run["waits"]:
             return None
+        if self.open_branch in ("staging", "dev_mode"):
+            raise PlatformError(
+                f"dbt sync {started.sync_job_id} of deployment {deployment_id}: the sync was "
+                "started, and this tenant does not tell when it has written its branch, so "
+                f"open_branch={self.open_branch!r} cannot be kept. Open branch "
+                f"{started.branch_name} in the platform when the sync is complete."
+            )
         if self.wait_for_completion is not False:
             self.log.warning(
                 "This tenant does not tell how a dbt sync goes: returning after its start, with "
-                "status and result None."
+                "status and result None.%s",
+                " Its branch is not opened; it answers if somebody opens it in the platform."
+                if self.open_branch
+                else "",
             )
         return self._started(run)
 
@@ -209,17 +266,38 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
         outcome = attempt.client.run(self._wait_program(attempt, ids), attempt.event_log)
         if outcome is None:
             raise RuntimeError("a wait ends with an outcome")
+        if self.open_branch:
+            self._open(attempt, ids, outcome)
+            deadline = self.deadline(attempt, ids)
+            interval = float(self.poll_interval)
+            build = follow_build(attempt, ids, deadline=deadline, poll_interval=interval)
+            ids["build"] = build.to_json()
         return outcome
 
+    def resume(self, attempt: Attempt, ids: Ids) -> Ids:
+        """Begin at the sync: it is read again, and its branch opened again."""
+        return {name: value for name, value in ids.items() if name not in ("opened", "build")}
+
     def take(self, attempt: Attempt, ids: Ids) -> DbtSyncOutcome:
-        return self.follow(attempt, {**ids, "submitted_at": attempt.now})
+        followed = {**ids, "submitted_at": attempt.now}
+        outcome = self.follow(attempt, followed)
+        ids.update(followed)
+        return outcome
 
     def poll_once(self, attempt: Attempt, ids: Ids) -> DbtSyncOutcome | None:
         if not ids["waits"]:
             return self._started(ids)
-        return attempt.client.run(
+        outcome = attempt.client.run(
             self._wait_program(attempt, ids, poll_once=True), attempt.event_log
         )
+        if outcome is None or not self.open_branch:
+            return outcome
+        self._open(attempt, ids, outcome)
+        build = poll_build_once(attempt, ids)
+        if build is None:
+            return None
+        ids["build"] = build.to_json()
+        return outcome
 
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None
@@ -227,15 +305,24 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
         from airflow_provider_platform.client.management.dbt_sync.syncs import cancel_dbt_sync
         from airflow_provider_platform.client.operations.program import call
 
-        if "sync_job_id" not in ids:
+        if "sync_job_id" not in ids or "opened" in ids:  # the sync itself is over
             return False
         cancel = cancel_dbt_sync(deployment_id=ids["deployment_id"], sync_job_id=ids["sync_job_id"])
         yield from call(cancel, deadline=clock() + seconds if seconds else None)
         return True
 
     def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
+        from airflow_provider_platform.triggers.branches import PlatformBuildTrigger
         from airflow_provider_platform.triggers.dbt_sync import PlatformDbtSyncTrigger
 
+        if "opened" in ids:
+            return PlatformBuildTrigger(
+                platform_conn_id=self.platform_conn_id,
+                run=ids,
+                deadline=deadline,
+                poll_interval=self.poll_interval,
+                cancel_on_kill=False,  # there is nothing to stop
+            )
         return PlatformDbtSyncTrigger(
             platform_conn_id=self.platform_conn_id,
             run=ids,
@@ -249,18 +336,73 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
     ) -> DbtSyncOutcome | None:
         from airflow_provider_platform.client.management.dbt_sync.run import DbtSyncOutcome
 
-        return DbtSyncOutcome(**event["outcome"])
+        if "opened" in ids:
+            if "opened" not in event["run"]:
+                return None  # the event of the sync again; the build is waited for
+            ids["build"] = event["outcome"]
+            program = self._wait_program(attempt, ids, poll_once=True)
+            try:
+                return attempt.client.run(program)
+            except PlatformNotFoundError:
+                return self._started(ids)  # the sync is complete; its result is gone by now
+        outcome = DbtSyncOutcome(**event["outcome"])
+        if not (self.open_branch and ids["waits"]):
+            return outcome
+        opened = {**ids}
+        self._open(attempt, opened, outcome)
+        if opened["opened"]["waits"]:
+            attempt.ids = opened
+            return None
+        ids.update(opened)
+        return outcome
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: DbtSyncOutcome) -> dict[str, Any]:
         if ids["waits"]:
             self._refuse_dropped_files(attempt, ids, outcome)
             self.log.info("dbt sync %s is complete", outcome.sync_job_id)
-        return {
+        branch_name = outcome.branch_name or ids.get("branch_name")
+        result = {
             "sync_job_id": outcome.sync_job_id,
             "workflow_id": ids.get("workflow_id"),
-            "branch_name": outcome.branch_name or ids.get("branch_name"),
+            "branch_name": branch_name,
             "status": "COMPLETED" if ids["waits"] else None,
             "result": outcome.result,
+        }
+        if self.open_branch:
+            result |= self._about_opened(attempt, ids, branch_name)
+        return result
+
+    def _open(self, attempt: Attempt, ids: Ids, outcome: DbtSyncOutcome) -> None:
+        """Open the synced branch; `ids` then say under which name it answers."""
+        branch_name = outcome.branch_name or ids["branch_name"]
+        if branch_name is None:
+            raise PlatformError(
+                f"dbt sync {outcome.sync_job_id} of deployment {ids['deployment_id']}: the sync is "
+                "complete, and the service named no branch that could be opened. Give branch_name."
+            )
+        ids["opened"] = open_and_log(
+            attempt,
+            deployment_id=ids["deployment_id"],
+            branch_name=branch_name,
+            environment=str(self.open_branch),
+            deadline=max(self.deadline(attempt, ids), attempt.now + LOOK_SECONDS),
+        )
+
+    def _about_opened(self, attempt: Attempt, ids: Ids, branch_name: str | None) -> dict[str, Any]:
+        """What the result says of the opened branch."""
+        from airflow_provider_platform.client.management.data_model.builds import Build
+
+        if "opened" not in ids:  # the tenant does not tell how the sync goes
+            opened: dict[str, Any] = {"branch_name": branch_name}
+        else:
+            build = Build(**ids["build"]) if ids.get("build") else Build(None)
+            opened = describe_opened(attempt, ids, build)
+        return {
+            "active_branch_name": opened["branch_name"],
+            "environment": opened.get("environment"),
+            "url": opened.get("url"),
+            "hash": opened.get("hash"),
+            "build_status": opened.get("status"),
         }
 
     def _started(self, ids: Ids) -> DbtSyncOutcome:

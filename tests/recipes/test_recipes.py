@@ -42,6 +42,18 @@ def test_the_gate_asks_on_the_branch_of_the_sync(
     assert all(f"dev-mode/{branch}" in path for path in asked), asked
 
 
+@pytest.mark.parametrize("release", ["0.19.1", "0.3.0"])
+def test_a_branch_is_compared_with_production_and_closed(
+    platform_sandbox: Sandbox, run_dag: RunDag, release: str
+) -> None:
+    platform_sandbox.control.set(release=release, build_seconds=0.1, dbt_pace=0.02)
+    run = run_dag(EXAMPLES / "branches.py")
+    assert set(run.states.values()) == {"success"}
+    counts = run.xcom("compare")
+    assert counts["branch"] == counts["production"] > 0
+    assert run.xcom("close_branch")["closed"] is True
+
+
 def test_each_customer_is_asked_about_once(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
     run = run_dag(EXAMPLES / "prompt_per_customer.py")
     assert set(run.states.values()) == {"success"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from typing import Literal, Self
-from urllib.parse import quote
 
 from pydantic import Field, SecretStr
 
@@ -22,8 +21,12 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.formats.addresses import data_address
+from airflow_provider_platform.client.formats.addresses import DATA_PATH, data_address
 from airflow_provider_platform.client.http.retry import may_repeat, pause_after
+from airflow_provider_platform.client.management.data_model.opening import (
+    branch_address_beside,
+    find_branch_address,
+)
 from airflow_provider_platform.client.management.deployments.deployments import (
     CreateDeploymentTokenInput,
     create_deployment_token,
@@ -41,7 +44,6 @@ from airflow_provider_platform.client.operations.program import (
     call,
 )
 
-DATA_PATH = "/cubejs-api"
 TOKEN_SECONDS = 3600
 """How long a data token lives beyond the deadline of its query: its rows are read after that."""
 LONGEST_TOKEN_SECONDS = 86400
@@ -154,14 +156,21 @@ def _too_late(query: SqlQuery) -> PlatformDeadlineError:
 
 
 def find_address(query: SqlQuery, config: PlatformConfig) -> Program[str]:
-    """Where the query goes: the connection's data API, or the deployment's own."""
+    """Where the query goes: the connection's data API, else the deployment's own; for a branch, the
+    branch's address (`find_branch_address`), and without the management API the one beside the
+    connection's data API."""
+    if query.branch_name is not None:
+        if config.management_url is None and config.data_api_url is not None:
+            return sql_address(branch_address_beside(config.data_api_url, query.branch_name))
+        address = yield from find_branch_address(
+            query.deployment,
+            query.branch_name,
+            allow_http=config.allow_http,
+            data_api_url=config.data_api_url,
+            deadline=query.deadline,
+        )
+        return sql_address(address)
     if config.data_api_url is not None:
-        if query.branch_name is not None:
-            raise PlatformInputError(
-                "Nothing was sent: branch_name cannot be given where the connection has a "
-                "data_api_url; branches are found through the deployment's own address.",
-                field="branch_name",
-            )
         return sql_address(config.data_api_url)
     operation = get_deployment(deployment_id=query.deployment)
     deployment = yield from call(operation, deadline=query.deadline)
@@ -173,8 +182,7 @@ def find_address(query: SqlQuery, config: PlatformConfig) -> Program[str]:
     base = data_address(
         deployment.deployment_url, field="deploymentUrl", allow_http=config.allow_http
     )
-    branch = f"/dev-mode/{quote(query.branch_name, safe='')}" if query.branch_name else ""
-    return sql_address(f"{base}{branch}{DATA_PATH}")
+    return sql_address(f"{base}{DATA_PATH}")
 
 
 def sql_address(data_api_url: str) -> str:

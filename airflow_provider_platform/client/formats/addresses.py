@@ -13,6 +13,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from airflow_provider_platform.client.errors import PlatformConfigError
 
 DEFAULT_PORTS = {"https": 443, "http": 80}
+DATA_PATH = "/cubejs-api"
+"""Where a deployment's data API is, unless the deployment moved it."""
 _AGENT_OR_DEPLOYMENT = re.compile(r"/(agents|deployments)/[^/]+$")
 
 

@@ -19,6 +19,9 @@ class Log(Protocol):
     def debug(self, text: str, /, *values: object) -> Any:
         """The same, for those who look for details."""
 
+    def warning(self, text: str, /, *values: object) -> Any:
+        """Log a text as a warning."""
+
 
 SHOWN_STEPS = 12
 """Lines of a run that are shown as they come; those of a longer one are folded."""

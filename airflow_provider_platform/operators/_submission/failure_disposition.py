@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_platform.client.errors import (
+    BuildFailedError,
     ChatAbortedError,
     ChatEndUnknownError,
     ChatError,
@@ -68,7 +69,13 @@ def run_is_dead(error: PlatformError) -> bool:
 def _run_has_ended(error: PlatformError) -> bool:
     """Whether an error is the service's word that the run is over. A refused credential (JSON-RPC)
     says nothing of the run."""
-    ends = DbtSyncFailedError | DbtSyncCancelledError | DashboardExportFailedError | ChatError
+    ends = (
+        BuildFailedError
+        | DbtSyncFailedError
+        | DbtSyncCancelledError
+        | DashboardExportFailedError
+        | ChatError
+    )
     return isinstance(error, ends) and not isinstance(error, ChatRpcError)
 
 

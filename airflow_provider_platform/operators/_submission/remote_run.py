@@ -227,6 +227,10 @@ class RemoteRunOperator(RunKind[OutcomeT]):
         self.store_link(attempt.context, attempt.config, **ids)
         if attempt.now < float(ids["submitted_at"]) + float(self.timeout):
             self.log.info("Taking up the run that an earlier try has started.")
+            try:
+                ids = self.resume(attempt, ids)
+            except PlatformError as error:
+                return self._after_failure(attempt, ids, error)
             return self._wait(attempt, {**ids, "reattached": True})
         try:
             outcome = self.poll_once(attempt, ids)

@@ -64,6 +64,11 @@ class RunKind(KillableOperator, Generic[OutcomeT]):
     def finish(self, attempt: Attempt, ids: Ids, outcome: OutcomeT) -> Any:
         """The task's result as plain JSON. Raises PlatformError where the outcome is a failure."""
 
+    def resume(self, attempt: Attempt, ids: Ids) -> Ids:
+        """The ids with which a run that an earlier try has started is followed; what the run needs
+        from this try is done here, if a repeat of it does no harm."""
+        return ids
+
     def take(self, attempt: Attempt, ids: Ids) -> OutcomeT:
         """The outcome of a run that an earlier try has seen to its end."""
         return self.follow(attempt, ids)

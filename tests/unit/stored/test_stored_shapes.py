@@ -25,6 +25,7 @@ from airflow_provider_platform.links import PlatformLink
 from airflow_provider_platform.operators._submission.left_runs import NOTE_KEY
 from airflow_provider_platform.operators._submission.record import STORE_KEY, read_record
 from airflow_provider_platform.operators.api import PlatformApiOperator
+from airflow_provider_platform.operators.branches import PlatformOpenBranchOperator
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
@@ -35,6 +36,7 @@ from airflow_provider_platform.operators.workbooks import (
     PlatformPublishWorkbookOperator,
 )
 from airflow_provider_platform.sensors.account import PlatformUserOAuthTokenSensor
+from airflow_provider_platform.sensors.branches import PlatformBuildSensor
 from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
 from airflow_provider_platform.sensors.dbt_sync import PlatformDbtSyncSensor
 from airflow_provider_platform.sensors.notifications import PlatformNotificationSensor
@@ -49,12 +51,18 @@ RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
     "chat": (PlatformChatOperator, {"prompt": "revenue by country"}),
     "chat in a thread": (PlatformChatOperator, {"prompt": "revenue by country", "chat_id": "{}"}),
     "dbt sync": (PlatformDbtSyncOperator, {"branch_name": "nightly"}),
+    "dbt sync that opens its branch": (
+        PlatformDbtSyncOperator,
+        {"branch_name": "nightly", "open_branch": "dev_mode"},
+    ),
+    "open branch": (PlatformOpenBranchOperator, {"branch_name": "nightly"}),
     "export": (PlatformExportDashboardOperator, {"dashboard_id": 501, "output_path": "/tmp/a.pdf"}),
     "query": (PlatformQueryOperator, {"sql": "SELECT 1 AS one", "branch_name": "nightly"}),
 }
 WAITS: dict[str, tuple[Any, dict[str, Any]]] = {
     "chat_thread": (PlatformChatThreadSensor, {"chat_id": None}),
     "dbt_sync": (PlatformDbtSyncSensor, {"sync_job_id": "none-yet"}),
+    "build": (PlatformBuildSensor, {"branch_name": "nightly"}),
     "report": (PlatformReportSensor, {"name": "none yet"}),
     "notification": (PlatformNotificationSensor, {"dashboard_id": 501}),
     "user_oauth_token": (
@@ -98,18 +106,27 @@ def event_of(trigger: Any) -> Any:
     return asyncio.run(only_event())
 
 
+def add_nightly(sandbox: Sandbox, *, is_open: bool) -> None:
+    """The branch of the examples, as a dbt sync leaves it or open."""
+    (sandbox.control.open_branch if is_open else sandbox.control.add_branch)("nightly")
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_runs(name: str, platform_sandbox: Sandbox) -> None:
     operator, arguments = RUNS[name]
     given = dict(arguments)
-    platform_sandbox.control.set(pace=0.05)
-    platform_sandbox.control.open_branch("nightly")
+    platform_sandbox.control.set(pace=0.05, dbt_pace=0.05)
+    add_nightly(platform_sandbox, is_open=name == "query")
     if "chat_id" in given:
         first = operator(task_id="first", prompt="total revenue", deferrable=False)
         given["chat_id"] = first.execute(TaskTries().context())["chat_id"]
     tries = TaskTries()
     context = tries.context()
-    deferred = deferral(operator(task_id="task", deferrable=True, **given).execute, context)
+    task = operator(task_id="task", deferrable=True, **given)
+    deferred = deferral(task.execute, context)
+    if "open_branch" in given:
+        synced = event_of(deferred.trigger)
+        deferred = deferral(task.execute_complete, context, synced, **stored(deferred.kwargs))
     found = {
         "record": stored(tries.store.get(STORE_KEY)),
         "trigger": stored(list(deferred.trigger.serialize())),
@@ -125,6 +142,9 @@ def test_runs(name: str, platform_sandbox: Sandbox) -> None:
 def test_waits(kind: str, platform_sandbox: Sandbox) -> None:
     sensor, given = WAITS[kind]
     arguments = dict(given)
+    if kind == "build":
+        add_nightly(platform_sandbox, is_open=True)
+        platform_sandbox.control.report_build("nightly", "building")
     if "chat_id" in arguments:
         platform_sandbox.control.hold("mid_stream")
         asked = deferral(
@@ -192,11 +212,11 @@ def test_a_stored_trigger_can_be_made(example: dict[str, Any]) -> None:
     assert stored(list(trigger.serialize())) == example["trigger"]
 
 
-@pytest.mark.parametrize("name", ["chat", "chat in a thread", "dbt sync", "query"])
+@pytest.mark.parametrize("name", [name for name in RUNS if name != "export"])
 def test_a_stored_event_is_taken(name: str, platform_sandbox: Sandbox) -> None:
     example = SHAPES["runs"][name]
     operator, arguments = RUNS[name]
-    platform_sandbox.control.open_branch("nightly")
+    add_nightly(platform_sandbox, is_open=name == "query")
     task = operator(
         task_id="task",
         deferrable=True,

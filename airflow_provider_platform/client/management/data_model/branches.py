@@ -78,7 +78,7 @@ class MergeResponse(ResponseModel):
     branch_deleted: bool | None = None
 
 
-class SetBranchStagingEnvironmentResponse(ResponseModel):
+class SetBranchStagingEnvironmentResponse(EmptiableResponse):
     """The branch as it is now."""
 
     data: BranchResponse | None = None
@@ -173,6 +173,10 @@ _BRANCHES = f"{_DEPLOYMENT}/branches"
 _DEV_MODE = f"{_DEPLOYMENT}/dev-mode"
 _READ = "SchemaRead on the deployment"
 _WRITE = "SchemaUpdate on the deployment"
+_WRITE_BRANCH = (
+    "SchemaUpdate, or for branches other than the production branch SchemaUpdateDevBranches, on "
+    "the deployment (roles Developer and Admin have it)"
+)
 
 
 @endpoint("GET", _BRANCHES, operation_id="listBranches", permission=_READ)
@@ -205,7 +209,7 @@ def remove_branch(
     "PUT",
     f"{_BRANCHES}/staging-environment",
     operation_id="setBranchStagingEnvironment",
-    permission=_WRITE,
+    permission=_WRITE_BRANCH,
 )
 def set_branch_staging_environment(
     *, body: SetBranchStagingEnvironmentRequest, deployment_id: DeploymentId = None
@@ -224,14 +228,17 @@ def validate_data_model(
     `valid` is False and `errors` says why where it does not compile."""
 
 
-@endpoint("POST", _DEV_MODE, operation_id="startDevMode", permission=_WRITE)
+@endpoint("POST", _DEV_MODE, operation_id="startDevMode", permission=_WRITE_BRANCH, repeatable=True)
 def start_dev_mode(
     *, deployment_id: DeploymentId = None, body: StartDevModeRequest | None = None
 ) -> DevBranchResponse:
-    """Enter dev mode: forks a personal branch and returns its name."""
+    """Enter dev mode: forks a personal branch and returns its name, which is the one to ask.
+
+    A credential is in dev mode on one branch at a time. The same branch has the same fork, so a
+    second call changes nothing."""
 
 
-@endpoint("DELETE", _DEV_MODE, operation_id="stopDevMode", permission=_WRITE)
+@endpoint("DELETE", _DEV_MODE, operation_id="stopDevMode", permission=_WRITE_BRANCH)
 def stop_dev_mode(*, deployment_id: DeploymentId = None) -> DataModelWriteResponse:
     """Leave dev mode."""
 

@@ -25,6 +25,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.http.responses import check_data_start
 from airflow_provider_platform.client.operations.program import Call
+from tests.unit.client.fakes.played_branches import PlayedBranches
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.operation import Operation
@@ -82,8 +83,6 @@ def test_the_address_is_found_through_the_deployment() -> None:
     url = "https://data.example.com/deployments/7/"
     found = "https://data.example.com/deployments/7"
     assert found_address(url) == f"{found}/cubejs-api/v1/cubesql"
-    branch = SqlQuery.build("SELECT 1", deployment_id=7, deadline=0.0, branch_name="dbt-sync/main")
-    assert found_address(url, branch) == f"{found}/dev-mode/dbt-sync%2Fmain/cubejs-api/v1/cubesql"
 
 
 def test_the_rules_for_addresses_hold_for_those_in_answers() -> None:
@@ -93,10 +92,17 @@ def test_the_rules_for_addresses_hold_for_those_in_answers() -> None:
         found_address(None)
 
 
-def test_a_branch_needs_the_deployments_own_address() -> None:
-    query = SqlQuery.build("SELECT 1", deployment_id=7, deadline=0.0, branch_name="b")
-    with pytest.raises(PlatformInputError, match="branch_name"):
-        next(find_address(query, config(data_api_url="https://data.example.com")))
+@pytest.mark.parametrize(
+    ("fields", "root"),
+    [
+        ({}, "https://acme.example.com"),
+        ({"data_api_url": "https://data.example.com"}, "https://data.example.com"),
+    ],
+)
+def test_a_branch_has_an_address_of_its_own(fields: dict[str, Any], root: str) -> None:
+    query = SqlQuery.build("SELECT 1", deployment_id=7, deadline=0.0, branch_name="dbt-sync/main")
+    found = PlayedBranches().run(find_address(query, config(**fields)))
+    assert found == f"{root}/dev-mode/dbt-sync%2Fmain/cubejs-api/v1/cubesql"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,281 @@
+"""The build of a branch: what its status means, and the program that waits until it is built.
+
+A branch answers only once it is built. The service reports one vocabulary for two machines, the
+production build and the worker of a development or staging environment:
+
+    status                        means
+    built                         the branch answers
+    failed, cancelled             the build is over and the branch does not answer
+    none, stopped                 nothing builds or serves the branch; tolerated for 60 seconds
+    building, warmup, any other   the build goes on
+
+`errorText` counts beside the status. Two texts inside it are final whatever the status says, since
+both come with `building`: "Bad branch" (there is no such branch) and "Branch is not active" (nobody
+opened it). Right after we opened a branch ourselves, the second is tolerated for
+`ACTIVATION_GRACE`. Any other text is shown and waited through: it can belong to an earlier build.
+
+`lastHash` says which commit a status is about. A build of another commit than the wanted one counts
+as not yet built and not yet failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from airflow_provider_platform.client.errors import (
+    BranchClosedError,
+    BranchNotActiveError,
+    BranchNotFoundError,
+    BranchNotServedError,
+    BuildFailedError,
+    PlatformDeadlineError,
+    PlatformError,
+)
+from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.management.deployments.deployments import (
+    BuildStatusQuery,
+    BuildStatusResponse,
+    get_build_status,
+)
+from airflow_provider_platform.client.operations.operation import Operation, raw_operation
+from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
+from airflow_provider_platform.client.polling.failure_budget import NOT_FOUND_GRACE, FailureBudget
+from airflow_provider_platform.client.polling.poll_until import PollInterval, poll_until
+
+BUILT = "built"
+ENDED_WITHOUT_A_BUILD = frozenset({"failed", "cancelled"})
+IDLE = frozenset({"none", "stopped"})
+
+NO_SUCH_BRANCH = "Bad branch"
+NOT_ACTIVE = "Branch is not active"
+
+ACTIVATION_GRACE = 60.0
+"""Seconds after we opened a branch for which the service may still report it as inactive, or report
+the build of an earlier commit."""
+
+LOG_CONTAINER = "cubejs-server"
+"""The container whose log shows why a data model does not compile."""
+LOG_LINES = 20
+"""Lines of a failed build's log that are shown."""
+LOG_LINES_IN_ERROR = 3
+
+_LISTS = ("items", "data", "logs", "lines", "entries")
+_TEXTS = ("message", "log", "line", "text", "msg")
+
+
+@dataclass(frozen=True)
+class Build:
+    """A branch that is built: the commit it was built from, and in which mode it is served
+    (`production` or `dev_mode`), both as far as the service says. `status` is None where nobody
+    waited for the build."""
+
+    status: str | None
+    hash: str | None = None
+    mode: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON: the fields of this class."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class BuildWanted:
+    """Which build is waited for.
+
+    `branch_name` is the name to ask: of a branch in dev mode that of its fork. `hash` is the commit
+    that must be built, None for any. `opened_at` (Unix time) says that we opened the branch
+    ourselves: `hash` is then the commit the branch had, and counts for `ACTIVATION_GRACE` only,
+    because somebody may have committed since.
+    """
+
+    deployment_id: int
+    branch_name: str
+    hash: str | None = None
+    opened_at: float | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"build of branch {quote_service(self.branch_name)} of deployment {self.deployment_id}"
+        )
+
+    @property
+    def operation(self) -> Operation[BuildStatusResponse]:
+        """The status call. It always names the branch: without a name the service answers for the
+        credential's branch in dev mode, else for production."""
+        query = BuildStatusQuery.build(branch_name=self.branch_name)
+        return get_build_status(deployment_id=self.deployment_id, query=query)
+
+    def just_opened(self, now: float) -> bool:
+        """Whether we opened the branch less than `ACTIVATION_GRACE` ago."""
+        return self.opened_at is not None and now - self.opened_at < ACTIVATION_GRACE
+
+    def is_of_another_commit(self, answer: BuildStatusResponse, now: float) -> bool:
+        """Whether the status is about a commit that is not waited for."""
+        if self.hash is None or answer.last_hash in (None, "", self.hash):
+            return False
+        return self.opened_at is None or self.just_opened(now)
+
+
+@dataclass(frozen=True)
+class BuildSeen:
+    """A build that is not over: its status and what the service said."""
+
+    branch_name: str
+    status: str
+    error_text: str = ""
+    of_another_commit: str | None = None
+
+    def __str__(self) -> str:
+        about = f" (of commit {self.of_another_commit})" if self.of_another_commit else ""
+        said = f"; the service says: {self.error_text}" if self.error_text else ""
+        return quote_service(f"build of branch {self.branch_name}: {self.status}{about}{said}")
+
+
+@dataclass(frozen=True)
+class BuildLogLine:
+    """One of the last lines of a failed build's log."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"build log: {quote_service(self.text)}"
+
+
+def judge(answer: BuildStatusResponse, wanted: BuildWanted, now: float) -> Build | BuildSeen:
+    """What one build status means at this moment (Unix time): the build, or what is going on.
+
+    Raises BranchNotFoundError, BranchNotActiveError, BranchClosedError, BranchNotServedError,
+    BuildFailedError.
+    """
+    said = answer.words("error_text") or ""
+    if NO_SUCH_BRANCH in said:
+        raise BranchNotFoundError(
+            f"{wanted}: the service says: {quote_service(said)}. There is no branch of this name: "
+            "check its spelling, and whether somebody deleted it."
+        )
+    if NOT_ACTIVE in said and not wanted.just_opened(now):
+        raise _not_active(wanted, said)
+    other = answer.last_hash if wanted.is_of_another_commit(answer, now) else None
+    seen = BuildSeen(wanted.branch_name, answer.status, said, other)
+    if NOT_ACTIVE in said or other is not None:
+        return seen
+    if answer.status == BUILT:
+        return Build(BUILT, answer.last_hash, answer.mode)
+    if answer.status in ENDED_WITHOUT_A_BUILD:
+        reason = quote_service(said or "no reason given").removesuffix(".")
+        raise BuildFailedError(f"{wanted}: {answer.status}: {reason}.", mode=answer.mode)
+    if answer.status in IDLE:
+        raise BranchNotServedError(
+            f"{wanted}: nothing builds or serves the branch for {NOT_FOUND_GRACE:g} seconds "
+            f"(status {answer.status}){_quoted(said)}. Open the branch again, or ask it "
+            "something: an environment that nobody uses is suspended."
+        )
+    return seen
+
+
+def wait_for_build(
+    wanted: BuildWanted,
+    *,
+    deadline: float,
+    poll_interval: float,
+    clock: Clock,
+    one_of_many: bool = False,
+) -> Program[Build]:
+    """Wait until the branch is built; `deadline` in Unix time. With `one_of_many` the first poll
+    comes within the first interval instead of at once.
+
+    Notifies of BuildSeen when it changes, and of BuildLogLine. Raises what `judge` raises,
+    PlatformDeadlineError, or the sixth transient failure in a row.
+    """
+    last: BuildSeen | None = None
+
+    def read_once() -> Program[Build | None]:
+        nonlocal last
+        found = yield from poll_build(wanted, clock)
+        if isinstance(found, Build):
+            return found
+        if found != last:
+            last = found
+            yield Notify(found)
+        return None
+
+    build: Build | None = yield from poll_until(
+        read_once,
+        PollInterval(poll_interval),
+        FailureBudget(),
+        deadline=deadline,
+        clock=clock,
+        begins="within the interval" if one_of_many else "at once",
+        tells_failures=False,
+    )
+    if build is None:
+        seen = "unknown" if last is None else f"{last.status}{_quoted(last.error_text)}"
+        raise PlatformDeadlineError(
+            f"{wanted}: the branch was not built before the deadline; last status {seen}."
+        )
+    return build
+
+
+def poll_build(wanted: BuildWanted, clock: Clock) -> Program[Build | BuildSeen]:
+    """Ask for the build status once. Raises what `judge` raises, with the end of the build's log in
+    a BuildFailedError, and any failure of the call."""
+    answer = yield from call(wanted.operation, once=True)
+    try:
+        return judge(answer, wanted, clock())
+    except BuildFailedError as error:
+        lines = yield from _log_lines(wanted.deployment_id, answer.mode)
+        for line in lines:
+            yield Notify(BuildLogLine(line))
+        if not lines:
+            raise
+        ending = quote_service(" | ".join(lines[-LOG_LINES_IN_ERROR:]))
+        raise BuildFailedError(f"{error.message} Its log ends: {ending}") from error
+
+
+def _not_active(wanted: BuildWanted, said: str) -> PlatformError:
+    where = f"{wanted}: the service says: {quote_service(said)}."
+    if wanted.opened_at is not None:
+        return BranchClosedError(
+            f"{where} The branch was opened more than {ACTIVATION_GRACE:g} seconds ago. Somebody "
+            "may have closed it, or opened another branch in dev mode with the same credential. A "
+            "retry opens it again."
+        )
+    return BranchNotActiveError(
+        f"{where} The branch exists, and nothing serves it: open it with "
+        "PlatformOpenBranchOperator, or switch its staging environment on in the platform."
+    )
+
+
+def _quoted(said: str) -> str:
+    return f"; the service says: {quote_service(said)}" if said else ""
+
+
+def _log_lines(deployment_id: int, mode: str | None) -> Program[list[str]]:
+    """The last lines of the log, none where the tenant does not give them. The shape of the answer
+    is not documented, so it is read leniently."""
+    source = "production" if mode == "production" else "dev"
+    operation = raw_operation(
+        "GET",
+        f"/v1/deployments/{deployment_id}/logs",
+        query={"source": source, "container": LOG_CONTAINER},
+    )
+    try:
+        answer = yield from call(operation, once=True)
+    except PlatformError:
+        return []
+    return list(_texts(answer))[-LOG_LINES:]
+
+
+def _texts(answer: Any) -> Iterator[str]:
+    """The lines in a log of any common shape: a text, a list of texts or of objects, an object that
+    holds one of these."""
+    if isinstance(answer, str):
+        yield from filter(str.strip, answer.splitlines())
+    elif isinstance(answer, list):
+        for item in answer:
+            yield from _texts(item)
+    elif isinstance(answer, dict):
+        inner = next((answer[name] for name in (*_LISTS, *_TEXTS) if answer.get(name)), None)
+        yield from _texts(inner)

@@ -1,0 +1,442 @@
+"""Opens a branch, so that it answers questions and queries, finds its address, and closes it again.
+
+A branch that a dbt sync wrote answers nobody until somebody opens it. There are two ways:
+
+    environment   what it is                             name to ask          undone by
+    staging       a switch of the branch, for everybody  the branch           switching it off
+    dev_mode      state of the credential: one branch    its fork `dev-...`   leaving dev mode
+
+Staging environments came with a later release than dev mode, and the first release with dbt syncs
+has neither. A tenant without an operation answers 404, 405 or its web page; 404 is also the answer
+for an unknown branch, so the list of branches decides which of the two it was.
+
+Opening twice changes nothing: a staging environment stays on, and dev mode returns the same fork.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+from urllib.parse import quote
+
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.errors import (
+    BranchNotFoundError,
+    BranchUnsupportedError,
+    PlatformAddressError,
+    PlatformApiError,
+    PlatformBadRequestError,
+    PlatformError,
+    PlatformInputError,
+    PlatformNotFoundError,
+    PlatformPermissionError,
+    PlatformProtocolError,
+)
+from airflow_provider_platform.client.formats.addresses import DATA_PATH, data_address
+from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.management.data_model.branches import (
+    BranchResponse,
+    SetBranchStagingEnvironmentRequest,
+    StartDevModeRequest,
+    list_branches,
+    set_branch_staging_environment,
+    start_dev_mode,
+    stop_dev_mode,
+)
+from airflow_provider_platform.client.management.deployments.deployments import (
+    get_build_status,
+    get_deployment,
+)
+from airflow_provider_platform.client.management.deployments.environments import (
+    DeploymentEnvironment,
+    EnvironmentsQuery,
+    list_environments,
+)
+from airflow_provider_platform.client.management.reports.reports import ReportsQuery, list_reports
+from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.operations.paging import Page, PageWalk
+from airflow_provider_platform.client.operations.program import Notify, Program, call
+
+Environment = Literal["staging", "dev_mode"]
+STAGING: Environment = "staging"
+DEV_MODE: Environment = "dev_mode"
+IF_SUPPORTED = "if_supported"
+
+STAGING_SINCE = "v0.4.0 (August 2026)"
+DEV_MODE_SINCE = "v0.3.0"
+
+_MISSING = frozenset({404, 405})
+
+
+@dataclass(frozen=True)
+class OpenedBranch:
+    """A branch that was opened.
+
+    `branch_name` is the name to ask, `opened_branch` the branch that was to be opened; they differ
+    in dev mode. `environment` is None where the tenant has no operation that opens a branch.
+    `hash` is the branch's commit, where the service says it.
+    """
+
+    branch_name: str
+    opened_branch: str
+    environment: Environment | None
+    hash: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON: the fields of this class."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class StaleFork:
+    """A fork in dev mode is at another commit than the branch it is of: the fork was made before,
+    and the service may not bring it up to date."""
+
+    branch_name: str
+    hash: str
+    parent_branch: str
+    parent_hash: str
+
+    def __str__(self) -> str:
+        return quote_service(
+            f"The personal branch {self.branch_name} is at commit {self.hash}, and "
+            f"{self.parent_branch} at {self.parent_hash}: answers may come from an earlier data "
+            "model. Sync to a new branch, or use a staging environment."
+        )
+
+
+@dataclass(frozen=True)
+class NothingToClose:
+    """A branch did not have to be closed, and why."""
+
+    reason: str
+
+
+def open_branch(
+    deployment_id: int, branch_name: str, environment: str, *, deadline: float | None = None
+) -> Program[OpenedBranch]:
+    """Open a branch; `environment` is `staging`, `dev_mode` or `if_supported`: staging; dev mode
+    where the tenant has no staging environments; nothing where it has neither. `deadline` in Unix
+    time.
+
+    Notifies of StaleFork. Raises BranchNotFoundError, BranchUnsupportedError, and what requests
+    raise.
+    """
+    where = _Where(deployment_id, branch_name, deadline)
+    missing: PlatformError
+    if environment in (STAGING, IF_SUPPORTED):
+        try:
+            return (yield from _switch_staging_on(where))
+        except (PlatformAddressError, PlatformApiError) as error:
+            if not _may_be_missing(error):
+                raise
+            missing = error
+        has_branches = yield from _has_branches(where, missing)
+        if environment == STAGING:
+            raise BranchUnsupportedError(
+                f"{where}: this tenant has no staging environments, which came with release "
+                f"{STAGING_SINCE}. Use environment='dev_mode', or 'if_supported'."
+            ) from missing
+        if not has_branches:
+            return OpenedBranch(branch_name, branch_name, None)
+    try:
+        return (yield from _enter_dev_mode(where))
+    except (PlatformAddressError, PlatformApiError) as error:
+        if not _may_be_missing(error):
+            raise
+        missing = error
+    yield from _has_branches(where, missing)
+    if environment == DEV_MODE:
+        raise BranchUnsupportedError(
+            f"{where}: this tenant has no dev mode, which came with release {DEV_MODE_SINCE}. "
+            "Open the branch in the platform, or use environment='if_supported'."
+        ) from missing
+    return OpenedBranch(branch_name, branch_name, None)
+
+
+def close_branch(
+    deployment_id: int, branch_name: str, environment: str
+) -> Program[NothingToClose | None]:
+    """Close a branch: switch its staging environment off (`staging`), leave dev mode (`dev_mode`),
+    or whichever of the two the branch is in (`if_supported`). `branch_name` is the branch that was
+    opened; in dev mode its fork will do too.
+
+    Returns why there was nothing to close, None where the branch was closed. A credential that is
+    in dev mode on another branch stays there: somebody else opened that one. Raises what requests
+    raise.
+    """
+    nothing: NothingToClose | None = None
+    if environment in (STAGING, IF_SUPPORTED):
+        nothing = yield from _switch_staging_off(deployment_id, branch_name, environment)
+    if environment in (DEV_MODE, IF_SUPPORTED):
+        staging_was_on = environment == IF_SUPPORTED and nothing is None
+        nothing = yield from _leave_dev_mode(deployment_id, branch_name, environment)
+        if staging_was_on:
+            return None
+    return nothing
+
+
+def find_branch_address(
+    deployment_id: int,
+    branch_name: str,
+    *,
+    allow_http: bool,
+    data_api_url: str | None = None,
+    deadline: float | None = None,
+) -> Program[str]:
+    """The data API address of a branch, in the form of the connection's `data_api_url`.
+
+    The service's list of staging environments decides; a branch that is not in it (a fork in dev
+    mode, an older tenant) gets an address built beside production's: `data_api_url`, or the
+    deployment's. Raises PlatformInputError where `data_api_url` has a path of its own, so that
+    nothing can be built beside it.
+    """
+    listed = yield from _listed_address(deployment_id, branch_name, deadline)
+    if listed is not None:
+        address = data_address(listed, field="api_credentials.url", allow_http=allow_http)
+        return address.removesuffix("/v1")
+    if data_api_url is not None:
+        return branch_address_beside(data_api_url, branch_name)
+    deployment = yield from call(get_deployment(deployment_id=deployment_id), deadline=deadline)
+    if not deployment.deployment_url:
+        raise PlatformProtocolError(
+            f"branch {quote_service(branch_name)} of deployment {deployment_id}: the service does "
+            "not say the deployment's address. Set data_api_url in the connection."
+        )
+    base = data_address(deployment.deployment_url, field="deploymentUrl", allow_http=allow_http)
+    return _branch_address(base, branch_name)
+
+
+def branch_address_beside(data_api_url: str, branch_name: str) -> str:
+    """The address of a branch beside production's data API address.
+
+    Raises PlatformInputError where that has not the standard path: the deployment may have moved
+    its data API, and then nothing says where its branches are.
+    """
+    root = data_api_url.removesuffix("/v1").removesuffix(DATA_PATH)
+    if "/" in root.partition("://")[2]:
+        raise PlatformInputError(
+            f"Nothing was sent: the connection's data_api_url does not end in {DATA_PATH}, so the "
+            f"address of branch {quote_service(branch_name)!r} cannot be built beside it, and the "
+            "service does not list one. Remove data_api_url from the connection, or switch the "
+            "branch's staging environment on.",
+            field="branch_name",
+        )
+    return _branch_address(root, branch_name)
+
+
+def find_opened_address(
+    opened: OpenedBranch, deployment_id: int, config: PlatformConfig
+) -> Program[str | None]:
+    """The data API address of an opened branch; None where the tenant does not say it, or nothing
+    can be built beside the connection's `data_api_url`."""
+    try:
+        return (
+            yield from find_branch_address(
+                deployment_id,
+                opened.branch_name,
+                allow_http=config.allow_http,
+                data_api_url=config.data_api_url,
+            )
+        )
+    except PlatformApiError as error:
+        if error.retryable:
+            raise
+    except (PlatformAddressError, PlatformInputError, PlatformProtocolError):
+        pass
+    return None
+
+
+@dataclass(frozen=True)
+class _Where:
+    """Which branch is opened, and until when (Unix time)."""
+
+    deployment_id: int
+    branch_name: str
+    deadline: float | None
+
+    def __str__(self) -> str:
+        return f"branch {quote_service(self.branch_name)} of deployment {self.deployment_id}"
+
+
+def _switch_staging_on(where: _Where) -> Program[OpenedBranch]:
+    body = SetBranchStagingEnvironmentRequest.build(enabled=True, branch_name=where.branch_name)
+    operation = set_branch_staging_environment(deployment_id=where.deployment_id, body=body)
+    answer = yield from call(operation, deadline=where.deadline)
+    branch = answer.data or BranchResponse()
+    return OpenedBranch(
+        branch.name or where.branch_name, where.branch_name, STAGING, branch.last_hash
+    )
+
+
+def _enter_dev_mode(where: _Where) -> Program[OpenedBranch]:
+    body = StartDevModeRequest.build(branch_name=where.branch_name)
+    operation = start_dev_mode(deployment_id=where.deployment_id, body=body)
+    answer = yield from call(operation, deadline=where.deadline)
+    if not answer.branch_name:
+        raise PlatformProtocolError(
+            f"{where}: the service entered dev mode and did not name the personal branch, which is "
+            "the only name that answers."
+        )
+    fork, parent = yield from _commits(where, answer.branch_name)
+    if None not in (fork, parent) and fork != parent:
+        yield Notify(StaleFork(answer.branch_name, str(fork), where.branch_name, str(parent)))
+    return OpenedBranch(answer.branch_name, where.branch_name, DEV_MODE, fork)
+
+
+def _commits(where: _Where, fork: str) -> Program[tuple[str | None, str | None]]:
+    """The commits of a fork and of the branch it is of, None where the service does not say."""
+    operation = list_branches(deployment_id=where.deployment_id)
+    try:
+        branches = yield from _all_rows(operation, where.deadline)
+    except PlatformError:
+        return None, None
+    hashes = {branch.name: branch.last_hash for branch in branches}
+    return hashes.get(fork), hashes.get(where.branch_name)
+
+
+def _switch_staging_off(
+    deployment_id: int, branch_name: str, environment: str
+) -> Program[NothingToClose | None]:
+    """Switch the staging environment off; a branch that is gone has none. With `if_supported` a
+    tenant or a branch that cannot have one (a fork) has none either."""
+    body = SetBranchStagingEnvironmentRequest.build(enabled=False, branch_name=branch_name)
+    try:
+        yield from call(set_branch_staging_environment(deployment_id=deployment_id, body=body))
+    except PlatformNotFoundError:
+        return NothingToClose("the branch does not exist any more")
+    except (PlatformAddressError, PlatformBadRequestError):
+        if environment == STAGING:
+            raise
+        return NothingToClose("the branch has no staging environment")
+    return None
+
+
+def _leave_dev_mode(
+    deployment_id: int, branch_name: str, environment: str
+) -> Program[NothingToClose | None]:
+    """Leave dev mode, unless the credential is in it on another branch. With `if_supported` only
+    where the service says that the credential is in dev mode."""
+    active = yield from _active_dev_branch(deployment_id)
+    if active is None and environment == IF_SUPPORTED:
+        return NothingToClose("it has no staging environment, and dev mode is not on")
+    if active is not None and active != branch_name:
+        parent = yield from _parent_of(deployment_id, active)
+        if parent != branch_name:
+            return NothingToClose(
+                f"the credential is in dev mode on another branch, {quote_service(active)}, which "
+                "stays open"
+            )
+    try:
+        yield from call(stop_dev_mode(deployment_id=deployment_id))
+    except (PlatformBadRequestError, PlatformNotFoundError) as error:
+        return NothingToClose(f"dev mode was left already ({error.status})")
+    return None
+
+
+def _may_be_missing(error: PlatformError) -> bool:
+    """Whether an error can mean that the tenant lacks the operation."""
+    if isinstance(error, PlatformApiError):
+        return error.status in _MISSING
+    return isinstance(error, PlatformAddressError)
+
+
+def _has_branches(where: _Where, missing: PlatformError) -> Program[bool]:
+    """Whether the tenant has the list of branches, and so dev mode.
+
+    Raises BranchNotFoundError where the list does not have the branch, and `missing` where the
+    deployment does not exist.
+    """
+    try:
+        branches = yield from _all_rows(
+            list_branches(deployment_id=where.deployment_id), where.deadline
+        )
+    except (PlatformAddressError, PlatformApiError) as error:
+        if not _may_be_missing(error):
+            raise
+        yield from _check_deployment(where, missing)
+        return False
+    if all(branch.name != where.branch_name for branch in branches):
+        raise BranchNotFoundError(
+            f"{where}: there is no branch of this name. Check its spelling, and whether the dbt "
+            "sync that writes it has completed."
+        ) from missing
+    return True
+
+
+def _check_deployment(where: _Where, missing: PlatformError) -> Program[None]:
+    """Raise `missing` where the deployment does not exist. Every release can list its reports."""
+    query = ReportsQuery.build(first=1)
+    try:
+        yield from call(
+            list_reports(deployment_id=where.deployment_id, query=query), deadline=where.deadline
+        )
+    except PlatformNotFoundError:
+        raise missing from None
+    except PlatformError:
+        return
+
+
+def _parent_of(deployment_id: int, branch_name: str) -> Program[str | None]:
+    """The parent of a branch, None where the service does not say it."""
+    try:
+        branches = yield from _all_rows(list_branches(deployment_id=deployment_id), None)
+    except PlatformError:
+        return None
+    return next((branch.parent_branch for branch in branches if branch.name == branch_name), None)
+
+
+def _active_dev_branch(deployment_id: int) -> Program[str | None]:
+    """The credential's branch in dev mode, None where it has none or the service does not say.
+
+    The one call that leaves the branch's name out: the service then answers for that branch."""
+    try:
+        answer = yield from call(get_build_status(deployment_id=deployment_id))
+    except (PlatformAddressError, PlatformApiError) as error:
+        if error.retryable:
+            raise
+        return None
+    return answer.branch_name if answer.mode == DEV_MODE else None
+
+
+def _listed_address(
+    deployment_id: int, branch_name: str, deadline: float | None
+) -> Program[str | None]:
+    """The address in the list of staging environments; None where the list has no such branch, or
+    the tenant or the credential has no such list."""
+    operation = list_environments(
+        deployment_id=deployment_id, query=EnvironmentsQuery.build(type=STAGING)
+    )
+    try:
+        environments = yield from _all_rows(operation, deadline)
+    except (PlatformAddressError, PlatformPermissionError):
+        return None
+    except PlatformApiError as error:
+        if not _may_be_missing(error):
+            raise
+        return None
+    for environment in environments:
+        if environment.branch == branch_name:
+            return _rest_address(environment)
+    return None
+
+
+def _rest_address(environment: DeploymentEnvironment) -> str | None:
+    for credential in environment.api_credentials or []:
+        if credential.type == "rest" and credential.url:
+            return credential.url
+    return None
+
+
+def _all_rows(operation: Operation[Page[Any]], deadline: float | None) -> Program[list[Any]]:
+    walk = PageWalk(operation)
+    rows: list[Any] = []
+    while walk.operation is not None:
+        page = yield from call(walk.operation, deadline=deadline)
+        rows += walk.take(page)
+    return rows
+
+
+def _branch_address(root: str, branch_name: str) -> str:
+    """How a name with slashes goes into the path is not documented; it is one encoded segment."""
+    return f"{root}/dev-mode/{quote(branch_name, safe='')}{DATA_PATH}"

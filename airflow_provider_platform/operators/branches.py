@@ -1,0 +1,230 @@
+"""Operators for branches of the data model: open one, so that it answers, and close it again."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from airflow_provider_platform.links import BranchLink, Links
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.deployment import DeploymentOperator
+from airflow_provider_platform.operators._base.failures import ForeseenFailures
+from airflow_provider_platform.operators._branches import (
+    BUILD_TIMEOUT,
+    ENVIRONMENTS,
+    describe_opened,
+    follow_build,
+    open_and_log,
+    poll_build_once,
+)
+from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from airflow_provider_platform._airflow import BaseTrigger, Context
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.management.data_model.builds import Build
+    from airflow_provider_platform.client.operations.program import Clock, Program
+    from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
+
+
+class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator["Build"]):
+    """Open a branch of the data model and wait until it is built, so that it answers questions and
+    queries.
+
+    A branch that a dbt sync wrote answers nobody before it is open. A staging environment is a
+    switch of the branch and the better fit for a pipeline; dev mode is a state of the connection's
+    credential, which has one open branch at a time. Opening a branch again changes nothing, so a
+    retry opens it again and waits on. The branch stays open until somebody closes it
+    (`PlatformCloseBranchOperator`).
+
+    Use it between a dbt sync and the tasks that ask or query its branch.
+
+    Returns `{"branch_name", "opened_branch", "environment", "url", "hash", "status"}`, also pushed
+    key by key. `branch_name` is the name to ask: in dev mode that of the personal fork, else the
+    branch itself. `environment` is `staging`, `dev_mode`, or None where the tenant has no operation
+    that opens a branch. `url` is the branch's data API address, None where the tenant does not say
+    it; `hash` is the commit that was built; `status` is `built`, or None where nobody waited.
+
+    A build that fails fails the task, with the service's text and the end of the build's log where
+    the tenant gives it. A 403 names the missing permission: opening needs SchemaUpdate or
+    SchemaUpdateDevBranches, waiting needs DeploymentRead.
+
+    :param branch_name: the branch to open
+    :param environment: `staging` (a shared branch, releases since v0.4.0), `dev_mode` (a personal
+        fork of it), or `if_supported`: staging, where the tenant has none dev mode, and where it
+        has neither a warning, since a person may have opened the branch in the platform
+    :param wait_for_build: wait until the branch is built
+    :param cancel_on_kill: no effect: the branch stays open when the task is ended
+    :param timeout: seconds (or a timedelta) of wall time until the branch is built; an earlier
+        `execution_timeout` counts too
+    :param multiple_outputs: push the result key by key too, so that `open.output["branch_name"]`
+        works
+    """
+
+    operator_extra_links = Links(BranchLink)
+    linked_result: ClassVar[dict[str, str]] = {"branch_name": "branch_name"}
+
+    event_names = "branch_name"
+    checks: ClassVar[Checks] = {
+        "branch_name": arguments.text,
+        "environment": partial(arguments.choice, choices=ENVIRONMENTS),
+        "wait_for_build": arguments.boolean,
+    }
+
+    def __init__(
+        self,
+        *,
+        branch_name: str,
+        environment: Literal["staging", "dev_mode", "if_supported"] = "staging",
+        wait_for_build: bool | str = True,
+        timeout: float | timedelta = BUILD_TIMEOUT,
+        multiple_outputs: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(timeout=timeout, multiple_outputs=multiple_outputs, **kwargs)
+        self.branch_name = branch_name
+        self.environment = environment
+        self.wait_for_build: Any = wait_for_build
+        self.validate_known_arguments()
+
+    def key_of(self, config: PlatformConfig) -> str:
+        config.require_management_url()
+        return self.fingerprint(config, "open branch", self.branch_name, self.environment)
+
+    def submit(self, attempt: Attempt, *, ids: Ids | None, until_end: bool) -> Build | None:
+        from airflow_provider_platform.client.management.data_model.builds import Build
+
+        intent: Ids = {
+            "deployment_id": attempt.config.resolve_deployment_id(self.deployment_id),
+            "submitted_at": attempt.now,
+        }
+        self.announce(attempt, intent)
+        run = self._opened_run(attempt, intent)
+        self.accepted(attempt, run)
+        return None if run["opened"]["waits"] else Build(None)
+
+    def recover(self, attempt: Attempt, ids: Ids) -> tuple[bool, Ids]:
+        """Opening the branch again changes nothing."""
+        return False, ids
+
+    def resume(self, attempt: Attempt, ids: Ids) -> Ids:
+        """Open the branch again: somebody may have closed it since the last try."""
+        return {**ids, **self._opened_run(attempt, ids)}
+
+    def follow(self, attempt: Attempt, ids: Ids) -> Build:
+        deadline = self.deadline(attempt, ids)
+        return follow_build(
+            attempt, ids, deadline=deadline, poll_interval=float(self.poll_interval)
+        )
+
+    def take(self, attempt: Attempt, ids: Ids) -> Build:
+        return self.follow(attempt, {**ids, "submitted_at": attempt.now})
+
+    def poll_once(self, attempt: Attempt, ids: Ids) -> Build | None:
+        return poll_build_once(attempt, ids)
+
+    def stop(
+        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None
+    ) -> Program[bool]:
+        """Nothing is stopped: closing the branch could close it for the next try or a colleague."""
+        yield from ()
+        return False
+
+    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
+        from airflow_provider_platform.triggers.branches import PlatformBuildTrigger
+
+        return PlatformBuildTrigger(
+            platform_conn_id=self.platform_conn_id,
+            run=ids,
+            deadline=deadline,
+            poll_interval=self.poll_interval,
+            cancel_on_kill=False,  # there is nothing to stop
+        )
+
+    def read_event(self, attempt: Attempt, ids: Ids, event: dict[str, Any]) -> Build | None:
+        from airflow_provider_platform.client.management.data_model.builds import Build
+
+        return Build(**event["outcome"])
+
+    def finish(self, attempt: Attempt, ids: Ids, outcome: Build) -> dict[str, Any]:
+        return describe_opened(attempt, ids, outcome)
+
+    def _opened_run(self, attempt: Attempt, ids: Ids) -> Ids:
+        """The ids with what was opened now."""
+        opened = open_and_log(
+            attempt,
+            deployment_id=ids["deployment_id"],
+            branch_name=self.branch_name,
+            environment=self.environment,
+            deadline=self.deadline(attempt, ids),
+            wait_for_build=bool(self.wait_for_build),
+        )
+        return {**ids, "branch_name": opened["branch_name"], "opened": opened}
+
+
+class PlatformCloseBranchOperator(DeploymentOperator):
+    """Close a branch that was opened: switch its staging environment off, or leave dev mode.
+
+    Closing is done when there is nothing to close: the branch is gone, dev mode was left already,
+    nothing was opened, or the credential is in dev mode on another branch, which stays open. Any
+    other failure fails the task.
+
+    Use it after the tasks that asked the branch, as a teardown, so that the DAG run's state stays
+    that of those tasks: `close.as_teardown(setups=open)`. It takes the outputs of
+    `PlatformOpenBranchOperator` as they are. Where opening itself can fail, give the branch that
+    was to be opened and leave `environment` out.
+
+    Returns `{"branch_name", "environment", "closed"}`; `closed` is False where there was nothing to
+    close.
+
+    :param branch_name: the branch that was opened, or in dev mode its fork; nothing is closed where
+        it renders to nothing, because the branch was never opened
+    :param environment: `staging`, `dev_mode`, or `if_supported`: whichever of the two the branch is
+        in
+    """
+
+    operator_extra_links = Links(BranchLink)
+    checks: ClassVar[Checks] = {
+        "branch_name": arguments.optional_text,
+        "environment": partial(arguments.choice, choices=ENVIRONMENTS),
+    }
+
+    def __init__(
+        self,
+        *,
+        branch_name: str | None,
+        environment: Literal["staging", "dev_mode", "if_supported"] | None = "if_supported",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.branch_name = branch_name
+        self.environment = environment
+        self.validate_known_arguments()
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Close the branch."""
+        from airflow_provider_platform.client.management.data_model.opening import (
+            NothingToClose,
+            close_branch,
+        )
+
+        nothing: NothingToClose | None = NothingToClose("no branch was opened")
+        with ForeseenFailures(), self.opened(context) as hook:
+            if self.branch_name is not None:
+                deployment_id = hook.resolve_deployment_id(self.deployment_id)
+                client = hook.open_client()
+                nothing = client.run(
+                    close_branch(deployment_id, self.branch_name, str(self.environment))
+                )
+        if nothing is None:
+            self.log.info("Closed branch %s", self.branch_name)
+        else:
+            self.log.info("Nothing to close: %s.", nothing.reason)
+        return {
+            "branch_name": self.branch_name,
+            "environment": self.environment,
+            "closed": nothing is None,
+        }

@@ -1,0 +1,46 @@
+"""`PlatformBuildSensor`: waits until a branch of the data model is built."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_platform.links import BranchLink, Links
+from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._base.deployment import DeploymentOperator
+from airflow_provider_platform.sensors._base import PlatformSensor
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.operators._base.operator import Checks
+
+
+class PlatformBuildSensor(DeploymentOperator, PlatformSensor):
+    """Wait until a branch is built; a build that failed or was cancelled fails the task.
+
+    A branch that nobody opened fails the task at once, as a branch that does not exist does. A
+    branch without a build (status `none` or `stopped`) is tolerated for a minute. Needs the
+    permission DeploymentRead.
+
+    Use it before a task that reads production, after something else merged into it, or for a branch
+    that a person or another DAG opened. A branch that this DAG opens is waited for by
+    `PlatformOpenBranchOperator`.
+
+    Returns `{"branch_name", "status", "hash", "mode"}`; `mode` is `production` or `dev_mode`.
+
+    :param branch_name: the branch, of one in dev mode its fork (default: the production branch)
+    :param hash: the commit that must be built; a build of another commit is waited through
+    """
+
+    operator_extra_links = Links(BranchLink)
+    condition_kind = "build"
+    checks: ClassVar[Checks] = {
+        "branch_name": arguments.optional_text,
+        "hash": arguments.optional_text,
+    }
+
+    def __init__(
+        self, *, branch_name: str | None = None, hash: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.branch_name = branch_name
+        self.hash = hash
+        self.validate_known_arguments()

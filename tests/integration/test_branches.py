@@ -1,0 +1,149 @@
+"""Branches in a DAG run against the sandbox: opened, asked, closed; both modes give the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_provider_platform.operators.branches import (
+    PlatformCloseBranchOperator,
+    PlatformOpenBranchOperator,
+)
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from airflow_provider_platform.operators.query import PlatformQueryOperator
+from airflow_provider_platform.sensors.branches import PlatformBuildSensor
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.demo.dag_runs import FinishedTask
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+COUNT = "SELECT COUNT(*) AS orders FROM orders"
+modes = pytest.mark.parametrize("deferrable", [False, True], ids=["on the worker", "deferred"])
+soon: dict[str, Any] = {"poll_interval": 0.05, "retries": 0}
+
+
+@pytest.fixture(autouse=True)
+def builds(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(dbt_pace=0.02, build_delay=0.1, build_seconds=0.2, pace=0.01)
+
+
+@modes
+@pytest.mark.parametrize("environment", ["staging", "dev_mode"])
+def test_a_synced_branch_is_opened_asked_queried_and_closed(
+    environment: Any, deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    with DAG(dag_id="open_ask_close") as dag:
+        sync = PlatformDbtSyncOperator(task_id="sync", ref="main", deferrable=deferrable, **soon)
+        branch = PlatformOpenBranchOperator(
+            task_id="open",
+            branch_name=sync.output["branch_name"],
+            environment=environment,
+            deferrable=deferrable,
+            **soon,
+        )
+        name = branch.output["branch_name"]
+        ask = PlatformChatOperator(
+            task_id="ask", prompt="total revenue", active_branch_name=name, retries=0
+        )
+        count = PlatformQueryOperator(
+            task_id="count", sql=COUNT, branch_name=name, deferrable=deferrable, retries=0
+        )
+        close = PlatformCloseBranchOperator(
+            task_id="close",
+            branch_name=name,
+            environment=branch.output["environment"],
+        ).as_teardown(setups=branch)
+        [ask, count] >> close
+    run = run_dag(dag)
+    assert [run.task(name).error for name in ("sync", "open", "ask", "count", "close")] == [
+        None
+    ] * 5
+    opened = run.task("open").xcoms
+    assert opened["return_value"]["opened_branch"] == run.task("sync").xcoms["branch_name"]
+    assert opened["return_value"]["branch_name"] == opened["branch_name"]
+    assert (opened["environment"], opened["status"]) == (environment, "built")
+    assert int(run.task("count").xcoms["return_value"]["rows"][0][0]) > 0
+    assert run.task("ask").xcoms["queries"][0]["error"] is None
+    assert run.task("close").xcoms["return_value"]["closed"] is True
+
+
+@modes
+def test_a_sync_opens_its_branch_itself(
+    deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    with DAG(dag_id="sync_and_open") as dag:
+        sync = PlatformDbtSyncOperator(
+            task_id="sync", open_branch="dev_mode", deferrable=deferrable, **soon
+        )
+        PlatformQueryOperator(
+            task_id="count", sql=COUNT, branch_name=sync.output["active_branch_name"], retries=0
+        )
+    run = run_dag(dag)
+    assert run.task("count").error is None
+    synced = run.task("sync").xcoms["return_value"]
+    assert synced["active_branch_name"].startswith("dev-")
+    assert (synced["status"], synced["build_status"]) == ("COMPLETED", "built")
+    assert synced["result"]["cubeCount"] == 3
+
+
+@modes
+def test_a_model_that_does_not_compile_shows_when_its_branch_is_opened(
+    deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    with DAG(dag_id="broken") as dag:
+        PlatformDbtSyncOperator(
+            task_id="sync",
+            branch_name="broken",
+            open_branch="if_supported",
+            deferrable=deferrable,
+            **soon,
+        )
+    task = run_dag(dag).task("sync")
+    assert task.error.startswith("BuildFailedError: build of branch broken of deployment 1: failed")
+    assert "joins customers, which does not exist" in task.error
+
+
+class TestSensor:
+    @pytest.fixture(params=[False, True], ids=["on the worker", "deferred"])
+    def sense(self, request: pytest.FixtureRequest, run_dag: RunDag) -> Any:
+        def run(**arguments: Any) -> FinishedTask:
+            arguments = {"poke_interval": 0.05, "timeout": 30, **arguments}
+            with DAG(dag_id="sense_build") as dag:
+                PlatformBuildSensor(
+                    task_id="sense", deferrable=request.param, retries=0, **arguments
+                )
+            return run_dag(dag).task("sense")
+
+        return run
+
+    def test_a_branch_that_somebody_opened(self, sense: Any, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.open_branch("theirs")
+        found = sense(branch_name="theirs").xcoms["return_value"]
+        assert (found["branch_name"], found["status"]) == ("theirs", "built")
+        again = sense(branch_name="theirs", hash=found["hash"]).xcoms["return_value"]
+        assert again == found
+
+    def test_production_without_a_name(self, sense: Any, platform_sandbox: Sandbox) -> None:
+        found = sense().xcoms["return_value"]
+        assert (found["branch_name"], found["mode"]) == ("main", "production")
+
+    def test_a_branch_that_nobody_opened(self, sense: Any, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.add_branch("closed")
+        task = sense(branch_name="closed")
+        assert task.error.startswith("AirflowFailException")
+        assert "Branch is not active" in task.error
+
+    def test_a_branch_that_does_not_exist(self, sense: Any, platform_sandbox: Sandbox) -> None:
+        task = sense(branch_name="nowhere")
+        assert task.error.startswith("AirflowFailException")
+        assert "Bad branch" in task.error
+
+    def test_a_commit_that_is_never_built_times_out(
+        self, sense: Any, platform_sandbox: Sandbox
+    ) -> None:
+        task = sense(hash="0" * 40, timeout=0.5)
+        assert "timed out" in task.error

@@ -1,0 +1,124 @@
+"""A tenant's branches played by a test: staging environments, dev mode and scripted builds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.client.errors import (
+    PlatformAddressError,
+    PlatformBadRequestError,
+    PlatformError,
+    PlatformNotFoundError,
+)
+from tests.unit.client.fakes.played_tenant import PlayedTenant
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.operations.operation import Operation
+
+MISSING: dict[str, PlatformError] = {
+    "404": PlatformNotFoundError("no such path", status=404),
+    "405": PlatformBadRequestError("method not allowed", status=405),
+    "HTML": PlatformAddressError("an HTML page"),
+}
+"""How a tenant answers for an operation that it does not have."""
+BUILT: dict[str, Any] = {"status": "built"}
+
+
+@dataclass
+class PlayedBranches(PlayedTenant):
+    """The service. `missing` says how it answers for what it does not have: without `staging` it
+    has no staging environments, without `build_api` neither these nor dev mode nor the list of
+    branches. `builds` are the answers for the build status, one for each call; the last one stays.
+    `log` is the answer for the deployment's log, None where it has no such operation.
+    """
+
+    staging: bool = True
+    build_api: bool = True
+    deployment: bool = True
+    missing: str = "404"
+    branches: dict[str, str] = field(default_factory=lambda: {"dbt-sync/main-1": "main"})
+    """The parent of each branch."""
+    builds: list[dict[str, Any]] = field(default_factory=lambda: [BUILT])
+    log: Any = None
+    environments: Any = field(default_factory=list)
+    deployment_url: str | None = "https://acme.example.com"
+
+    switched_on: set[str] = field(default_factory=set)
+    dev_mode: str | None = None
+    operations: list[Operation[Any]] = field(default_factory=list)
+
+    def _answer(self, operation: Operation[Any]) -> Any:
+        name = operation.operation_id
+        self.now += self.latency
+        self.calls.append((self.now, name))
+        self.operations.append(operation)
+        faults = self.faults.get(name, [])
+        fault = faults.pop(0) if faults else None
+        if fault is not None:
+            raise fault
+        return operation.read(self._body_of(operation))
+
+    def _body_of(self, operation: Operation[Any]) -> Any:
+        name, body = operation.operation_id, operation.body or {}
+        if name == "buildStatus":
+            return self._build_status(operation.query.get("branchName"))
+        if name.endswith("/logs"):
+            if self.log is None:
+                raise MISSING["404"]
+            return self.log
+        if name == "getReports":
+            if not self.deployment:
+                raise MISSING["404"]
+            return {"items": []}
+        if name == "getDeploymentEnvironments":
+            return {"data": self.environments}
+        if name == "getDeploymentSettings":
+            return {"id": 1, "deployBranchName": "main"}
+        if name == "getDeployment":
+            return {"id": 1, "deploymentUrl": self.deployment_url}
+        if not self.build_api:
+            raise MISSING[self.missing]
+        if name == "listBranches":
+            items = [{"name": name, "parentBranch": self.branches[name]} for name in self.branches]
+            return {"items": items}
+        if name == "setBranchStagingEnvironment":
+            return self._switch(body["branchName"], body["enabled"])
+        if name == "startDevMode":
+            parent = self._existing(body["branchName"])
+            self.dev_mode = f"dev-{parent.replace('/', '-')}"
+            self.branches[self.dev_mode] = parent
+            return {"active": True, "branchName": self.dev_mode, "parentBranch": parent}
+        assert name == "stopDevMode"
+        if self.dev_mode is None:
+            raise PlatformBadRequestError("not in dev mode", status=400)
+        self.dev_mode = None
+        return {"success": True}
+
+    def _build_status(self, branch_name: str | None) -> dict[str, Any]:
+        if branch_name is None:
+            mode = "production" if self.dev_mode is None else "dev_mode"
+            return {"status": "built", "branchName": self.dev_mode or "main", "mode": mode}
+        told = self.builds.pop(0) if len(self.builds) > 1 else self.builds[0]
+        return {"branchName": branch_name, "mode": "dev_mode", **told}
+
+    def _switch(self, branch_name: str, enabled: bool) -> dict[str, Any]:
+        if not self.staging:
+            raise MISSING[self.missing]
+        self._existing(branch_name)
+        if branch_name.startswith("dev-"):
+            raise PlatformBadRequestError("not a shared branch", status=400)
+        (self.switched_on.add if enabled else self.switched_on.discard)(branch_name)
+        return {
+            "data": {
+                "id": 7,
+                "name": branch_name,
+                "lastHash": "c0ffee",
+                "isStagingEnvironmentEnabled": enabled,
+            }
+        }
+
+    def _existing(self, branch_name: str) -> str:
+        if branch_name not in self.branches:
+            raise PlatformNotFoundError("no such branch", status=404)
+        return branch_name
