@@ -29,8 +29,9 @@ PAGES = PROJECT / "docs" / "reference"
 EXAMPLES = PROJECT / "example_dags"
 MADE = "Made from the code by `make reference`; not edited by hand."
 PREFIXES = {
+    "branches": ("Branch", "Build"),
     "chat": ("Chat", "DataQuery", "ResultWrite"),
-    "dbt_sync": ("DbtSync",),
+    "dbt_sync": ("DbtSync", "Branch", "Build"),
     "exports": ("DashboardExport", "ResultWrite"),
     "query": ("Data", "Result"),
 }

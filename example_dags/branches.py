@@ -1,0 +1,67 @@
+"""Compare a new data model with production before anybody sees it.
+
+A dbt sync writes the model to a branch, which answers nobody until it is open. The DAG opens the
+branch, counts orders on it and on production, and closes it again, whatever the counts were. On a
+tenant whose release cannot open a branch, a person opens it in the platform.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, task
+
+from airflow_provider_platform.operators.branches import (
+    PlatformCloseBranchOperator,
+    PlatformOpenBranchOperator,
+)
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from airflow_provider_platform.operators.query import PlatformQueryOperator
+from airflow_provider_platform.sensors.branches import PlatformBuildSensor
+
+COUNT = "SELECT COUNT(*) AS orders FROM orders"
+
+with DAG(
+    dag_id="branches",
+    description="Counts orders on a synced branch and on production",
+    doc_md=__doc__,
+    schedule=None,
+    catchup=False,
+    max_active_runs=1,  # in dev mode a credential has one open branch
+    tags=["analytics platform", "recipe"],
+    default_args={"retries": 2},
+) as dag:
+    sync = PlatformDbtSyncOperator(
+        task_id="sync_dbt",
+        branch_name="candidate-{{ dag_run.run_after | ds_nodash }}",
+        deferrable=True,
+    )
+    open_branch = PlatformOpenBranchOperator(
+        task_id="open_branch",
+        branch_name=sync.output["branch_name"],
+        environment="if_supported",
+        deferrable=True,
+    )
+    on_branch = PlatformQueryOperator(
+        task_id="count_on_branch", sql=COUNT, branch_name=open_branch.output["branch_name"]
+    )
+    close_branch = PlatformCloseBranchOperator(
+        task_id="close_branch",
+        branch_name=open_branch.output["branch_name"],
+        environment=open_branch.output["environment"],
+    )
+
+    production_is_built = PlatformBuildSensor(
+        task_id="production_is_built", timeout=timedelta(minutes=15), deferrable=True
+    )
+    on_production = PlatformQueryOperator(task_id="count_on_production", sql=COUNT)
+
+    @task
+    def compare(branch: dict[str, Any], production: dict[str, Any]) -> dict[str, int]:
+        """How many orders each data model counts."""
+        return {"branch": branch["rows"][0][0], "production": production["rows"][0][0]}
+
+    production_is_built >> on_production
+    compare(on_branch.output, on_production.output)
+    on_branch >> close_branch.as_teardown(setups=open_branch)
