@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 from airflow_provider_platform.client.chat.thread import thread_is_streaming
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
+    PlatformAddressError,
+    PlatformError,
     PlatformNotFoundError,
-    PlatformProtocolError,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.management.account.oauth import (
@@ -29,6 +30,7 @@ from airflow_provider_platform.client.management.data_model.builds import (
 )
 from airflow_provider_platform.client.management.dbt_sync import run as dbt_run
 from airflow_provider_platform.client.management.deployments.deployments import (
+    get_build_status,
     get_deployment_settings,
 )
 from airflow_provider_platform.client.management.notifications.notifications import (
@@ -120,18 +122,30 @@ def _build(
     Raises BranchNotFoundError, BranchNotActiveError, BranchNotServedError, BuildFailedError."""
     deployment = config.resolve_deployment_id(deployment_id)
     if branch_name is None:
-        settings = yield from call(get_deployment_settings(deployment_id=deployment), once=True)
-        if not settings.deploy_branch_name:
-            raise PlatformProtocolError(
-                f"deployment {deployment}: the service does not name the production branch. Name "
-                "the branch to wait for."
-            )
-        branch_name = settings.deploy_branch_name
+        branch_name = yield from _production_branch(deployment)
     found = yield from poll_build(BuildWanted(deployment, branch_name, hash), clock)
     if isinstance(found, Build):
         return {"branch_name": branch_name, **found.to_json()}
     yield Notify(NotYet(str(found)))
     return None
+
+
+def _production_branch(deployment: int) -> Program[str]:
+    """The name of the production branch. A tenant without the settings operation (before v0.4.0)
+    says it in the build status, unless the credential is in dev mode."""
+    name: str | None
+    try:
+        settings = yield from call(get_deployment_settings(deployment_id=deployment), once=True)
+        name = settings.deploy_branch_name
+    except (PlatformAddressError, PlatformNotFoundError):
+        answer = yield from call(get_build_status(deployment_id=deployment), once=True)
+        name = answer.branch_name if answer.mode == "production" else None
+    if not name:
+        raise PlatformError(
+            f"deployment {deployment}: the service does not name the production branch. Give "
+            "branch_name."
+        )
+    return name
 
 
 def _chat_thread(

@@ -16,6 +16,7 @@ from airflow_provider_platform.client.errors import (
     BranchNotFoundError,
     BranchNotServedError,
     BuildFailedError,
+    PlatformAddressError,
     PlatformDeadlineError,
     PlatformError,
     PlatformNotFoundError,
@@ -322,3 +323,13 @@ class TestCondition:
         tenant = told(BUILT)
         assert self.seen(tenant, branch_name=None)["branch_name"] == "main"
         assert tenant.operations[-1].query == {"branchName": "main"}
+
+    def test_a_tenant_without_settings_names_it_in_the_build_status(self) -> None:
+        tenant = told(BUILT, faults={"getDeploymentSettings": [PlatformAddressError("HTML")]})
+        assert self.seen(tenant, branch_name=None)["branch_name"] == "main"
+
+    def test_the_branch_in_dev_mode_is_not_taken_for_production(self) -> None:
+        tenant = told(BUILT, faults={"getDeploymentSettings": [PlatformAddressError("HTML")]})
+        tenant.dev_mode = FORK
+        with pytest.raises(PlatformError, match="Give branch_name"):
+            self.seen(tenant, branch_name=None)
