@@ -47,7 +47,9 @@ class Played:
         message_id = sent.get("message_id") or self._name("message")
         chat_id = sent.get("chat_id") or self._name("chat")
         self.send(text, message_id, chat_id, "started")
-        run = RunEntry(len(self.state.runs) + 1, chat_id, message_id, text, "me", None, self._now)
+        run = RunEntry(
+            len(self.state.runs) + 1, chat_id, message_id, text, "me", "agents/1", None, self._now
+        )
         self.state.runs.append(run)
         self.state.subscriptions.append(SubscriptionEntry(self._now, chat_id, message_id, "submit"))
         if status != "streaming":
