@@ -3,7 +3,8 @@
 The rule: every run of `SHORTEST_SECRET` or more characters of a secret is hidden, in every form in
 which a service may write it. A service shortens a secret in the middle (`sk-live_9f8A…xyz12345`),
 wraps it, or writes it in JSON, in an address (once or twice), in hexadecimal, in HTML or in base64.
-A rule for runs needs no rule for each way to shorten.
+A rule for runs needs no rule for each way to shorten. Of a JWT the signature is what a run is
+taken of: all tokens of a service begin alike, so the parts before it count only in a long run.
 
 How it is found. Eight bytes in a row, wherever they begin, contain four bytes that begin at a
 multiple of four. So a text is read as 32-bit words, and each word is looked up among the words of
@@ -16,6 +17,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 import string
 import sys
 from bisect import bisect_left, bisect_right
@@ -32,6 +34,8 @@ SHORTEST_SECRET = 8
 """Characters of the shortest part of a secret that is hidden wherever it is. A secret shorter than
 that, of at least `SHORTEST_WORD`, is hidden as a whole word only: it could be a part of words."""
 SHORTEST_WORD = 5
+LONG_RUN = 40
+"""Characters of a JWT's payload that are hidden in a row: two tokens of a service share some."""
 FULLY_ENCODED = 50
 """How many of the secrets that one client learns from answers are hidden in every form. Later ones
 are hidden as they are and in an address: a list of a thousand tokens must stay cheap."""
@@ -39,8 +43,10 @@ are hidden as they are and in an address: a list of a thousand tokens must stay 
 _WORD = 4
 _SAME_WORDS = 16
 """How often one form may repeat a word: more positions of a repeated word find no other runs."""
-_BASE64 = frozenset((string.ascii_letters + string.digits + "+/-_").encode())
+_BASE64 = frozenset((string.ascii_letters + string.digits + "+/-_=").encode())
 _PADDING = ord("=")
+_TOKEN = frozenset((string.ascii_letters + string.digits + "-_.").encode())
+_JWT = re.compile(r"eyJ[\w-]+\.[\w-]{8,}\.[\w-]{8,}", re.ASCII)
 
 T = TypeVar("T")
 Encode = Callable[[str], str]
@@ -119,17 +125,25 @@ ENCODINGS: tuple[Encode, ...] = (
 
 class Form(NamedTuple):
     """One way in which a text may contain a secret: its bytes, where each unit (the encoding of one
-    character) begins and the last one ends, and whether it is base64."""
+    character) begins and the last one ends, how many units make a run, and the bytes around a run
+    that belong to it."""
 
     data: bytes
     starts: tuple[int, ...]
-    is_base64: bool = False
+    least: int = SHORTEST_SECRET
+    around: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, units: Iterable[str], *, is_base64: bool = False) -> Form:
+    def of(
+        cls,
+        units: Iterable[str],
+        *,
+        least: int = SHORTEST_SECRET,
+        around: frozenset[int] = frozenset(),
+    ) -> Form:
         """The form made of these units."""
         coded = [_bytes(unit) for unit in units]
-        return cls(b"".join(coded), (0, *accumulate(map(len, coded))), is_base64)
+        return cls(b"".join(coded), (0, *accumulate(map(len, coded))), least, around)
 
     def run(self, data: bytes, at: int, offset: int) -> tuple[int, int] | None:
         """The longest run of whole units around the word that `data` has at `at` and this form at
@@ -143,21 +157,25 @@ class Form(NamedTuple):
             right += 1
         first = bisect_left(self.starts, offset - left)
         last = bisect_right(self.starts, offset + right) - 1
-        if last - first < SHORTEST_SECRET:
+        if last - first < self.least:
             return None
-        return at - offset + self.starts[first], at - offset + self.starts[last]
+        start, end = at - offset + self.starts[first], at - offset + self.starts[last]
+        while start and data[start - 1] in self.around and data[start - 1] != _PADDING:
+            start -= 1
+        while end < len(data) and data[end] in self.around:
+            end += 1
+        return start, end
 
 
 def forms(secret: str) -> list[str]:
     """The secret in every form in which a text may contain it, base64 excepted."""
-    found = {_decoded(form.data): None for form in all_forms(secret) if not form.is_base64}
-    return list(found)
+    return list({_decoded(form.data): None for form in all_forms(secret) if not form.around})
 
 
 def base64_forms(secret: str) -> list[str]:
     """The characters that base64 makes of the secret inside a longer text: for each of the three
     ways in which it can fall on groups of three bytes, those that depend on nothing beside it."""
-    return [_decoded(form.data) for form in all_forms(secret) if form.is_base64]
+    return list(dict.fromkeys(form for text in _written(secret) for form in _in_base64(text)))
 
 
 def maskable(secrets: Iterable[str]) -> list[str]:
@@ -180,18 +198,52 @@ def _in_json_text(text: str) -> str:
 @lru_cache(maxsize=256)
 def plain_forms(secret: str) -> tuple[Form, ...]:
     """The secret as it is and in an address."""
-    return tuple(dict.fromkeys((Form.of(secret), Form.of(map(_in_address, secret)))))
+    encodings: tuple[Encode, ...] = (str, _in_address)
+    parts = _parts(secret)
+    return tuple(dict.fromkeys(part.form(encode) for part in parts for encode in encodings))
 
 
 @lru_cache(maxsize=256)
 def all_forms(secret: str) -> tuple[Form, ...]:
     """The secret in every form."""
-    by_character = (Form.of(map(encode, secret)) for encode in ENCODINGS)
-    written = (secret, _in_json_text(secret), json.dumps(secret, ensure_ascii=False)[1:-1])
-    in_base64 = (
-        Form.of(text, is_base64=True) for one in dict.fromkeys(written) for text in _in_base64(one)
+    found: dict[Form, None] = {}
+    for part in _parts(secret):
+        encodings: tuple[Encode, ...] = (str, *ENCODINGS)
+        found.update(dict.fromkeys(part.form(encode) for encode in encodings))
+        found.update(
+            (Form.of(text, least=part.least, around=_BASE64), None)
+            for one in _written(part.text)
+            for text in _in_base64(one)
+        )
+    return tuple(found)
+
+
+class _Part(NamedTuple):
+    """A part of a secret of which `least` characters in a row are hidden."""
+
+    text: str
+    least: int = SHORTEST_SECRET
+    around: frozenset[int] = frozenset()
+
+    def form(self, encode: Encode) -> Form:
+        return Form.of(map(encode, self.text), least=self.least, around=self.around)
+
+
+def _parts(secret: str) -> tuple[_Part, ...]:
+    """The secret itself; of a JWT its signature, and all after its header."""
+    if not _JWT.fullmatch(secret):
+        return (_Part(secret),)
+    _, payload, signature = secret.split(".")
+    return (
+        _Part(signature, around=_TOKEN),
+        _Part(f"{payload}.{signature}", LONG_RUN, _TOKEN),
     )
-    return tuple(dict.fromkeys((Form.of(secret), *by_character, *in_base64)))
+
+
+def _written(secret: str) -> list[str]:
+    """The secret as a body holds it: as it is, and in JSON."""
+    in_json = (_in_json_text(secret), json.dumps(secret, ensure_ascii=False)[1:-1])
+    return list(dict.fromkeys((secret, *in_json)))
 
 
 def _in_base64(text: str) -> Iterator[str]:
@@ -211,10 +263,16 @@ def _decoded(data: bytes) -> str:
 
 
 class Redactor:
-    """Replaces every run of some secrets, and of those of `base`, with `***`."""
+    """Replaces every run of some secrets, and of those of `base`, with `***`.
 
-    def __init__(self, secrets: Iterable[str] = (), *, base: Redactor | None = None) -> None:
+    With `share`, a run must also be that part of its secret: keys of one service begin alike.
+    """
+
+    def __init__(
+        self, secrets: Iterable[str] = (), *, base: Redactor | None = None, share: float = 0.0
+    ) -> None:
         self._base = base
+        self._share = share
         self._forms: list[Form] = []
         self._places: dict[int, list[tuple[int, int]]] = {}
         """Where the forms have each word: number of the form, offset in it."""
@@ -229,6 +287,9 @@ class Redactor:
                 self._short.add(secret)
             return
         for form in all_forms(secret) if encoded else plain_forms(secret):
+            if self._share:
+                least = int(self._share * (len(form.starts) - 1))
+                form = form._replace(least=max(form.least, least))  # noqa: PLW2901
             number = len(self._forms)
             self._forms.append(form)
             for offset in range(len(form.data) - _WORD + 1):
@@ -359,10 +420,8 @@ class Redactor:
     def _longest_run(self, data: bytes, at: int, word: int) -> tuple[int, int] | None:
         longest = (0, 0)
         for number, offset in self._places[word]:
-            form = self._forms[number]
-            run = form.run(data, at, offset)
+            run = self._forms[number].run(data, at, offset)
             if run is not None:
-                run = _whole_base64(data, *run) if form.is_base64 else run
                 longest = max(longest, run, key=lambda one: one[1] - one[0])
         return longest if longest[1] else None
 
@@ -387,15 +446,6 @@ def _without_word(text: str, word: str) -> str:
         inside = any(one.isalnum() or one == "_" for one in (before, after))
         kept += [word if inside else HIDDEN, part]
     return "".join(kept)
-
-
-def _whole_base64(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """The range and the base64 characters around it, which hold parts of the secret's bytes."""
-    while start and data[start - 1] in _BASE64:
-        start -= 1
-    while end < len(data) and (data[end] in _BASE64 or data[end] == _PADDING):
-        end += 1
-    return start, end
 
 
 @lru_cache(maxsize=16)

@@ -30,6 +30,7 @@ from airflow_provider_platform.client.http.api_errors import (
     rpc_error,
     service_message,
 )
+from airflow_provider_platform.client.operations.models import hide_credentials, shown_credentials
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.redaction import Redactor
 
@@ -73,7 +74,14 @@ def read_response(
             f"{operation}: the service answered {status} with an error: "
             f"{service_message(body) or 'no text'}."
         )
-    return operation.read(value if hidden is None else hidden.value(value))
+    return operation.read(value if hidden is None else _without_own(value, hidden))
+
+
+def _without_own(value: Any, hidden: Redactor) -> Any:
+    """The answer without our own credentials. A credential that it carries stays as it is, although
+    it may begin like one of ours: its model keeps it out of XComs."""
+    clean = hidden.value(value)
+    return value if clean is value else shown_credentials(hidden.value(hide_credentials(value)))
 
 
 def _read_nothing(operation: Operation[T], status: int, *, open_ended: bool) -> T:

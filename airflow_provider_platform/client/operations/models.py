@@ -358,6 +358,17 @@ def _hide(value: Any, *, under_credential: bool) -> Any:
     return value
 
 
+def shown_credentials(value: Any) -> Any:
+    """`hide_credentials` taken back."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, list):
+        return [shown_credentials(item) for item in value]
+    if isinstance(value, dict):
+        return {name: shown_credentials(item) for name, item in value.items()}
+    return value
+
+
 JsonObject = Annotated[dict[str, Any], AfterValidator(hide_credentials)]
 """An object of an answer that no model describes further, under the service's names; credentials in
 it become SecretStr."""

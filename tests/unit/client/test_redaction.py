@@ -114,6 +114,36 @@ def test_wrapped_base64_is_hidden_line_by_line() -> None:
     assert set(Redactor([LIVE * 4]).text(coded).split()) == {"***"}
 
 
+HEADER = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
+PAYLOAD = (
+    "eyJpYXQiOjE3OTUzNjI2NDUsImV4cCI6MTc5NTM2NjI0NSwic3ViIjoibmlnaHRseSIsInNjb3BlIjpbImNoYXQiXX0"
+)
+SIGNATURE = "5mhBHqs5_DTLdINd9p5m7ZJ6XD0Xc55kIaCRY5r6HRA"
+JWT = f"{HEADER}.{PAYLOAD}.{SIGNATURE}"
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [JWT, SIGNATURE[5:15], f"{PAYLOAD[20:]}.{SIGNATURE[:3]}", f"{HEADER}.{PAYLOAD}…", PAYLOAD[:60]],
+)
+def test_a_jwt_is_hidden_with_what_belongs_to_it(quoted: str) -> None:
+    text = Redactor([JWT]).text(f"Bearer {quoted} (refused)")
+    assert text.startswith("Bearer ***")
+    assert "eyJ" not in text
+    assert text.endswith(" (refused)")
+
+
+def test_another_token_that_begins_like_ours_stays() -> None:
+    other = f"{HEADER}.{PAYLOAD[:36]}{PAYLOAD[:36:-1]}.{SIGNATURE[::-1]}"
+    assert Redactor([JWT]).text(other) == other
+
+
+def test_a_run_can_be_asked_to_be_most_of_its_secret() -> None:
+    redactor = Redactor(["sk-live_9f8Akq7Zp3mWv"], share=0.5)
+    assert redactor.text("sk-live_9") == "sk-live_9"
+    assert redactor.text("sk-live_9f8Akq") == "***"
+
+
 def test_fewer_than_eight_characters_are_no_secret() -> None:
     text = "sk-live is the prefix of 9f8Akq7 and xyz1234"
     assert Redactor([LIVE]).text(text) == text
