@@ -119,7 +119,8 @@ class ProgressEvents:
         self._stages = 0
         self._calls_began: dict[str, float] = {}
         self._calls_told: set[str] = set()
-        self._thinks: AssistantRecord | None = None
+        self.thinks: AssistantRecord | None = None
+        """The record whose thought goes on: the next record, or its own end, tells it."""
         self._thoughts_told: set[str] = set()
 
     def take(self) -> list[ChatEvent]:
@@ -144,7 +145,7 @@ class ProgressEvents:
 
     def note_record(self, record: AssistantRecord) -> None:
         """A record of the run has come, or more of it."""
-        if self._thinks is not None and record is not self._thinks:
+        if self.thinks is not None and record is not self.thinks:
             self._tell_thought()
         stage = record.graph_path[0] if record.graph_path else None
         if stage is not None and record.id not in self._staged:
@@ -161,12 +162,12 @@ class ProgressEvents:
 
     def _note_thought(self, record: AssistantRecord) -> None:
         """A thought comes in pieces: it is told when its record is complete."""
-        self._thinks = record
+        self.thinks = record
         if not record.in_process:
             self._tell_thought()
 
     def _tell_thought(self) -> None:
-        record, self._thinks = self._thinks, None
+        record, self.thinks = self.thinks, None
         if record is not None and record.id not in self._thoughts_told and record.thought:
             self._thoughts_told.add(record.id)
             self._events.append(Thought(record.thought))

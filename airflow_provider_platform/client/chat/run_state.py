@@ -83,7 +83,13 @@ class RunState:
             self._progress.note_record(folded)
 
     def take_delta(self, record: dict[str, Any]) -> bool:
-        """Fold in one more delta of a known record, which is no news; False for any other."""
+        """Fold in one more delta of a known record, which is no news; False for any other, and for
+        one that ends a thought."""
+        thinks = self._progress.thinks
+        if thinks is not None and (
+            record.get("id") != thinks.id or record.get("isInProcess") is not True
+        ):
+            return False
         return self._fold.append(record)
 
     def may_be_ours(self, message_id: str, text: str) -> bool:

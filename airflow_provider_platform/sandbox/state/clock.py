@@ -16,6 +16,10 @@ class Clock:
         """Unix time in seconds."""
         return time.time() + self._ahead
 
+    def later(self, seconds: float) -> float:
+        """The time in so many seconds. For 0 it has come, also on a clock that is set back."""
+        return self.now() + seconds if seconds else 0.0
+
     def advance(self, seconds: float) -> None:
         self._ahead += seconds
 

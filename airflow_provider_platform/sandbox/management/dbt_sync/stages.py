@@ -137,7 +137,7 @@ async def walk(world: World, sync: Sync) -> None:
             sync.finish("FAILED", "dbt-compile: model orders depends on a source that is missing")
             break
     else:
-        sync.result_from = world.clock.now() + sync.result_delay
+        sync.result_from = world.clock.later(sync.result_delay)
         if outcome == "COMPLETED" and sync.output == "branch":
             branches = branches_of(world, sync.deployment)
             branch = branches.add(sync.branch, branches.deploy)

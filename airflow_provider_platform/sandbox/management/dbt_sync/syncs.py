@@ -75,7 +75,7 @@ def start_dbt_sync(call: Call) -> Any:
         user_id=world.settings.caller,
         entry=entry,
         started_at=now,
-        known_from=world.clock.now() + world.settings.dbt_unknown,
+        known_from=world.clock.later(world.settings.dbt_unknown),
         result_delay=world.settings.dbt_result_delay,
     )
     call.store(Syncs).by_id[sync_job_id] = sync
