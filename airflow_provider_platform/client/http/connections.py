@@ -7,11 +7,13 @@ follows it, and no request was cancelled half way.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from http.cookiejar import Cookie
 from operator import attrgetter
 from typing import Any
 
@@ -26,6 +28,7 @@ from airflow_provider_platform.client.http.content import (
     gzip_reader,
     is_open_ended,
 )
+from airflow_provider_platform.client.http.library_logs import hide_headers
 from airflow_provider_platform.client.http.tls_and_proxy import (
     keep_alive_options,
     proxy_for,
@@ -37,6 +40,10 @@ from airflow_provider_platform.client.http.turns import turn
 FRESH_SECONDS = 2.0
 """Seconds that a connection may have been idle that carries what must not be sent twice."""
 STALE_REPEATS = 3
+MOST_SESSIONS = 20
+"""Session cookies of one client that are learned as secrets: a service may set one with each
+answer."""
+_SESSION_NAME = re.compile(r"sess|sid$|auth|token|jwt", re.IGNORECASE)
 _BROKEN = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError)
 
 
@@ -102,18 +109,24 @@ class _Origin:
         if self.fresh is pool:
             self.fresh = None
 
-    def keep_cookies(self, response: httpx.Response) -> None:
-        """Send from now on what a response sets, as what balances the service's load wants."""
-        if "set-cookie" in response.headers:
-            self.cookies = self.cookies or httpx.Cookies()
-            self.cookies.extract_cookies(response)
+    def keep_cookies(self, response: httpx.Response) -> list[str]:
+        """Send from now on what a response sets, as what balances the service's load wants.
+        Returns the values of the cookies that name a session: they are credentials."""
+        if "set-cookie" not in response.headers:
+            return []
+        self.cookies = self.cookies or httpx.Cookies()
+        self.cookies.extract_cookies(response)
+        return [cookie.value for cookie in self.cookies.jar if cookie.value and _is_session(cookie)]
 
 
 class Connections:
     """The connections of one client: kept as long as the service keeps them, each credential's
-    address for itself."""
+    address for itself. `learn` hears of the session cookies that the service sets."""
 
-    def __init__(self) -> None:
+    def __init__(self, learn: Callable[[list[str]], Awaitable[None]]) -> None:
+        hide_headers()
+        self._learn = learn
+        self._sessions: set[str] = set()
         self._origins: dict[str, _Origin] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self.closed = False
@@ -156,9 +169,21 @@ class Connections:
                     raise
             else:
                 received.request = request
-                origin.keep_cookies(received)
-                return OpenResponse(self, origin, pool, received)
+                response = OpenResponse(self, origin, pool, received)
+                await self._learn_sessions(origin.keep_cookies(received), response)
+                return response
         raise AssertionError("the last attempt returns or raises")
+
+    async def _learn_sessions(self, values: list[str], response: OpenResponse) -> None:
+        new = [value for value in values if value not in self._sessions][:MOST_SESSIONS]
+        if not new or len(self._sessions) >= MOST_SESSIONS:
+            return
+        self._sessions.update(new)
+        try:
+            await self._learn(new)
+        except BaseException:
+            await response.aclose()
+            raise
 
     async def aclose(self) -> None:
         """Close every connection, now and for good."""
@@ -193,6 +218,11 @@ class Connections:
         if name not in self._origins:
             self._origins[name] = _Origin(partial(_transport, config, url))
         return self._origins[name]
+
+
+def _is_session(cookie: Cookie) -> bool:
+    """Whether a cookie stands for a session, and not for the way through a load balancer."""
+    return cookie.has_nonstandard_attr("HttpOnly") or bool(_SESSION_NAME.search(cookie.name))
 
 
 async def _close_pool(pool: _Pool, opened: list[Any]) -> None:

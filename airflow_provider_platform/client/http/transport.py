@@ -76,7 +76,7 @@ class Transport:
         self.config = config
         self.secrets = KnownSecrets(config.secrets)
         self.clock = clock or steady_clock()
-        self.connections = Connections()
+        self.connections = Connections(self._learn)
         self._reload = reload
         self._mask = mask
         self._reloading = asyncio.Lock()

@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 import httpcore
 import pytest
 
-from airflow_provider_platform.client.errors import PlatformClosedError, PlatformTransportError
+from airflow_provider_platform.client.errors import (
+    PlatformBadRequestError,
+    PlatformClosedError,
+    PlatformTransportError,
+)
 from airflow_provider_platform.client.http import connections
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits, wait
@@ -114,6 +118,49 @@ def test_cookies_of_the_service_come_back_to_it_alone(run: Run) -> None:
         run(config_for(server), calls(GET, GET, POST))
         run(config_for(server), calls(GET))
     assert seen == [[], [b"Cookie: at=seven"], [b"Cookie: at=seven"], []]
+
+
+SESSION = "s%3A9f8Akq7-2Zp3mWvxyz12345"
+
+
+def setting_cookies(*cookies: str, body: bytes = b"[1]", status: str = "200 OK") -> Any:
+    """A server's reply that sets these cookies."""
+    lines = "".join(f"Set-Cookie: {cookie}; Path=/\r\n" for cookie in cookies)
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nX-Key: {SESSION}\r\n{lines}"
+    whole = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    return lambda *_: whole
+
+
+def test_the_log_of_the_http_library_shows_no_header_that_may_hold_a_secret(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    with keeping(setting_cookies(f"connect.sid={SESSION}")) as server:
+        run(config_for(server), calls(GET))
+    assert "(b'Set-Cookie', '***')" in caplog.text
+    assert "(b'Content-Type', b'application/json')" in caplog.text
+    assert SESSION[5:] not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "cookie", [f"connect.sid={SESSION}", f"id={SESSION}; HttpOnly", f"access_token={SESSION}"]
+)
+def test_a_session_cookie_is_hidden_in_what_the_service_quotes(run: Run, cookie: str) -> None:
+    body = f'{{"error": "unknown session {SESSION}"}}'.encode()
+    with (
+        keeping(setting_cookies(cookie, body=body, status="400 Bad Request")) as server,
+        pytest.raises(PlatformBadRequestError, match=r"unknown session \*\*\*"),
+    ):
+        run(config_for(server), calls(GET))
+
+
+def test_cookies_of_a_load_balancer_are_no_secrets(run: Run) -> None:
+    body = f'{{"error": "way {SESSION}"}}'.encode()
+    with (
+        keeping(setting_cookies(f"AWSALB={SESSION}", body=body, status="400 Bad")) as server,
+        pytest.raises(PlatformBadRequestError, match=f"way {SESSION}"),
+    ):
+        run(config_for(server), calls(GET))
 
 
 def test_a_connection_that_the_service_closed_in_order_is_replaced(run: Run) -> None:
