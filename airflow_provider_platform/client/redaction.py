@@ -8,8 +8,10 @@ taken of: all tokens of a service begin alike, so the parts before it count only
 
 How it is found. Eight bytes in a row, wherever they begin, contain four bytes that begin at a
 multiple of four. So a text is read as 32-bit words, and each word is looked up among the words of
-all forms, in C. Only a word that a form has too is looked at more closely: it is extended to both
-sides, and the run counts if it is long enough.
+all forms, in C. Forms repeat some words (`\\u00`, `;&#x`) that ordinary texts are full of. So more
+bytes must match: eight bytes that contain a word have two more bytes before it or after it. Only
+where these six are in a form too, they are extended to both sides, and the run counts if it is long
+enough.
 """
 
 from __future__ import annotations
@@ -41,8 +43,11 @@ FULLY_ENCODED = 50
 are hidden as they are and in an address: a list of a thousand tokens must stay cheap."""
 
 _WORD = 4
-_SAME_WORDS = 16
-"""How often one form may repeat a word: more positions of a repeated word find no other runs."""
+_MORE = 2
+"""Bytes before or after a word that must match too."""
+_PIECE = _WORD + _MORE
+_SAME_PIECES = 16
+"""How often one form may repeat a piece: more positions of a repeated piece find no other runs."""
 _BASE64 = frozenset((string.ascii_letters + string.digits + "+/-_=").encode())
 _PADDING = ord("=")
 _TOKEN = frozenset((string.ascii_letters + string.digits + "-_.").encode())
@@ -69,6 +74,20 @@ def _escaped(pattern: str, *, every: bool = False) -> Encode:
         return character if plain else pattern.format(ord(character))
 
     return encode
+
+
+def _escaped_only(characters: str, pattern: str) -> Encode:
+    """Encodes these characters by their number, and of the others those that JSON escapes."""
+    return lambda one: pattern.format(ord(one)) if one in characters else _in_json(one)
+
+
+def _in_markup(character: str) -> str:
+    """As template engines write it: `/`, `=` and "`" by their number too."""
+    return f"&#x{ord(character):X};" if character in "/=`" else _in_html(character)
+
+
+def _in_html(character: str) -> str:
+    return "&#39;" if character == "'" else html.escape(character)
 
 
 def _in_json(character: str) -> str:
@@ -106,6 +125,7 @@ ENCODINGS: tuple[Encode, ...] = (
     _in_address,
     _lower_escapes(_in_address),
     lambda character: quote(character, errors="surrogatepass"),
+    lambda character: quote(character, safe="!'()*", errors="surrogatepass"),
     lambda character: quote_plus(character, errors="surrogatepass"),
     _after(_in_json, _in_address),
     _after(_in_address, _in_address),
@@ -113,6 +133,18 @@ ENCODINGS: tuple[Encode, ...] = (
     _in_hex,
     lambda character: _in_hex(character).upper(),
     html.escape,
+    _in_html,
+    _in_markup,
+    lambda character: "&apos;" if character == "'" else html.escape(character),
+    _after(_escaped("&#{};"), html.escape),
+    _escaped("%{:02X}", every=True),
+    _escaped("%{:02x}", every=True),
+    _escaped("\\x{:02x}", every=True),
+    *(
+        _escaped_only(characters, pattern)
+        for characters in ("<>&", "<>&'=", "<>&'\"+`")
+        for pattern in ("\\u{:04x}", "\\u{:04X}")
+    ),
     *(
         _escaped(pattern, every=every)
         for pattern in ("\\u{:04x}", "\\u{:04X}", "&#{};", "&#x{:x};", "&#x{:X};")
@@ -144,6 +176,24 @@ class Form(NamedTuple):
         """The form made of these units."""
         coded = [_bytes(unit) for unit in units]
         return cls(b"".join(coded), (0, *accumulate(map(len, coded))), least, around)
+
+    def words(self) -> Iterator[int]:
+        """The offsets of the words by which every run can be found: four in a row, as a text may
+        begin a word at any of them, and the next four so far on that the shortest run contains
+        four."""
+        for block in range(0, len(self.data), self._stride()):
+            yield from range(block, min(block + _WORD, len(self.data) - _WORD + 1))
+
+    def pieces(self) -> Iterator[int]:
+        """The offsets of the pieces that begin or end with one of these words."""
+        last = len(self.data) - _PIECE
+        found = {piece for word in self.words() for piece in (word, word - _MORE)}
+        return iter(sorted(piece for piece in found if 0 <= piece <= last))
+
+    def _stride(self) -> int:
+        pairs = zip(self.starts, self.starts[self.least :], strict=False)
+        shortest = min((end - start for start, end in pairs), default=0)
+        return max(_WORD, shortest - 2 * (_WORD - 1))
 
     def run(self, data: bytes, at: int, offset: int) -> tuple[int, int] | None:
         """The longest run of whole units around the word that `data` has at `at` and this form at
@@ -274,8 +324,10 @@ class Redactor:
         self._base = base
         self._share = share
         self._forms: list[Form] = []
-        self._places: dict[int, list[tuple[int, int]]] = {}
-        """Where the forms have each word: number of the form, offset in it."""
+        self._words: set[int] = set()
+        """Every word of the forms."""
+        self._places: dict[bytes, list[tuple[int, int]]] = {}
+        """Where the forms have each piece of `_PIECE` bytes: number of the form, offset in it."""
         self._short: set[str] = set()
         for secret in dict.fromkeys(secrets):
             self.add(secret)
@@ -292,10 +344,12 @@ class Redactor:
                 form = form._replace(least=max(form.least, least))  # noqa: PLW2901
             number = len(self._forms)
             self._forms.append(form)
-            for offset in range(len(form.data) - _WORD + 1):
-                word = int.from_bytes(form.data[offset : offset + _WORD], sys.byteorder)
-                places = self._places.setdefault(word, [])
-                if sum(one == number for one, _ in places[-_SAME_WORDS:]) < _SAME_WORDS:
+            data = form.data
+            for offset in form.words():
+                self._words.add(int.from_bytes(data[offset : offset + _WORD], sys.byteorder))
+            for offset in form.pieces():
+                places = self._places.setdefault(data[offset : offset + _PIECE], [])
+                if sum(one == number for one, _ in places[-_SAME_PIECES:]) < _SAME_PIECES:
                     places.append((number, offset))
 
     def text(self, text: str) -> str:
@@ -402,14 +456,13 @@ class Redactor:
         """The ranges of the bytes that hold a secret, sorted, `most` of each redactor at most."""
         found = self._base.ranges(data, most=most) if self._base is not None else []
         words = memoryview(data)[: len(data) // _WORD * _WORD].cast("I")
-        if not self._places or self._places.keys().isdisjoint(words):
+        if self._words.isdisjoint(words):
             return found
         own: list[tuple[int, int]] = []
         done = 0
-        for position in compress(count(), map(self._places.__contains__, words)):
-            if position * _WORD < done:
-                continue
-            run = self._longest_run(data, position * _WORD, words[position])
+        for position in compress(count(), map(self._words.__contains__, words)):
+            at = position * _WORD
+            run = self._longest_run(data, at) if at >= done else None
             if run is not None:
                 own.append(run)
                 done = run[1]
@@ -417,12 +470,14 @@ class Redactor:
                     break
         return sorted([*found, *own])
 
-    def _longest_run(self, data: bytes, at: int, word: int) -> tuple[int, int] | None:
+    def _longest_run(self, data: bytes, word: int) -> tuple[int, int] | None:
+        """The longest run of any form around the word that `data` has there."""
         longest = (0, 0)
-        for number, offset in self._places[word]:
-            run = self._forms[number].run(data, at, offset)
-            if run is not None:
-                longest = max(longest, run, key=lambda one: one[1] - one[0])
+        for at in (word, word - _MORE):
+            for number, offset in self._places.get(data[at : at + _PIECE], ()):
+                run = self._forms[number].run(data, at, offset)
+                if run is not None:
+                    longest = max(longest, run, key=lambda one: one[1] - one[0])
         return longest if longest[1] else None
 
 

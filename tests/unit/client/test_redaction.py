@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 from hashlib import sha256
 from urllib.parse import quote, quote_plus
@@ -16,6 +17,8 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.redaction import (
     FULLY_ENCODED,
     HIDDEN,
+    LONG_RUN,
+    Form,
     KnownSecrets,
     Redactor,
     all_forms,
@@ -74,7 +77,8 @@ def test_every_run_of_eight_characters_is_hidden_in_every_form(
         first = data.draw(st.integers(0, len(form.starts) - 9))
         last = data.draw(st.integers(first + 8, len(form.starts) - 1))
         run = form.data[form.starts[first] : form.starts[last]].decode()
-        text = redactor.text(f"<{run}>")
+        before = data.draw(st.sampled_from(["", "<", "<<", "<<<"]))
+        text = redactor.text(f"{before}{run}>")
         assert HIDDEN in text, form
         assert run not in text, form
         assert redactor.value({"said": [f"({run})"]}) != {"said": [f"({run})"]}
@@ -107,6 +111,83 @@ def test_a_secret_is_hidden_as_services_shorten_wrap_and_encode_it(quoted: str, 
     rest = found.removeprefix("the key '").removesuffix("' is refused")
     assert not [LIVE[at : at + 8] for at in range(len(LIVE) - 7) if LIVE[at : at + 8] in rest]
     assert rest == shown or "&" in shown or "u002B" in shown
+
+
+HARD = "Tr<0ub&4dor='3/x+y>\"z`w-1_v"
+"""A password: its characters are those that encoders treat differently."""
+
+
+@pytest.mark.parametrize(
+    "characters",
+    ["<>&", "<>&'=", "<>&'\"+`"],
+    ids=["as Go writes JSON", "as Gson does", "as .NET does"],
+)
+@pytest.mark.parametrize("pattern", ["\\u{:04x}", "\\u{:04X}"])
+def test_a_secret_is_hidden_in_json_whatever_its_writer_escapes(
+    characters: str, pattern: str
+) -> None:
+    in_json = json.dumps(HARD)
+    for character in characters.replace('"', ""):
+        in_json = in_json.replace(character, pattern.format(ord(character)))
+    if '"' in characters:
+        in_json = in_json.replace('\\"', pattern.format(ord('"')))
+    assert Redactor([HARD]).text(f"refused: {in_json}") == 'refused: "***"'
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        html.escape(HARD),
+        html.escape(HARD).replace("&#x27;", "&#39;"),
+        html.escape(HARD).replace("&#x27;", "&apos;"),
+        html.escape(HARD)
+        .replace("&#x27;", "&#39;")
+        .replace("/", "&#x2F;")
+        .replace("=", "&#x3D;")
+        .replace("`", "&#x60;"),
+        html.escape("".join(c if c.isalnum() else f"&#{ord(c)};" for c in HARD)),
+    ],
+    ids=["as Python writes it", "as Jinja does", "as XML", "as Mustache does", "escaped twice"],
+)
+def test_a_secret_is_hidden_in_markup_whatever_its_writer_escapes(markup: str) -> None:
+    assert Redactor([HARD]).text(f"<p>{markup}</p>") == "<p>***</p>"
+
+
+def test_a_secret_is_hidden_as_a_browser_writes_it_in_an_address() -> None:
+    text = "Tr(0ub)4dor'3/x!y*z&w"
+    in_address = quote(text, safe="!'()*")
+    assert Redactor([text]).text(f"?key={in_address}&a=1") == "?key=***&a=1"
+
+
+def test_a_form_is_found_by_as_few_words_as_its_shortest_run_allows() -> None:
+    words = {form: len(list(form.words())) / len(form.data) for form in all_forms(JWT)}
+    assert all(share < 0.2 for form, share in words.items() if form.least == LONG_RUN)
+    assert any(share > 0.9 for share in words.values())
+
+
+@pytest.mark.parametrize("pattern", ["%{:02X}", "%{:02x}", "\\x{:02x}"])
+def test_a_secret_is_hidden_with_each_character_as_a_number(pattern: str) -> None:
+    coded = "".join(pattern.format(ord(character)) for character in LIVE)
+    assert Redactor([LIVE]).text(f"({coded})") == "(***)"
+
+
+@pytest.mark.parametrize(
+    "text", ["\\u00e4\\u00f6", "&#xe4;&#xf6;", "&#228;&#246;", "%C3%A4", "\\xc3\\xa4"]
+)
+def test_escapes_that_are_no_secrets_are_passed_over(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+    run = Form.run
+
+    def counted(form: Form, data: bytes, at: int, offset: int) -> tuple[int, int] | None:
+        tried.append(at)
+        return run(form, data, at, offset)
+
+    monkeypatch.setattr(Form, "run", counted)
+    redactor = Redactor([LIVE, JWT])
+    assert redactor.text(text * 10_000) == text * 10_000
+    assert not tried
 
 
 def test_wrapped_base64_is_hidden_line_by_line() -> None:
