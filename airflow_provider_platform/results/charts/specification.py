@@ -3,8 +3,10 @@
 A specification holds no data; it is written by an agent, so that nothing in it is taken on trust.
 Vega-Lite names whatever it loads in a property `url` (data, images, also those that a lookup takes
 its values from) and whatever it links to in `href`; vega-embed reads `usermeta`, which can name
-files and hold HTML. Expressions can call no function that loads. What values of the data can still
-do in a picture is looked at there: see `picture`.
+files and hold HTML. Expressions can call no function that loads. They are checked once Vega-Lite
+has compiled them (see `expressions`). Functions that only Vega-Lite's own expressions may call are
+refused here, where the author's text can still be told apart from Vega-Lite's. `picture` checks
+what values of the data can still do in a picture.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.results.charts.errors import ChartError
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
@@ -24,6 +27,9 @@ GENERATORS = ("sequence", "sphere", "graticule")
 NUMERIC = re.compile(r"int|double|float|decimal|numeric|number|real", re.IGNORECASE)
 
 _DROPPED = {"$schema", "url", "usermeta", "src", "srcset", "xlink:href", "baseURL", "loader"}
+_SELECTION_CALL = re.compile(r"vlSelection|\bmodify\s*\(")
+"""Calls that read and write the stores of selections: with arguments of an author's own, they call
+what they are given."""
 _HTTPS = re.compile(r"https://[^\s\x00-\x20\"'<>\\^`{|}]+")
 
 Json = dict[str, Any]
@@ -65,6 +71,11 @@ def _clean(value: Any, depth: int) -> Any:
         return found
     if isinstance(value, (list, tuple)):
         return [_clean(item, depth - 1) for item in value]
+    if isinstance(value, str) and _SELECTION_CALL.search(value):
+        raise ChartError(
+            f"The chart's specification calls a function of selections: {quote_service(value)}. "
+            "Only Vega-Lite may call those. Ask for the chart without that expression."
+        )
     return value
 
 

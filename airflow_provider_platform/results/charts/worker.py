@@ -1,7 +1,9 @@
-"""The process that draws: limits itself, then draws one chart after another. A script, no module.
+"""The process that draws: confines itself, then draws one chart after another. A script, no module.
 
-It runs with the standard library and vl-convert alone, in an empty environment, and it cannot open
-connections, start programs or write files. What a specification does to V8 ends here.
+It runs with the standard library and vl-convert alone, in an empty environment. On Linux it draws
+nothing unless the kernel confines it: see `confinement`. A specification is compiled, its
+expressions are checked (see `expressions`), and only then is it run. What a specification does to
+V8 ends here.
 
 Standard input and output carry frames: four bytes of length, then JSON. The first one that it
 sends is `{"ready": true}`, or `{"error": str}`. A request is `{"spec", "formats", "seconds",
@@ -11,23 +13,27 @@ sends is `{"ready": true}`, or `{"error": str}`. A request is `{"spec", "formats
 from __future__ import annotations
 
 import base64
-import ctypes
 import json
 import os
-import platform
 import resource
 import signal
-import struct
 import sys
-from typing import Any
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from io import BufferedReader
+
+    from airflow_provider_platform.results.charts import confinement, expressions
+else:  # the files beside this one: the package would bring all that it imports
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+    try:
+        import confinement
+        import expressions
+    finally:
+        del sys.path[0]
 
 _WARM_UP = {"data": {"values": [{"a": 1}]}, "mark": "bar", "encoding": {"x": {"field": "a"}}}
-
-# What is refused by the kernel, by machine: socket, io_uring_setup, execve, execveat, ptrace.
-_REFUSED = {
-    "x86_64": (0xC000003E, (41, 425, 59, 322, 101)),
-    "aarch64": (0xC00000B7, (198, 425, 221, 281, 117)),
-}
 
 
 def main() -> None:
@@ -40,12 +46,21 @@ def main() -> None:
         resource.setrlimit(kind, (most, most))
     sys.path.append(settings["packages"])
     try:
-        refuse_system_calls()
         import vl_convert
 
+        on_linux = sys.platform == "linux"
+        # No more can be opened later.
+        status = open("/proc/self/status", "rb") if on_linux else None  # noqa: PTH123, SIM115
+        landlocked = confinement.confine() if on_linux else True
         version = newest_version(vl_convert.get_vegalite_versions())
-        vl_convert.vegalite_to_svg(_WARM_UP, vl_version=version, allowed_base_urls=[])
-        limit_data(int(settings["memory_bytes"]))
+        draw(vl_convert, version, {"spec": _WARM_UP, "formats": ["png"], "scale": 1})
+        if not landlocked:
+            confinement.seal()
+        if status is not None:
+            limit_data(status, int(settings["memory_bytes"]))
+    except confinement.ConfinementError as error:
+        send(frames, {"error": str(error)})
+        return
     except Exception as error:  # noqa: BLE001
         send(frames, {"error": f"{type(error).__name__}: {error}"})
         return
@@ -53,29 +68,56 @@ def main() -> None:
     send(frames, {"ready": True})
     while (request := receive()) is not None:
         limit_time(float(request["seconds"]))
-        send(frames, draw(vl_convert, version, request))
+        send(frames, answer(vl_convert, version, request))
         signal.alarm(0)
 
 
-def draw(library: Any, version: str, request: dict[str, Any]) -> dict[str, Any]:
-    """The pictures that are asked for; a page needs the bundle only, which the caller fills."""
-    found: dict[str, Any] = {"pictures": {}}
-    common = {"vl_version": version, "allowed_base_urls": []}
+def answer(library: Any, version: str, request: dict[str, Any]) -> dict[str, Any]:
+    """What `draw` returns, or `{"error": str}`."""
     try:
-        # Also where only a page is wanted: it says whether the specification can be drawn.
-        svg = library.vegalite_to_svg(request["spec"], **common)
-        for name in request["formats"]:
-            if name == "svg":
-                picture = svg.encode()
-            elif name == "png":
-                picture = library.vegalite_to_png(request["spec"], scale=request["scale"], **common)
-            else:
-                found["bundle"] = library.javascript_bundle(vl_version=version)
-                continue
-            found["pictures"][name] = base64.b64encode(picture).decode()
+        return draw(library, version, request)
     except Exception as error:  # noqa: BLE001
         return {"error": str(error)}
+
+
+def draw(library: Any, version: str, request: dict[str, Any]) -> dict[str, Any]:
+    """The pictures that are asked for; a page needs the bundle only, which the caller fills.
+
+    Raises ExpressionError before anything of the specification runs, and what the library raises.
+    """
+    vega = library.vegalite_to_vega(request["spec"], vl_version=version)
+    expressions.check_specification(vega)
+    checked = json.dumps(vega)  # which the library reads faster than objects
+    found: dict[str, Any] = {"pictures": {}}
+    # Also where only a page is wanted: it says whether the specification can be drawn.
+    svg = library.vega_to_svg(checked, allowed_base_urls=[])
+    for name in request["formats"]:
+        if name == "svg":
+            picture = svg.encode()
+        elif name == "png":
+            picture = library.vega_to_png(checked, scale=request["scale"], allowed_base_urls=[])
+        else:
+            found["bundle"] = bundle(library, version)
+            continue
+        found["pictures"][name] = base64.b64encode(picture).decode()
     return found
+
+
+def bundle(library: Any, version: str) -> str:
+    """The JavaScript of a page.
+
+    The library asks where its stack ends. For the first thread the answer is in a file of `/proc`,
+    which is closed; another thread knows it.
+    """
+    found: list[str] = []
+    thread = threading.Thread(
+        target=lambda: found.append(library.javascript_bundle(vl_version=version))
+    )
+    thread.start()
+    thread.join()
+    if not found:
+        raise ValueError("the JavaScript of the page cannot be put together")
+    return found[0]
 
 
 def newest_version(versions: list[str]) -> str:
@@ -96,55 +138,19 @@ def limit_time(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (int(used + threads * seconds) + 5, most))
 
 
-def limit_data(memory_bytes: int) -> None:
-    """Have allocations beyond the limit fail.
+def limit_data(status: BufferedReader, memory_bytes: int) -> None:
+    """Have allocations beyond the limit fail. `status` is the open file `/proc/self/status`.
 
     Not RLIMIT_AS: V8 reserves some 60 GB of addresses. What the threads of the machine's many
     cores have reserved by now is no memory of a chart, so that the limit counts from here.
     """
     try:
-        with open("/proc/self/status") as status:  # noqa: PTH123
-            [line] = [line for line in status if line.startswith("VmData:")]
+        with status:
+            [line] = [line for line in status if line.startswith(b"VmData:")]
     except (OSError, ValueError):
         return
     most = int(line.split()[1]) * 1024 + memory_bytes
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-
-
-def refuse_system_calls() -> None:
-    """Have the kernel refuse connections and programs (seccomp), where it can do that.
-
-    Where it cannot (another system, another machine), what the specification was freed of and
-    what the library refuses have to do.
-    """
-    known = _REFUSED.get(platform.machine()) if sys.platform == "linux" else None
-    if known is None:
-        return
-    machine, calls = known
-    load_machine, load_number = (0x20, 0, 0, 4), (0x20, 0, 0, 0)
-    allow, refuse = (0x06, 0, 0, 0x7FFF0000), (0x06, 0, 0, 0x00050000 | 13)  # EACCES
-    # Each line of tests jumps over what is left of them to `refuse`, which stands last.
-    tests = [(0x15, len(calls) - position, 0, call) for position, call in enumerate(calls)]
-    program = [
-        load_machine,
-        (0x15, 0, len(tests) + 3, machine),  # another machine's calls
-        load_number,
-        (0x35, len(tests) + 1, 0, 0x40000000),  # x32's calls
-        *tests,
-        allow,
-        refuse,
-    ]
-    code = b"".join(struct.pack("=HBBI", *one) for one in program)
-    buffer = ctypes.create_string_buffer(code, len(code))
-
-    class Program(ctypes.Structure):
-        _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
-
-    loaded = Program(len(program), ctypes.addressof(buffer))
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
-    if prctl(38, 1, 0, 0, 0) == 0:  # PR_SET_NO_NEW_PRIVS
-        prctl(22, 2, ctypes.addressof(loaded), 0, 0)  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
 
 
 def receive() -> Any:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import json
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +17,9 @@ from airflow.sdk import Asset
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.results.charts import confinement
 from tests.unit.operators.task_context import TaskTries, deferral
+from tests.unit.results.charts import outer_filter
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
@@ -225,6 +230,32 @@ def test_files_hold_what_the_chat_sends_however_few_rows_go_to_xcom(
     assert (told["difference"], told["chart_error"]) == (0, None)
     answer = (tmp_path / "dag/run/task/answer.md").read_text()
     assert sum(line.startswith("|") for line in answer.splitlines()) == 6
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel confines on Linux")
+def test_charts_are_left_out_where_the_drawing_process_cannot_be_confined(
+    platform_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("vl_convert")
+    refused = json.dumps([[confinement.number_of("seccomp"), None, errno.EPERM]])
+    run = [sys.executable, outer_filter.__file__, refused, sys.executable]
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {shlex.join(run)} "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    result = ask(
+        prompt="chart revenue by category",
+        output_path=str(tmp_path),
+        output_format="csv",
+        charts=["png"],
+    )
+    [query] = result["queries"]
+    assert (query["chart_paths"], query["row_count"]) == ([], 4)
+    [stored] = manifest_of(result)["queries"]
+    assert stored["chart_error"].startswith(
+        "Charts cannot be drawn here: the drawing process cannot be confined: "
+        "the kernel took no seccomp filter (Operation not permitted)."
+    )
 
 
 @pytest.mark.parametrize("rule", ["warn", "fail"])
