@@ -51,6 +51,18 @@ FILES_ARE_KEPT = 3000.0
 difference of the clocks."""
 
 
+def _why_untold(history: HistoryState) -> str:
+    """Why nothing tells how a sync goes, by what its history answered."""
+    if history == "denied":
+        return (
+            "the service refuses to tell how a dbt sync goes (403): the token probably lacks the "
+            "permission SchemaRead, or the tenant has no such operation"
+        )
+    if history == "none":
+        return "this tenant has no operation that tells how a dbt sync goes"
+    return "this tenant does not tell how a dbt sync goes"
+
+
 def _manifest_fits(manifest: dict[str, Any] | None, source: str | None) -> None:
     """A rule: a manifest goes with its source."""
     if (source == "manifest") != (manifest is not None):
@@ -167,17 +179,18 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
         deadline = self.deadline(attempt, {"submitted_at": submitted_at})
         history = self._read_history(attempt, deployment_id, deadline)
         known = None if history.state in ("none", "denied") else history.ids
+        untold = _why_untold(history.state)
         if self.wait_for_completion is True and known is None:
             raise PlatformInputError(
-                "Nothing was started: this tenant has no operation that tells how a dbt sync goes, "
-                "so wait_for_completion=True cannot be kept. Use 'if_supported' or False.",
+                f"Nothing was started: {untold}, so wait_for_completion=True cannot be kept. Use "
+                "'if_supported' or False.",
                 field="wait_for_completion",
             )
         if self.open_branch in ("staging", "dev_mode") and known is None:
             raise PlatformInputError(
-                "Nothing was started: this tenant has no operation that tells how a dbt sync goes, "
-                f"nor one that opens its branch, so open_branch={self.open_branch!r} cannot be "
-                "kept. Use 'if_supported', or leave it out and open the branch in the platform.",
+                f"Nothing was started: {untold}, so nothing tells when the branch can be opened, "
+                f"and open_branch={self.open_branch!r} cannot be kept. Use 'if_supported', or "
+                "leave it out and open the branch in the platform.",
                 field="open_branch",
             )
         intent: Ids = {
@@ -227,8 +240,8 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
             )
         if self.wait_for_completion is not False:
             self.log.warning(
-                "This tenant does not tell how a dbt sync goes: returning after its start, with "
-                "status and result None.%s",
+                "%s: returning after its start, with status and result None.%s",
+                untold[0].upper() + untold[1:],
                 " Its branch is not opened; it answers if somebody opens it in the platform."
                 if self.open_branch
                 else "",

@@ -15,6 +15,7 @@ from pydantic import Field, SecretStr
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.response import SqlOpenEnd, SqlResponse
 from airflow_provider_platform.client.errors import (
+    DataQueryError,
     PlatformDeadlineError,
     PlatformError,
     PlatformInputError,
@@ -22,7 +23,13 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.formats.addresses import DATA_PATH, data_address
+from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.http.api_errors import CHECK_THE_QUERY
 from airflow_provider_platform.client.http.retry import may_repeat, pause_after
+from airflow_provider_platform.client.management.data_model.builds import (
+    NO_SUCH_BRANCH,
+    NOT_ACTIVE,
+)
 from airflow_provider_platform.client.management.data_model.opening import (
     branch_address_beside,
     find_branch_address,
@@ -49,6 +56,14 @@ TOKEN_SECONDS = 3600
 LONGEST_TOKEN_SECONDS = 86400
 REPEAT_PAUSE = 0.5
 """Seconds before a query that still runs is asked for again; the service itself waits longer."""
+
+_BRANCH_ADVICE = {
+    NOT_ACTIVE: "Branch {} is not open: open it with PlatformOpenBranchOperator, or switch its "
+    "staging environment on in the platform.",
+    NO_SUCH_BRANCH: "There is no branch {}: check its spelling, and whether somebody deleted it. A "
+    "branch in dev mode is asked by the name of its personal fork.",
+}
+"""What to do where a branch does not answer, by the words of the service; `{}` is its name."""
 
 Cache = Literal["stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cache"]
 
@@ -134,6 +149,7 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
             yield from _read(url, token, response, query, config, clock)
         except PlatformError as error:
             failures += 1
+            _raise_for_branch(query, error)
             if response.columns is not None:
                 raise
             if clock() >= query.deadline and isinstance(error, PlatformTransportError):
@@ -149,6 +165,19 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
         if clock() + pause >= query.deadline:
             raise _too_late(query)
         yield Sleep(pause)
+
+
+def _raise_for_branch(query: SqlQuery, error: PlatformError) -> None:
+    """Raise a DataQueryError that names the branch, where the service says that it does not
+    answer: nothing is wrong with the query then."""
+    if query.branch_name is None or not isinstance(error, DataQueryError):
+        return
+    advice = next((step for said, step in _BRANCH_ADVICE.items() if said in error.message), None)
+    if advice is None:
+        return
+    said = error.message.removesuffix(CHECK_THE_QUERY).rstrip()
+    step = advice.format(quote_service(query.branch_name))
+    raise DataQueryError(f"{said} {step}", **error.details) from error
 
 
 def _too_late(query: SqlQuery) -> PlatformDeadlineError:

@@ -47,6 +47,7 @@ _USER_LIMIT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """How the service may word that an account has too many users: its documents give no text."""
+CHECK_THE_QUERY = "Check the query."
 _NEXT_STEP = {
     401: "Check the management token in the connection's password: it may be mistyped, revoked or "
     "expired.",
@@ -171,7 +172,7 @@ def data_error(
     final; any other error comes from what stands before it."""
     if status not in (403, 429) and _is_own_error(body):
         said = service_message(body, headers)
-        return DataQueryError(_sentence(what, status, said, "Check the query."), status=status)
+        return DataQueryError(_sentence(what, status, said, CHECK_THE_QUERY), status=status)
     step = {
         403: "The data token was refused: check that the credential can read the deployment.",
         404: "Check data_api_url in the connection, or the deployment's address; the data API may "

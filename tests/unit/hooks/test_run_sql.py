@@ -112,9 +112,22 @@ def test_the_databases_words_are_passed_on(hook: PlatformHook) -> None:
         next(hook.run_sql("SELECT nonsense FROM orders"))
 
 
-def test_a_branch_that_is_not_there(hook: PlatformHook) -> None:
-    with pytest.raises(DataQueryError, match="Bad branch"):
+def test_an_unknown_branch_is_named_with_what_to_check(hook: PlatformHook) -> None:
+    with pytest.raises(
+        DataQueryError, match=r"Bad branch\. There is no branch nowhere: "
+    ) as caught:
         next(hook.run_sql(SQL, branch_name="nowhere"))
+    assert "Check the query" not in str(caught.value)
+
+
+def test_a_branch_that_is_not_open_is_named_with_what_opens_it(
+    hook: PlatformHook, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.add_branch("nightly")
+    said = r"not active\. Branch nightly is not open: open it with PlatformOpenBranchOperator"
+    with pytest.raises(DataQueryError, match=said) as caught:
+        next(hook.run_sql(SQL, branch_name="nightly"))
+    assert "Check the query" not in str(caught.value)
 
 
 def test_a_branch(hook: PlatformHook, platform_sandbox: Sandbox) -> None:

@@ -313,6 +313,22 @@ class TestSync:
             through(syncing(open_branch=open_branch), TaskTries())
         assert control.state().syncs == []
 
+    @pytest.mark.parametrize("asked", [{"open_branch": "staging"}, {"wait_for_completion": True}])
+    def test_a_token_that_may_not_read_syncs_is_not_taken_for_an_old_tenant(
+        self, asked: dict[str, Any], control: SandboxControl
+    ) -> None:
+        control.set(token_lacks=["SchemaRead"])
+        with pytest.raises(AirflowFailException, match="lacks the permission SchemaRead"):
+            through(syncing(**asked), TaskTries())
+        assert control.state().syncs == []
+
+    def test_the_warning_of_a_sync_that_nobody_may_follow_names_the_permission(
+        self, control: SandboxControl, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        control.set(token_lacks=["SchemaRead"])
+        assert through(syncing(open_branch="if_supported"), TaskTries())["status"] is None
+        assert "lacks the permission SchemaRead" in capsys.readouterr().out
+
     @both_modes
     def test_a_model_that_does_not_compile_fails_the_task(self, deferrable: bool) -> None:
         task = syncing(branch_name="broken", open_branch="staging", deferrable=deferrable)

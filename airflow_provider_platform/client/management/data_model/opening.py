@@ -133,9 +133,15 @@ def open_branch(
             missing = error
         has_branches = yield from _has_branches(where, missing)
         if environment == STAGING:
+            other = (
+                "Use environment='dev_mode', or 'if_supported'."
+                if has_branches
+                else "It has no dev mode either. Open the branch in the platform, or use "
+                "environment='if_supported'."
+            )
             raise BranchUnsupportedError(
                 f"{where}: this tenant has no staging environments, which came with release "
-                f"{STAGING_SINCE}. Use environment='dev_mode', or 'if_supported'."
+                f"{STAGING_SINCE}. {other}"
             ) from missing
         if not has_branches:
             return OpenedBranch(branch_name, branch_name, None)
@@ -163,14 +169,15 @@ def close_branch(
 
     Returns why there was nothing to close, None where the branch was closed. A credential that is
     in dev mode on another branch stays there: somebody else opened that one. Raises what requests
-    raise.
+    raise, a wrong address and an unknown deployment included: their branch would stay open.
     """
+    where = _Where(deployment_id, branch_name, None)
     nothing: NothingToClose | None = None
     if environment in (STAGING, IF_SUPPORTED):
-        nothing = yield from _switch_staging_off(deployment_id, branch_name, environment)
+        nothing = yield from _switch_staging_off(where, environment)
     if environment in (DEV_MODE, IF_SUPPORTED):
         staging_was_on = environment == IF_SUPPORTED and nothing is None
-        nothing = yield from _leave_dev_mode(deployment_id, branch_name, environment)
+        nothing = yield from _leave_dev_mode(where, environment)
         if staging_was_on:
             return None
     return nothing
@@ -213,8 +220,9 @@ def branch_address_beside(data_api_url: str, branch_name: str) -> str:
     Raises PlatformInputError where that has not the standard path: the deployment may have moved
     its data API, and then nothing says where its branches are.
     """
-    root = data_api_url.removesuffix("/v1").removesuffix(DATA_PATH)
-    if "/" in root.partition("://")[2]:
+    base = data_api_url.removesuffix("/v1")
+    root = base.removesuffix(DATA_PATH)
+    if root == base and "/" in root.partition("://")[2]:
         raise PlatformInputError(
             f"Nothing was sent: the connection's data_api_url does not end in {DATA_PATH}, so the "
             f"address of branch {quote_service(branch_name)!r} cannot be built beside it, and the "
@@ -295,28 +303,30 @@ def _commits(where: _Where, fork: str) -> Program[tuple[str | None, str | None]]
     return hashes.get(fork), hashes.get(where.branch_name)
 
 
-def _switch_staging_off(
-    deployment_id: int, branch_name: str, environment: str
-) -> Program[NothingToClose | None]:
-    """Switch the staging environment off; a branch that is gone has none. With `if_supported` a
-    tenant or a branch that cannot have one (a fork) has none either."""
-    body = SetBranchStagingEnvironmentRequest.build(enabled=False, branch_name=branch_name)
+def _switch_staging_off(where: _Where, environment: str) -> Program[NothingToClose | None]:
+    """Switch the staging environment off; a branch that is gone has none, nor has one on a tenant
+    without staging environments. With `if_supported` a branch that cannot have one (a fork) has
+    none either."""
+    body = SetBranchStagingEnvironmentRequest.build(enabled=False, branch_name=where.branch_name)
+    operation = set_branch_staging_environment(deployment_id=where.deployment_id, body=body)
     try:
-        yield from call(set_branch_staging_environment(deployment_id=deployment_id, body=body))
-    except PlatformNotFoundError:
-        return NothingToClose("the branch does not exist any more")
-    except (PlatformAddressError, PlatformBadRequestError):
-        if environment == STAGING:
+        yield from call(operation)
+    except (PlatformAddressError, PlatformApiError) as error:
+        if _may_be_missing(error):
+            yield from _check_tenant(where, error)
+            return NothingToClose(
+                "the branch does not exist any more, or the tenant has no staging environments"
+            )
+        if environment == STAGING or not isinstance(error, PlatformBadRequestError):
             raise
         return NothingToClose("the branch has no staging environment")
     return None
 
 
-def _leave_dev_mode(
-    deployment_id: int, branch_name: str, environment: str
-) -> Program[NothingToClose | None]:
+def _leave_dev_mode(where: _Where, environment: str) -> Program[NothingToClose | None]:
     """Leave dev mode, unless the credential is in it on another branch. With `if_supported` only
     where the service says that the credential is in dev mode."""
+    deployment_id, branch_name = where.deployment_id, where.branch_name
     active = yield from _active_dev_branch(deployment_id)
     if active is None and environment == IF_SUPPORTED:
         return NothingToClose("it has no staging environment, and dev mode is not on")
@@ -329,8 +339,11 @@ def _leave_dev_mode(
             )
     try:
         yield from call(stop_dev_mode(deployment_id=deployment_id))
-    except (PlatformBadRequestError, PlatformNotFoundError) as error:
+    except PlatformBadRequestError as error:
         return NothingToClose(f"dev mode was left already ({error.status})")
+    except (PlatformAddressError, PlatformNotFoundError) as error:
+        yield from _check_tenant(where, error)
+        return NothingToClose("dev mode was left already, or the tenant has none")
     return None
 
 
@@ -345,7 +358,7 @@ def _has_branches(where: _Where, missing: PlatformError) -> Program[bool]:
     """Whether the tenant has the list of branches, and so dev mode.
 
     Raises BranchNotFoundError where the list does not have the branch, and `missing` where the
-    deployment does not exist.
+    address or the deployment is wrong.
     """
     try:
         branches = yield from _all_rows(
@@ -354,7 +367,7 @@ def _has_branches(where: _Where, missing: PlatformError) -> Program[bool]:
     except (PlatformAddressError, PlatformApiError) as error:
         if not _may_be_missing(error):
             raise
-        yield from _check_deployment(where, missing)
+        yield from _check_tenant(where, missing)
         return False
     if all(branch.name != where.branch_name for branch in branches):
         raise BranchNotFoundError(
@@ -364,14 +377,15 @@ def _has_branches(where: _Where, missing: PlatformError) -> Program[bool]:
     return True
 
 
-def _check_deployment(where: _Where, missing: PlatformError) -> Program[None]:
-    """Raise `missing` where the deployment does not exist. Every release can list its reports."""
+def _check_tenant(where: _Where, missing: PlatformError) -> Program[None]:
+    """Raise `missing` where the address is not the platform's, or the deployment does not exist.
+    Every release can list its reports."""
     query = ReportsQuery.build(first=1)
     try:
         yield from call(
             list_reports(deployment_id=where.deployment_id, query=query), deadline=where.deadline
         )
-    except PlatformNotFoundError:
+    except (PlatformAddressError, PlatformNotFoundError):
         raise missing from None
     except PlatformError:
         return

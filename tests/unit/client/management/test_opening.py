@@ -13,6 +13,7 @@ from airflow_provider_platform.client.data_api.query import SqlQuery, find_addre
 from airflow_provider_platform.client.errors import (
     BranchNotFoundError,
     BranchUnsupportedError,
+    PlatformAddressError,
     PlatformBadRequestError,
     PlatformConfigError,
     PlatformError,
@@ -102,6 +103,22 @@ class TestOpen:
         with pytest.raises(PlatformNotFoundError):
             opened(tenant, "if_supported")
 
+    @pytest.mark.parametrize("environment", ["staging", "dev_mode", "if_supported"])
+    def test_a_wrong_address_is_told_from_a_missing_operation(self, environment: str) -> None:
+        tenant = PlayedBranches(
+            staging=False,
+            build_api=False,
+            missing="HTML",
+            faults={"getReports": [MISSING["HTML"]]},
+        )
+        with pytest.raises(PlatformAddressError):
+            opened(tenant, environment)
+
+    def test_a_tenant_with_neither_is_not_sent_from_one_way_to_the_other(self) -> None:
+        tenant = PlayedBranches(staging=False, build_api=False)
+        with pytest.raises(BranchUnsupportedError, match="no dev mode either"):
+            opened(tenant, "staging")
+
     @pytest.mark.parametrize(
         "error", [FORBIDDEN, PlatformBadRequestError("not a shared branch", status=400)]
     )
@@ -175,9 +192,33 @@ class TestClose:
         assert "dev-theirs" in closed(tenant, environment).reason
         assert tenant.dev_mode == "dev-theirs"
 
-    def test_a_tenant_with_neither_has_nothing_to_close(self) -> None:
-        tenant = PlayedBranches(staging=False, build_api=False)
-        assert isinstance(closed(tenant, "if_supported"), NothingToClose)
+    @pytest.mark.parametrize("missing", MISSING)
+    @pytest.mark.parametrize("environment", ["staging", "dev_mode", "if_supported"])
+    def test_a_tenant_with_neither_has_nothing_to_close(
+        self, environment: str, missing: str
+    ) -> None:
+        tenant = PlayedBranches(staging=False, build_api=False, missing=missing)
+        tenant.faults["buildStatus"] = [MISSING[missing]]
+        assert isinstance(closed(tenant, environment), NothingToClose)
+
+    @pytest.mark.parametrize("environment", ["staging", "dev_mode", "if_supported"])
+    def test_a_wrong_address_closes_nothing_and_says_so(self, environment: str) -> None:
+        html = MISSING["HTML"]
+        tenant = PlayedBranches(
+            staging=False,
+            build_api=False,
+            missing="HTML",
+            faults={"getReports": [html], "buildStatus": [html]},
+        )
+        with pytest.raises(PlatformAddressError):
+            closed(tenant, environment)
+
+    @pytest.mark.parametrize("environment", ["staging", "dev_mode", "if_supported"])
+    def test_an_unknown_deployment_closes_nothing_and_says_so(self, environment: str) -> None:
+        tenant = PlayedBranches(staging=False, build_api=False, deployment=False)
+        tenant.faults["buildStatus"] = [MISSING["404"]]
+        with pytest.raises(PlatformNotFoundError):
+            closed(tenant, environment)
 
     @pytest.mark.parametrize(
         ("environment", "operation"),
@@ -250,6 +291,13 @@ class TestAddress:
     def test_beside_the_connections_data_api(self, ending: str) -> None:
         found = address(PlayedBranches(), FORK, data_api_url=f"https://data.example.com{ending}")
         assert found == f"https://data.example.com/dev-mode/{FORK}/cubejs-api"
+
+    @pytest.mark.parametrize("ending", ["/cubejs-api", "/cubejs-api/v1"])
+    def test_the_connections_data_api_may_stand_below_a_path(self, ending: str) -> None:
+        """As the address of a deployment may: what is built is the same with both."""
+        root = f"{HOST}/deployments/1"
+        expected = address(PlayedBranches(deployment_url=root), FORK)
+        assert address(PlayedBranches(), FORK, data_api_url=f"{root}{ending}") == expected
 
     def test_the_list_comes_before_the_connections_data_api(self) -> None:
         tenant = PlayedBranches(environments=[listed(BRANCH, self.URL)])
