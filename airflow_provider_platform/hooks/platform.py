@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack
+from difflib import get_close_matches
+from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, get_args
 
 from tenacity import AsyncRetrying, Retrying
 
@@ -20,7 +21,7 @@ from airflow_provider_platform.client.chat.thread import abort
 from airflow_provider_platform.client.chat.thread_reading import ChatThread, read_thread
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.connection_check import check_connection, summary
-from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
 from airflow_provider_platform.client.formats.durations import Seconds, in_seconds
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.http.turns import turn
@@ -58,6 +59,30 @@ class ChatOptions(TypedDict, total=False):
     max_rows: int
     timeout: Seconds
     poll_interval: Seconds
+
+
+_CHOICES = {"if_thread_busy": ("wait", "fail"), "fail_on_tool_error": get_args(ToolErrorRule)}
+
+
+def _check_options(options: ChatOptions) -> None:
+    """Raise PlatformInputError for an option that is none: a misspelled one would be dropped, and
+    the question asked of another branch or thread."""
+    known = ChatOptions.__annotations__
+    for name, value in options.items():
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            meant = f" (did you mean {close[0]}?)" if close else ""
+            raise PlatformInputError(
+                f"Nothing was sent: chat has no option {name}{meant}. Its options are "
+                f"{', '.join(known)}.",
+                field=name,
+            )
+        choices = _CHOICES.get(name)
+        if choices is not None and value not in choices:
+            raise PlatformInputError(
+                f"Nothing was sent: {name} must be one of {', '.join(choices)}, got {value!r}.",
+                field=name,
+            )
 
 
 class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseHook):
@@ -330,6 +355,7 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
     def _chat_call(
         self, client: PlatformClient | AsyncPlatformClient, prompt: str, options: ChatOptions
     ) -> ChatCall:
+        _check_options(options)
         limits = ChatLimits.of(
             client.config,
             deadline=client.clock() + in_seconds(options.get("timeout", 1800.0)),

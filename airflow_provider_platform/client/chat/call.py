@@ -13,7 +13,12 @@ from typing import Any
 from airflow_provider_platform.client.chat.look_up import look_at_end, look_up
 from airflow_provider_platform.client.chat.program import ask, follow, resume
 from airflow_provider_platform.client.chat.reading import ChatLimits
-from airflow_provider_platform.client.chat.request import ChatRequest, input_digest, new_message_id
+from airflow_provider_platform.client.chat.request import (
+    ChatRequest,
+    check_max_rows,
+    input_digest,
+    new_message_id,
+)
 from airflow_provider_platform.client.chat.result import ChatResult
 from airflow_provider_platform.client.chat.run import ChatRun
 from airflow_provider_platform.client.chat.thread import stop_run
@@ -64,7 +69,7 @@ class ChatCall:
             digest=input_digest(prompt),
             chat_id=request.chat_id,
             thread_given=request.chat_id is not None,
-            max_rows=max_rows,
+            max_rows=check_max_rows(max_rows),
             details=details,
         )
         return cls(run, request, limits)

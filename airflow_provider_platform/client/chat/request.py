@@ -14,7 +14,11 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator
 
-from airflow_provider_platform.client.errors import PlatformApiError, PlatformError
+from airflow_provider_platform.client.errors import (
+    PlatformApiError,
+    PlatformError,
+    PlatformInputError,
+)
 from airflow_provider_platform.client.operations.models import InputModel
 from airflow_provider_platform.client.settings.session_settings import SessionSettings
 
@@ -61,6 +65,16 @@ def is_message_id(text: str) -> bool:
 def _fits_64_bits(message_id: str) -> bool:
     digits = message_id.removesuffix("-message")
     return len(digits) <= len(str(LARGEST_ID)) and int(digits) <= LARGEST_ID
+
+
+def check_max_rows(max_rows: object) -> int:
+    """How many rows of a query are kept. Raises PlatformInputError for what is no such number."""
+    if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 0:
+        raise PlatformInputError(
+            f"Nothing was sent: max_rows must be a whole number, 0 or more, got {max_rows!r}.",
+            field="max_rows",
+        )
+    return max_rows
 
 
 def input_digest(text: str) -> str:

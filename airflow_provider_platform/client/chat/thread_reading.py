@@ -22,7 +22,11 @@ from typing import Any
 
 from airflow_provider_platform.client.chat.lines import ChatLineParser, is_error
 from airflow_provider_platform.client.chat.record_fold import MAX_TEXT, RecordFold
-from airflow_provider_platform.client.chat.request import ChatRequest, is_busy
+from airflow_provider_platform.client.chat.request import (
+    ChatRequest,
+    check_max_rows,
+    is_busy,
+)
 from airflow_provider_platform.client.chat.result import without_details
 from airflow_provider_platform.client.chat.state_messages import (
     StateMessage,
@@ -254,7 +258,7 @@ def _calls_of(replies: tuple[StateMessage, ...]) -> Iterable[dict[str, Any]]:
 
 
 def read_thread(
-    chat_id: str,
+    chat_id: str | None,
     settings: SessionSettings | None,
     clock: Clock,
     *,
@@ -264,12 +268,13 @@ def read_thread(
 ) -> Program[ChatThread]:
     """Read a thread, within so many seconds; an answer that breaks off is asked for again.
 
-    Raises PlatformInputError for an empty `chat_id`, PlatformNotFoundError for an unknown thread,
-    PlatformPermissionError for one of another user, ChatRpcError for a refused credential,
-    ChatStreamError for another error of the service, PlatformTransportError where the thread could
-    not be read in that time.
+    Raises PlatformInputError for a bad `chat_id` or `max_rows`, PlatformNotFoundError for an
+    unknown thread, PlatformPermissionError for one of another user, ChatRpcError for a refused
+    credential, ChatStreamError for another error of the service, PlatformTransportError where the
+    thread could not be read in that time.
     """
-    if not (chat_id and chat_id.strip()):
+    check_max_rows(max_rows)
+    if not (isinstance(chat_id, str) and chat_id.strip()):
         raise PlatformInputError(
             f"Nothing was sent: chat_id must be the id of a thread, got {chat_id!r}. A chat's "
             "result has it as chat_id.",
