@@ -127,7 +127,8 @@ def check_tools(result: ChatResult, rule: ToolErrorRule) -> None:
     if rule == "never" or not (every_query if rule == "all" else errors):
         return
     what = "every query of the run failed" if every_query else "a tool call of the run failed"
+    reason = quote_service(errors[0]).removesuffix(".")
     raise ChatToolError(
-        f"chat {result.chat_id}, message {result.message_id}: {what}: "
-        f"{quote_service(errors[0])}. The agent answered: {quote_service(result.answer)}"
+        f"chat {result.chat_id}, message {result.message_id}: {what}: {reason}. "
+        f"The agent answered: {quote_service(result.answer)}"
     )

@@ -250,7 +250,7 @@ def service_message(body: bytes, headers: Mapping[str, str] | None = None) -> st
     text = body.decode("utf-8", "replace").strip()
     if not text:
         return None
-    if is_html(headers or {}, body):
+    if is_html(headers or {}, body) and "<" in text:
         return "an HTML page"
     try:
         value = read_json(text)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.chat.lines import MAX_ERROR_LINES
+from airflow_provider_platform.client.chat.request import is_busy
 from airflow_provider_platform.client.chat.run import Verdict
 from airflow_provider_platform.client.chat.thread import first_record, thread_is_streaming
 from airflow_provider_platform.client.errors import (
@@ -19,6 +20,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformProtocolError,
 )
+from airflow_provider_platform.client.http.api_errors import chat_error
 from tests.unit.client.fakes.played_service import PlayedService, drive
 from tests.unit.client.fakes.streams import (
     ANSWER,
@@ -110,6 +112,16 @@ def test_a_busy_thread_is_recognised_in_whatever_body_it_says_so(
     body: str, begun: list[Any], last: str
 ) -> None:
     assert hear(new_run(), encode(*begun), (body + last).encode()) is Verdict.BUSY
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain", "text/html"])
+@pytest.mark.parametrize("status", [200, 400, 409, 500])
+@pytest.mark.parametrize("body", BUSY_BODIES)
+def test_a_busy_thread_is_recognised_under_every_status_and_content_type(
+    body: str, status: int, content_type: str
+) -> None:
+    headers = {"content-type": content_type}
+    assert is_busy(chat_error("chat stream", status, headers, body.encode(), now=0.0))
 
 
 @pytest.mark.parametrize("body", BUSY_BODIES)

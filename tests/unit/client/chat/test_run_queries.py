@@ -144,7 +144,7 @@ def test_failed_query_has_no_chart(result: Any) -> None:
 
 
 def test_run_whose_every_query_has_an_empty_error_fails() -> None:
-    with pytest.raises(ChatToolError, match="The tool failed without a reason"):
+    with pytest.raises(ChatToolError, match=r"failed without a reason\. The agent"):
         result_of(tool("SqlApi", {}, {"error": ""}), final("Done."), rule="all")
 
 

@@ -225,7 +225,11 @@ def test_the_services_words(body: bytes, said: str | None) -> None:
 
 def test_a_web_page_is_not_quoted() -> None:
     assert service_message(b"<html>canary</html>") == "an HTML page"
-    assert service_message(b"canary", HTML) == "an HTML page"
+    assert service_message(b"<p>canary</p>", HTML) == "an HTML page"
+
+
+def test_plain_words_under_the_content_type_of_a_web_page_are_quoted() -> None:
+    assert service_message(b"The thread is busy", HTML) == "The thread is busy"
 
 
 def test_deep_bodies_are_told_quickly() -> None:
