@@ -37,8 +37,8 @@ Number = int | float
 """A number of the service: what came whole stays whole in JSON."""
 
 _CREDENTIAL_NAME = re.compile(
-    r"(secret|password|passphrase|token|jwt|session_?id|api_?key|private_?key|access_?key"
-    r"|credential|authorization|connection_?string)s?(_?(value|text))?$",
+    r"(secret|password|passphrase|token|jwt|session_?id|api_?key|credential|authorization"
+    r"|(private|access|account|shared|signing|encryption)_?key|connection_?string)s?(_?(value|text))?$",
     re.IGNORECASE,
 )
 _CREDENTIAL_WORD = re.compile(
@@ -46,7 +46,8 @@ _CREDENTIAL_WORD = re.compile(
 )
 """Short names count as a whole word only: `dbPass` and `DB_PASS`, not `compass`."""
 _LABELS = ("name", "key", "field", "header", "type")
-"""Names under which a list of pairs says what a value is, as `{"name": "apiKey", "value": …}`."""
+"""Names, whatever their case, under which a list of pairs says what a value is, as
+`{"name": "apiKey", "value": …}`."""
 _VALUES = re.compile(r"^(raw_?|plain_?)?(value|text|string|content|data)$", re.IGNORECASE)
 """Names of the value itself, in such a pair and inside `tokens: [{"value": …}]`."""
 
@@ -346,7 +347,9 @@ def _hide(value: Any, *, under_credential: bool) -> Any:
     if isinstance(value, list):
         return [_hide(item, under_credential=under_credential) for item in value]
     if isinstance(value, dict):
-        named = under_credential or any(is_credential_name(value.get(one)) for one in _LABELS)
+        named = under_credential or any(
+            is_credential_name(item) for name, item in value.items() if str(name).lower() in _LABELS
+        )
         return {
             name: _hide(
                 item,

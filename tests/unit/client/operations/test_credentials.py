@@ -33,6 +33,9 @@ SECRET = "9f8Akq7-2Zp3mWvxyz"
         ({"dsn": SECRET}, "dsn"),
         ({"sessionCookie": SECRET}, "sessionCookie"),
         ({"apiKeyValue": SECRET}, "apiKeyValue"),
+        ({"Name": "ApiKey", "Value": SECRET}, "Value"),
+        ({"signingKey": SECRET}, "signingKey"),
+        ({"AccountKey": SECRET}, "AccountKey"),
     ],
 )
 def test_a_credential_is_found_by_the_names_around_it(answer: Any, place: str) -> None:
@@ -48,6 +51,8 @@ def test_a_credential_is_found_by_the_names_around_it(answer: Any, place: str) -
         {"name": "country", "value": "Germany and France"},
         {"tokens": [{"id": 7, "label": "the nightly one"}]},
         {"type": "text", "content": "the whole answer of the agent"},
+        {"primaryKey": "customer_number", "sortKey": "created_at"},
+        {"columns": ["token", "customer"]},
     ],
 )
 def test_other_texts_are_none(answer: Any) -> None:
