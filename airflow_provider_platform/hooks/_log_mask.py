@@ -62,6 +62,7 @@ class LogMask:
 
     def _affordable(self, secrets: list[str]) -> list[str]:
         """The texts to mask for these secrets, as many as there is room for."""
+        secrets = self._new(secrets)  # each client of a process learns those of a connection again
         encoded = max(0, ENCODED - self._learned)
         self._learned += len(secrets)
         texts = self._new([*maskable(secrets[:encoded]), *secrets[encoded:]])

@@ -169,6 +169,16 @@ def test_the_first_credentials_of_answers_are_masked_in_every_form(
     assert [text for text in texts if text not in maskable(secrets[:ENCODED])] == secrets[-1:]
 
 
+def test_a_credential_that_comes_again_takes_no_room_of_the_next_one(
+    told: list[tuple[list[str], bool]],
+) -> None:
+    mask, (known, later) = LogMask(), tokens(2)
+    for _ in range(ENCODED):
+        mask.learn([known])
+    mask.learn([later])
+    assert set(maskable([later])) == set(told[-1][0])
+
+
 def test_the_connections_own_credentials_are_masked_however_many_answers_brought(
     told: list[tuple[list[str], bool]],
 ) -> None:
