@@ -369,6 +369,24 @@ def test_a_failed_try_stops_its_run_if_the_retry_policy_refuses_a_retry(
 
 
 @pytest.mark.parametrize(
+    ("failing", "status"),
+    [("PlatformServerError", "aborted"), ("PlatformDeadlineError", "streaming")],
+)
+def test_airflows_own_retry_policy_decides_by_the_error_whether_the_run_is_stopped(
+    control: SandboxControl, failing: str, status: str
+) -> None:
+    policies = pytest.importorskip("airflow.sdk.definitions.retry_policy")
+    lose_connection(control)
+    operator = chat()
+    refused = f"airflow_provider_platform.client.errors.{failing}"
+    rule = policies.RetryRule(exception=refused, action=policies.RetryAction.FAIL)
+    operator.retry_policy = policies.ExceptionRetryPolicy(rules=[rule])
+    with pytest.raises(PlatformServerError):
+        operator.execute(TaskTries().context())
+    assert statuses(control) == [status]
+
+
+@pytest.mark.parametrize(
     ("retries", "cleared", "runs"), [(2, True, 2), (2, False, 1), (3, True, 2), (3, False, 1)]
 )
 def test_a_clear_is_told_from_a_retry_also_after_retries_was_lowered(
