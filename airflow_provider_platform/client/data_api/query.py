@@ -23,13 +23,9 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.formats.addresses import DATA_PATH, data_address
+from airflow_provider_platform.client.formats.branch_words import branch_advice
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.client.http.api_errors import CHECK_THE_QUERY
 from airflow_provider_platform.client.http.retry import may_repeat, pause_after
-from airflow_provider_platform.client.management.data_model.builds import (
-    NO_SUCH_BRANCH,
-    NOT_ACTIVE,
-)
 from airflow_provider_platform.client.management.data_model.opening import (
     branch_address_beside,
     find_branch_address,
@@ -56,14 +52,6 @@ TOKEN_SECONDS = 3600
 LONGEST_TOKEN_SECONDS = 86400
 REPEAT_PAUSE = 0.5
 """Seconds before a query that still runs is asked for again; the service itself waits longer."""
-
-_BRANCH_ADVICE = {
-    NOT_ACTIVE: "Branch {} is not open: open it with PlatformOpenBranchOperator, or switch its "
-    "staging environment on in the platform.",
-    NO_SUCH_BRANCH: "There is no branch {}: check its spelling, and whether somebody deleted it. A "
-    "branch in dev mode is asked by the name of its personal fork.",
-}
-"""What to do where a branch does not answer, by the words of the service; `{}` is its name."""
 
 Cache = Literal["stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cache"]
 
@@ -172,12 +160,13 @@ def _raise_for_branch(query: SqlQuery, error: PlatformError) -> None:
     answer: nothing is wrong with the query then."""
     if query.branch_name is None or not isinstance(error, DataQueryError):
         return
-    advice = next((step for said, step in _BRANCH_ADVICE.items() if said in error.message), None)
+    advice = branch_advice(error.message)
     if advice is None:
         return
-    said = error.message.removesuffix(CHECK_THE_QUERY).rstrip()
-    step = advice.format(quote_service(query.branch_name))
-    raise DataQueryError(f"{said} {step}", **error.details) from error
+    said = error.message if advice in error.message else f"{error.message} {advice}"
+    raise DataQueryError(
+        f"branch {quote_service(query.branch_name)}: {said}", **error.details
+    ) from error
 
 
 def _too_late(query: SqlQuery) -> PlatformDeadlineError:

@@ -25,6 +25,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransientConflictError,
     PlatformUnprocessableError,
 )
+from airflow_provider_platform.client.formats.branch_words import branch_advice
 from airflow_provider_platform.client.formats.json_text import read_json
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.retry import parse_retry_after
@@ -47,7 +48,6 @@ _USER_LIMIT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """How the service may word that an account has too many users: its documents give no text."""
-CHECK_THE_QUERY = "Check the query."
 _NEXT_STEP = {
     401: "Check the management token in the connection's password: it may be mistyped, revoked or "
     "expired.",
@@ -172,7 +172,8 @@ def data_error(
     final; any other error comes from what stands before it."""
     if status not in (403, 429) and _is_own_error(body):
         said = service_message(body, headers)
-        return DataQueryError(_sentence(what, status, said, CHECK_THE_QUERY), status=status)
+        step = branch_advice(said) or "Check the query."
+        return DataQueryError(_sentence(what, status, said, step), status=status)
     step = {
         403: "The data token was refused: check that the credential can read the deployment.",
         404: "Check data_api_url in the connection, or the deployment's address; the data API may "

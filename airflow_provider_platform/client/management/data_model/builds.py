@@ -33,6 +33,7 @@ from airflow_provider_platform.client.errors import (
     PlatformDeadlineError,
     PlatformError,
 )
+from airflow_provider_platform.client.formats.branch_words import NO_SUCH_BRANCH, NOT_ACTIVE
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.management.deployments.deployments import (
     BuildStatusQuery,
@@ -47,9 +48,6 @@ from airflow_provider_platform.client.polling.poll_until import PollInterval, po
 BUILT = "built"
 ENDED_WITHOUT_A_BUILD = frozenset({"failed", "cancelled"})
 IDLE = frozenset({"none", "stopped"})
-
-NO_SUCH_BRANCH = "Bad branch"
-NOT_ACTIVE = "Branch is not active"
 
 ACTIVATION_GRACE = 60.0
 """Seconds after we opened a branch for which the service may still report it as inactive, or report
