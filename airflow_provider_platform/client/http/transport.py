@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
+from weakref import WeakMethod
 
 import httpx
 from tenacity import AsyncRetrying
@@ -48,6 +49,7 @@ T = TypeVar("T")
 Reload = Callable[[], Awaitable[PlatformConfig]]
 """Reads the configuration again where it came from."""
 Mask = Callable[[list[str]], Awaitable[None]]
+Learn = Callable[[Iterable[str]], Awaitable[None]]
 """Hears of every secret that is sent or received for the first time, before anybody else can."""
 
 CONNECT_TIMEOUT = 30.0
@@ -76,7 +78,7 @@ class Transport:
         self.config = config
         self.secrets = KnownSecrets(config.secrets)
         self.clock = clock or steady_clock()
-        self.connections = Connections(self._learn)
+        self.connections = Connections(_weakly(self._learn))
         self._reload = reload
         self._mask = mask
         self._reloading = asyncio.Lock()
@@ -329,6 +331,18 @@ def _read(
     )
     searched = not operation.binary and may_hold_secrets(answered.body)
     return answer, list(secrets_in(answer)) if searched else []
+
+
+def _weakly(learn: Learn) -> Learn:
+    """Calls the method as long as its object lives: the event loop keeps connections, which must
+    not keep a client that nobody refers to any more."""
+    method = WeakMethod(learn)
+
+    async def call(secrets: Iterable[str]) -> None:
+        if (alive := method()) is not None:
+            await alive(secrets)
+
+    return call
 
 
 def _connect_timeout(seconds: float) -> float:

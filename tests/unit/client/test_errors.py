@@ -28,6 +28,9 @@ TREE = [
     if isinstance(value, type) and issubclass(value, PlatformError)
 ]
 RETRYABLE = {
+    "BranchClosedError",
+    "BranchNotServedError",
+    "BuildFailedError",
     "ChatAbortedError",
     "ChatBusyError",
     "ChatEndUnknownError",
