@@ -74,7 +74,10 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture(autouse=True)
-def _checked_history(request: pytest.FixtureRequest) -> Iterator[None]:
+def _checked_history(
+    request: pytest.FixtureRequest,
+    _part_of_triggerer: None,  # held from before the first task until after the last check
+) -> Iterator[None]:
     """After each test that has passed, with all it has started still as it left it, its history is
     checked. A test that provokes what a rule forbids says so by a mark,
     `history_allows(rule, because=...)`."""
