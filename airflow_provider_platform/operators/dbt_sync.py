@@ -373,6 +373,12 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
         if ids["waits"]:
             self._refuse_dropped_files(attempt, ids, outcome)
             self.log.info("dbt sync %s is complete", outcome.sync_job_id)
+        elif self.output_mode == "files":
+            self.log.warning(
+                "Only a completed sync shows whether the tenant knows output_mode='files'; "
+                "a release before v0.10.0 drops it and writes a branch. This task does not wait "
+                "for the end."
+            )
         branch_name = outcome.branch_name or ids.get("branch_name")
         result = {
             "sync_job_id": outcome.sync_job_id,

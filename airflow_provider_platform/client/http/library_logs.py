@@ -17,7 +17,7 @@ _HARMLESS = frozenset(
     | {"server", "transfer-encoding", "vary"}
 )
 _TEXT = r"""b'(?:[^'\\]|\\.)*'|b"(?:[^"\\]|\\.)*\""""
-_HEADER = re.compile(rf"\((b'([\w-]+)'), (?:{_TEXT})\)")
+_HEADER = re.compile(rf"\((b'([^'\s]+)'), (?:{_TEXT})\)")
 
 
 class HeaderFilter(logging.Filter):

@@ -181,6 +181,15 @@ def test_an_output_that_the_tenant_drops_fails_the_task(platform_sandbox: Sandbo
         sync(**files).execute(TaskTries().context())
 
 
+def test_a_files_sync_that_is_not_waited_for_says_that_the_tenant_may_drop_files(
+    platform_sandbox: Sandbox, capfd: pytest.CaptureFixture[str]
+) -> None:
+    platform_sandbox.control.set(dbt_ignored=["output"])
+    files = {"branch_name": None, "output_mode": "files", "wait_for_completion": False}
+    assert sync(**files).execute(TaskTries().context())["status"] is None
+    assert "a release before v0.10.0 drops it and writes a branch" in capfd.readouterr().out
+
+
 @pytest.mark.parametrize("asked", [MANIFEST, {"output_mode": "files"}], ids=["source", "output"])
 @pytest.mark.parametrize("answer", ["html", "404", "405"])
 def test_a_tenant_that_is_too_old_for_what_is_asked_starts_nothing(

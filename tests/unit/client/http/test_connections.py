@@ -126,7 +126,7 @@ SESSION = "s%3A9f8Akq7-2Zp3mWvxyz12345"
 def setting_cookies(*cookies: str, body: bytes = b"[1]", status: str = "200 OK") -> Any:
     """A server's reply that sets these cookies."""
     lines = "".join(f"Set-Cookie: {cookie}; Path=/\r\n" for cookie in cookies)
-    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nX-Key: {SESSION}\r\n{lines}"
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nx.~key!: {SESSION}\r\n{lines}"
     whole = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
     return lambda *_: whole
 
