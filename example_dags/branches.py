@@ -1,8 +1,9 @@
 """Compare a new data model with production before anybody sees it.
 
 A dbt sync writes the model to a branch, which answers nobody until it is open. The DAG opens the
-branch, counts orders on it and on production, and closes it again, whatever the counts were. On a
-tenant whose release cannot open a branch, a person opens it in the platform.
+branch, counts orders on it and on production, and closes it again, whatever became of the counts.
+After a success it deletes the branch. On a tenant whose release cannot open a branch, a person
+opens it in the platform.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from airflow.sdk import DAG, task
 
 from airflow_provider_platform.operators.branches import (
     PlatformCloseBranchOperator,
+    PlatformDeleteBranchOperator,
     PlatformOpenBranchOperator,
 )
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
@@ -34,7 +36,7 @@ with DAG(
 ) as dag:
     sync = PlatformDbtSyncOperator(
         task_id="sync_dbt",
-        branch_name="candidate-{{ dag_run.run_after | ds_nodash }}",
+        branch_name="candidate-{{ dag_run.run_after | ts_nodash }}",
         deferrable=True,
     )
     open_branch = PlatformOpenBranchOperator(
@@ -47,9 +49,12 @@ with DAG(
         task_id="count_on_branch", sql=COUNT, branch_name=open_branch.output["branch_name"]
     )
     close_branch = PlatformCloseBranchOperator(
-        task_id="close_branch",
-        branch_name=open_branch.output["branch_name"],
-        environment=open_branch.output["environment"],
+        task_id="close_branch", branch_name=sync.output["branch_name"]
+    )
+    delete_branch = PlatformDeleteBranchOperator(
+        task_id="delete_branch",
+        branch_name=sync.output["branch_name"],
+        fork=open_branch.output["branch_name"],
     )
 
     production_is_built = PlatformBuildSensor(
@@ -63,5 +68,6 @@ with DAG(
         return {"branch": branch["rows"][0][0], "production": production["rows"][0][0]}
 
     production_is_built >> on_production
-    compare(on_branch.output, on_production.output)
-    on_branch >> close_branch.as_teardown(setups=open_branch)
+    compared = compare(on_branch.output, on_production.output)
+    on_branch >> close_branch.as_teardown(setups=[sync, open_branch])
+    [close_branch, compared] >> delete_branch

@@ -1,5 +1,8 @@
 """The nightly pipeline: sync dbt to a branch, open it, ask the agent there, connect a report.
 
+The branch proves that tonight's data model compiles and answers. It is closed in any case. After a
+success it is deleted; after a failure it is kept, so that somebody can open it and look.
+
 It runs against whatever the connection `platform_default` names; `make demo` runs it against the
 sandbox.
 """
@@ -8,9 +11,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.sdk import DAG, Param, PokeReturnValue, task
+from airflow.sdk import DAG, Param, task
 
-from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators.branches import (
+    PlatformCloseBranchOperator,
+    PlatformDeleteBranchOperator,
+    PlatformOpenBranchOperator,
+)
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
@@ -21,6 +28,7 @@ with DAG(
     doc_md=__doc__,
     schedule=None,  # "0 3 * * *" for every night at three
     catchup=False,
+    max_active_runs=1,  # in dev mode a credential has one open branch
     tags=["analytics platform"],
     params={
         "question": Param(
@@ -69,44 +77,27 @@ with DAG(
     },
     default_args={"retries": 2},
 ) as dag:
-    # Writes the data model to a branch of tonight's own; a retry takes the running sync up again.
+    # Writes the data model to a branch of this run's own. A retry picks up the running sync.
     sync = PlatformDbtSyncOperator(
         task_id="sync_dbt",
-        branch_name="nightly-{{ dag_run.run_after | ds_nodash }}",
+        branch_name="nightly-{{ dag_run.run_after | ts_nodash }}",
         poll_interval=1,
     )
 
-    @task
-    def open_branch(branch: str) -> str:
-        """Switch the branch's staging environment on: a branch answers nobody before."""
-        from airflow_provider_platform.client.management.data_model.branches import (
-            SetBranchStagingEnvironmentRequest,
-            set_branch_staging_environment,
-        )
-
-        body = SetBranchStagingEnvironmentRequest(enabled=True, branch_name=branch)
-        PlatformHook().run(set_branch_staging_environment(body=body))
-        return branch
-
-    @task.sensor(poke_interval=5, timeout=900)
-    def built(branch: str) -> PokeReturnValue:
-        """Wait until the branch is built; gives its name. A model that does not compile fails."""
-        from airflow_provider_platform.client.management.deployments.deployments import (
-            BuildStatusQuery,
-            get_build_status,
-        )
-
-        query = BuildStatusQuery(branch_name=branch)
-        build = PlatformHook().run(get_build_status(query=query))
-        if build.status in ("failed", "cancelled"):
-            raise RuntimeError(f"The build of {branch} {build.status}: {build.error_text}")
-        return PokeReturnValue(is_done=build.status == "built", xcom_value=branch)
+    # Opens the branch, which answers nobody before, and waits for its build. A model that does not
+    # compile fails here, with the service's text.
+    open_branch = PlatformOpenBranchOperator(
+        task_id="open_branch",
+        branch_name=sync.output["branch_name"],
+        environment="if_supported",
+        poll_interval=1,
+    )
 
     # Asks on that branch, so that a broken model shows here and not in production.
     ask = PlatformChatOperator(
         task_id="ask_agent",
         prompt="{{ params.question }}",
-        active_branch_name=built(open_branch(sync.output["branch_name"])),
+        active_branch_name=open_branch.output["branch_name"],
         max_rows=50,
         # A file of rows for each query, and its chart as a picture; without a folder XCom only.
         output_path="{{ params.output_folder }}",
@@ -114,7 +105,19 @@ with DAG(
         charts="{{ params.charts | tojson }}",
     )
 
-    # Tells the platform where the report stands in the spreadsheet.
+    # Closes the branch, whatever became of the question, also where opening it failed.
+    close_branch = PlatformCloseBranchOperator(
+        task_id="close_branch", branch_name=sync.output["branch_name"]
+    )
+
+    # Deletes the branch only if everything succeeded; after a failure it is kept for a look.
+    delete_branch = PlatformDeleteBranchOperator(
+        task_id="delete_branch",
+        branch_name=sync.output["branch_name"],
+        fork=open_branch.output["branch_name"],
+    )
+
+    # Reports to the platform which cell of the spreadsheet holds the report.
     connect = PlatformConnectReportOperator(
         task_id="connect_report",
         report_id="{{ params.report_id }}",
@@ -130,3 +133,5 @@ with DAG(
 
     summary = summarize(answer=ask.output["answer"], queries=ask.output["queries"])
     ask >> connect
+    ask >> close_branch.as_teardown(setups=[sync, open_branch])
+    [close_branch, connect, summary] >> delete_branch

@@ -1,19 +1,29 @@
 """Sync, gate, publish: the new data model is checked on a branch before anybody sees it.
 
-The sync and the wait for it hold no worker (`deferrable`). The branch that the sync has written
-answers nobody until it is opened; then the gate runs its SQL there, not on production. Only behind
-the gate the branch is merged and the workbook published.
+A dbt sync writes the model to a branch, which answers nobody until it is open. The DAG opens it and
+runs the gate's SQL there, not on production. Only if the gate holds, the DAG merges the branch,
+waits until production is built from the merge, publishes the workbook and deletes the branch. The
+branch is closed in any case; where the gate or a task fails it is kept for a look.
+
+The waits for the sync and the builds hold no worker (`deferrable`).
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import DAG, Param, PokeReturnValue, task
+from airflow.sdk import DAG, Param, task
 
 from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators.branches import (
+    PlatformCloseBranchOperator,
+    PlatformDeleteBranchOperator,
+    PlatformOpenBranchOperator,
+)
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.workbooks import PlatformPublishWorkbookOperator
+from airflow_provider_platform.sensors.branches import PlatformBuildSensor
 
 with DAG(
     dag_id="sync_gate_publish",
@@ -21,6 +31,7 @@ with DAG(
     doc_md=__doc__,
     schedule=None,
     catchup=False,
+    max_active_runs=1,  # in dev mode a credential has one open branch
     tags=["analytics platform", "recipe"],
     params={
         "workbook_id": Param(
@@ -34,35 +45,17 @@ with DAG(
 ) as dag:
     sync = PlatformDbtSyncOperator(
         task_id="sync_dbt",
-        branch_name="candidate-{{ dag_run.run_after | ds_nodash }}",
+        branch_name="candidate-{{ dag_run.run_after | ts_nodash }}",
         deferrable=True,
     )
 
-    @task
-    def open_branch(branch: str) -> str:
-        """Switch the branch's staging environment on: a branch answers nobody before."""
-        from airflow_provider_platform.client.management.data_model.branches import (
-            SetBranchStagingEnvironmentRequest,
-            set_branch_staging_environment,
-        )
-
-        body = SetBranchStagingEnvironmentRequest(enabled=True, branch_name=branch)
-        PlatformHook().run(set_branch_staging_environment(body=body))
-        return branch
-
-    @task.sensor(poke_interval=5, timeout=900)
-    def built(branch: str) -> PokeReturnValue:
-        """Wait until the branch is built; gives its name. A model that does not compile fails."""
-        from airflow_provider_platform.client.management.deployments.deployments import (
-            BuildStatusQuery,
-            get_build_status,
-        )
-
-        query = BuildStatusQuery(branch_name=branch)
-        build = PlatformHook().run(get_build_status(query=query))
-        if build.status in ("failed", "cancelled"):
-            raise RuntimeError(f"The build of {branch} {build.status}: {build.error_text}")
-        return PokeReturnValue(is_done=build.status == "built", xcom_value=branch)
+    # A model that does not compile fails here, with the service's text.
+    open_branch = PlatformOpenBranchOperator(
+        task_id="open_branch",
+        branch_name=sync.output["branch_name"],
+        environment="if_supported",
+        deferrable=True,
+    )
 
     @task.short_circuit
     def gate(branch: str, params: dict[str, Any]) -> bool:
@@ -71,22 +64,72 @@ with DAG(
         [[orders]] = PlatformHook().run_sql(sql, branch_name=branch)
         return int(orders) >= params["least_orders"]
 
-    @task
-    def merge(branch: str) -> None:
-        """Take the branch into production."""
+    # Closes the branch whatever came before. A closed gate and a failure keep it for a look.
+    close_branch = PlatformCloseBranchOperator(
+        task_id="close_branch", branch_name=sync.output["branch_name"]
+    )
+
+    # No retries: where the answer to a merge is lost, a person looks whether it was made.
+    @task(retries=0)
+    def merge(branch: str) -> str | None:
+        """Merge the branch into production. Returns the commit that production has then."""
+        from airflow_provider_platform.client.errors import (
+            PlatformAddressError,
+            PlatformNotFoundError,
+        )
         from airflow_provider_platform.client.management.data_model.branches import (
             MergeToDefaultBranchRequest,
+            list_branches,
             merge_to_default,
         )
-
-        body = MergeToDefaultBranchRequest(
-            branch_name=branch, message="Checked by Airflow", remove_branch_after_merge=True
+        from airflow_provider_platform.client.management.deployments.deployments import (
+            get_deployment_settings,
         )
-        PlatformHook().run(merge_to_default(body=body))
 
+        hook = PlatformHook()
+        try:
+            settings = hook.run(get_deployment_settings())
+        except (PlatformAddressError, PlatformNotFoundError) as error:
+            raise RuntimeError(
+                "Nothing was merged. This tenant (a release before v0.4.0) does not say how "
+                f"production is built. Merge {branch} in the platform, then mark this task as "
+                "successful."
+            ) from error
+        if settings.deploy_mode == "cli":
+            raise RuntimeError(
+                "Nothing was merged. The deployment is in deploy mode cli, in which a merge does "
+                f"not build production. Upload the model of {branch} with the platform's CLI."
+            )
+        body = MergeToDefaultBranchRequest(
+            branch_name=branch, message="Checked by Airflow", remove_branch_after_merge=False
+        )
+        if not hook.run(merge_to_default(body=body)).merged:
+            raise RuntimeError(
+                f"The service answered that it merged nothing of {branch}, so nothing is "
+                "published. Compare the branch with production in the platform."
+            )
+        commits = {one.name: one.last_hash for one in hook.iterate(list_branches())}
+        return commits[settings.deploy_branch_name]
+
+    merged = merge(sync.output["branch_name"])
+
+    # Until this build is over, production answers from the model before.
+    production_is_built = PlatformBuildSensor(
+        task_id="production_is_built",
+        hash=merged,
+        timeout=timedelta(minutes=30),
+        deferrable=True,
+    )
     publish = PlatformPublishWorkbookOperator(
         task_id="publish_workbook", workbook_id="{{ params.workbook_id }}"
     )
+    delete_branch = PlatformDeleteBranchOperator(
+        task_id="delete_branch",
+        branch_name=sync.output["branch_name"],
+        fork=open_branch.output["branch_name"],
+    )
 
-    branch = built(open_branch(sync.output["branch_name"]))
-    gate(branch) >> merge(branch) >> publish
+    gated = gate(open_branch.output["branch_name"])
+    gated >> merged >> production_is_built >> publish
+    gated >> close_branch.as_teardown(setups=[sync, open_branch])
+    [publish, close_branch] >> delete_branch

@@ -257,6 +257,12 @@ class BranchNotFoundError(PlatformError):
     """The data model has no branch of this name."""
 
 
+class BranchNotWrittenError(BranchNotFoundError):
+    """The branch to open does not exist, or not yet: the dbt sync that writes it may still run."""
+
+    retryable = True
+
+
 class BranchNotActiveError(PlatformError):
     """Nothing serves the branch: it is neither open in dev mode nor has a staging environment."""
 

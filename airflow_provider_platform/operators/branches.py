@@ -1,4 +1,4 @@
-"""Operators for branches of the data model: open one, so that it answers, and close it again."""
+"""Operators for branches of the data model: open one, so that it answers, close and delete it."""
 
 from __future__ import annotations
 
@@ -173,9 +173,9 @@ class PlatformCloseBranchOperator(DeploymentOperator):
     other failure fails the task.
 
     Use it after the tasks that asked the branch, as a teardown, so that the DAG run's state stays
-    that of those tasks: `close.as_teardown(setups=open)`. It takes the outputs of
-    `PlatformOpenBranchOperator` as they are. Where opening itself can fail, give the branch that
-    was to be opened and leave `environment` out.
+    that of those tasks: `close.as_teardown(setups=[sync, open])`. Give it the synced branch, so
+    that it closes the branch after a failed build too. It also takes the outputs of
+    `PlatformOpenBranchOperator`.
 
     Returns `{"branch_name", "environment", "closed"}`; `closed` is False where there was nothing to
     close.
@@ -220,7 +220,11 @@ class PlatformCloseBranchOperator(DeploymentOperator):
                     close_branch(deployment_id, self.branch_name, str(self.environment))
                 )
         if nothing is None:
-            self.log.info("Closed branch %s", self.branch_name)
+            self.log.info(
+                "Closed branch %s. The branch is kept; it can be opened again in the platform or "
+                "with PlatformOpenBranchOperator.",
+                self.branch_name,
+            )
         else:
             self.log.info("Nothing to close: %s.", nothing.reason)
         return {
@@ -228,3 +232,70 @@ class PlatformCloseBranchOperator(DeploymentOperator):
             "environment": self.environment,
             "closed": nothing is None,
         }
+
+
+class PlatformDeleteBranchOperator(DeploymentOperator):
+    """Delete a branch, and before it the fork that dev mode made of it.
+
+    A branch that does not exist any more is done. On a tenant that cannot delete branches by API
+    the task warns and succeeds. The production branch is refused by the service.
+
+    Use it after everything that used the branch has succeeded. A branch of a failed DAG run is then
+    kept, so that somebody can look at it.
+
+    Returns `{"branch_name", "deleted"}`; `deleted` are the names that this try deleted.
+
+    :param branch_name: the branch to delete; nothing is deleted where it renders to nothing
+    :param fork: the name that was asked, as `PlatformOpenBranchOperator` returns it: in dev mode
+        the personal fork; the branch's own name is deleted once
+    :param remove_on_upstream: delete the branch in the connected Git repository too
+    """
+
+    checks: ClassVar[Checks] = {
+        "branch_name": arguments.optional_text,
+        "fork": arguments.optional_text,
+        "remove_on_upstream": arguments.boolean,
+    }
+
+    def __init__(
+        self,
+        *,
+        branch_name: str | None,
+        fork: str | None = None,
+        remove_on_upstream: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.branch_name = branch_name
+        self.fork = fork
+        self.remove_on_upstream: Any = remove_on_upstream
+        self.validate_known_arguments()
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Delete the fork, then the branch."""
+        from airflow_provider_platform.client.management.data_model.opening import delete_branch
+
+        deleted = []
+        with ForeseenFailures(), self.opened(context) as hook:
+            deployment_id = hook.resolve_deployment_id(self.deployment_id)
+            client = hook.open_client()
+            for name in dict.fromkeys([self.fork, self.branch_name]):
+                if name is None:
+                    continue
+                not_deleted = client.run(
+                    delete_branch(
+                        deployment_id, name, remove_on_upstream=bool(self.remove_on_upstream)
+                    )
+                )
+                if not_deleted is None:
+                    self.log.info("Deleted branch %s", name)
+                    deleted.append(name)
+                elif not_deleted.exists:
+                    self.log.warning(
+                        "Branch %s was not deleted: %s. Delete it in the platform.",
+                        name,
+                        not_deleted.reason,
+                    )
+                else:
+                    self.log.info("Nothing to delete: %s: %s", name, not_deleted.reason)
+        return {"branch_name": self.branch_name, "deleted": deleted}

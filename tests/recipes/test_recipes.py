@@ -52,6 +52,7 @@ def test_a_branch_is_compared_with_production_and_closed(
     counts = run.xcom("compare")
     assert counts["branch"] == counts["production"] > 0
     assert run.xcom("close_branch")["closed"] is True
+    assert run.states["delete_branch"] == "success"
 
 
 def test_each_customer_is_asked_about_once(platform_sandbox: Sandbox, run_dag: RunDag) -> None:

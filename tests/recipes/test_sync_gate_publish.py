@@ -26,6 +26,7 @@ def test_what_holds_is_published(platform_sandbox: Sandbox, dag: DAG) -> None:
     seen = platform_sandbox.control.state()
     assert len(seen.changed("branches", "merged")) == 1
     assert len(seen.changed("dashboards", "published")) == 1
+    assert platform_sandbox.control.branches() == ["dev", "main"]
 
 
 def test_a_closed_gate_publishes_nothing(platform_sandbox: Sandbox, dag: DAG) -> None:
@@ -34,10 +35,12 @@ def test_a_closed_gate_publishes_nothing(platform_sandbox: Sandbox, dag: DAG) ->
     assert states == {
         "sync_dbt": "success",
         "open_branch": "success",
-        "built": "success",
         "gate": "success",
+        "close_branch": "success",
         "merge": "skipped",
+        "production_is_built": "skipped",
         "publish_workbook": "skipped",
+        "delete_branch": "skipped",
     }
     assert not platform_sandbox.control.state().changed("dashboards")
 
@@ -47,6 +50,16 @@ def test_a_sync_that_fails_ends_the_run(platform_sandbox: Sandbox, dag: DAG) -> 
         task.retries = 0  # which would wait here as long as they do in production
     platform_sandbox.control.set(dbt_outcome="FAILED")
     assert dag.test().state == "failed"
+    assert not platform_sandbox.control.state().changed("branches", "merged")
+
+
+def test_a_model_that_does_not_compile_is_not_merged(platform_sandbox: Sandbox, dag: DAG) -> None:
+    for task in dag.tasks:
+        task.retries = 0
+    dag.get_task("sync_dbt").branch_name = "broken"  # the sandbox writes a broken model there
+    run = dag.test()
+    states = {task.task_id: str(task.state) for task in run.get_task_instances()}
+    assert (states["sync_dbt"], states["open_branch"]) == ("success", "failed")
     assert not platform_sandbox.control.state().changed("branches", "merged")
 
 

@@ -18,6 +18,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.formats.branch_words import branch_advice
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import (
     rpc_error,
@@ -41,7 +42,10 @@ def ending(run: ChatRun, verdict: Verdict | None) -> PlatformError:
     if says_user_limit(run.failed_with):
         return user_limit_error(f"{run}: the service refused the message", run.failed_with)
     said = quote_service(run.failed_with or "no text").removesuffix(".")
-    return ChatStreamError(f"{run}: the run failed at the service: {said}.")
+    advice = branch_advice(said)
+    return ChatStreamError(
+        f"{run}: the run failed at the service: {said}.{' ' + advice if advice else ''}"
+    )
 
 
 def busy(run: ChatRun) -> ChatBusyError:

@@ -10,6 +10,7 @@ from airflow_provider_platform.client.chat.record_fold import RecordFold
 from airflow_provider_platform.client.chat.run_state import RunState
 from airflow_provider_platform.client.chat.tool_calls import UNFINISHED, Query, Search
 from airflow_provider_platform.client.errors import ChatNoAnswerError, ChatToolError
+from airflow_provider_platform.client.formats.branch_words import branch_advice
 from airflow_provider_platform.client.formats.json_text import storable
 from airflow_provider_platform.client.formats.service_text import quote_service
 
@@ -128,7 +129,9 @@ def check_tools(result: ChatResult, rule: ToolErrorRule) -> None:
         return
     what = "every query of the run failed" if every_query else "a tool call of the run failed"
     reason = quote_service(errors[0]).removesuffix(".")
+    advice = branch_advice(errors[0])
     raise ChatToolError(
         f"chat {result.chat_id}, message {result.message_id}: {what}: {reason}. "
+        f"{advice + ' ' if advice else ''}"
         f"The agent answered: {quote_service(result.answer)}"
     )

@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import (
+    BranchNotWrittenError,
     BuildFailedError,
     PlatformDeadlineError,
     PlatformError,
@@ -20,6 +21,7 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.branches import (
     PlatformCloseBranchOperator,
+    PlatformDeleteBranchOperator,
     PlatformOpenBranchOperator,
 )
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
@@ -81,6 +83,12 @@ def syncing(**arguments: Any) -> PlatformDbtSyncOperator:
 def close(**arguments: Any) -> dict[str, Any]:
     operator = PlatformCloseBranchOperator(task_id="close", **arguments)
     return operator.execute(TaskTries().context())
+
+
+def delete(**arguments: Any) -> list[str]:
+    """Run the operator; returns the names that it deleted."""
+    operator = PlatformDeleteBranchOperator(task_id="delete", **arguments)
+    return operator.execute(TaskTries().context())["deleted"]
 
 
 def answers(branch_name: str) -> bool:
@@ -177,9 +185,18 @@ class TestOpen:
         with pytest.raises(PlatformDeadlineError, match="last status building"):
             through(opening(deferrable=deferrable, timeout=0.5), TaskTries())
 
-    def test_an_unknown_branch_is_final(self) -> None:
-        with pytest.raises(AirflowFailException, match="no branch of this name"):
-            through(opening(branch_name="nowhere"), TaskTries())
+    @pytest.mark.parametrize("release", ["0.19.1", "0.3.0"])
+    def test_a_branch_that_is_not_written_yet_is_opened_by_a_retry(
+        self, control: SandboxControl, release: str
+    ) -> None:
+        """A tenant without the history of dbt syncs does not tell when one is complete."""
+        control.set(release=release)
+        tries = TaskTries()
+        with pytest.raises(BranchNotWrittenError, match="no branch of this name"):
+            through(opening(branch_name="later", environment="if_supported"), tries)
+        control.add_branch("later")
+        found = through(opening(branch_name="later", environment="if_supported"), tries)
+        assert found["status"] == "built"
 
     @pytest.mark.parametrize(
         ("lacks", "environment"),
@@ -266,6 +283,61 @@ class TestClose:
         control.set(token_lacks=["SchemaUpdate"])
         with pytest.raises(AirflowFailException, match="SchemaUpdate"):
             close(branch_name=BRANCH)
+
+
+class TestDelete:
+    @both_ways
+    def test_the_fork_is_deleted_before_its_branch(
+        self, environment: str, control: SandboxControl
+    ) -> None:
+        found = through(opening(environment=environment), TaskTries())
+        names = {"branch_name": BRANCH, "fork": found["branch_name"]}
+        assert delete(**names) == list(dict.fromkeys([found["branch_name"], BRANCH]))
+        assert not {found["branch_name"], BRANCH} & set(control.branches())
+        assert BROKEN in control.branches()
+        assert control.state().changed("dev-mode", "entered") == [] or environment == "dev_mode"
+
+    def test_a_branch_that_is_gone_is_done(self, control: SandboxControl) -> None:
+        assert delete(branch_name=BRANCH) == [BRANCH]
+        assert delete(branch_name=BRANCH, fork="dev-7-gone") == []
+
+    @pytest.mark.parametrize("name", [None, "", "None"])
+    def test_without_a_name_nothing_is_deleted(self, name: Any, control: SandboxControl) -> None:
+        before = control.branches()
+        assert delete(branch_name=name, fork=name) == []
+        assert control.branches() == before
+
+    @pytest.mark.parametrize("missing", ["html", "404", "405"])
+    @pytest.mark.parametrize("release", ["0.3.0", "0.2.1"])
+    def test_a_tenant_that_cannot_delete_is_warned_of(
+        self,
+        release: str,
+        missing: str,
+        control: SandboxControl,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        control.set(release=release, missing_operation=missing)
+        assert delete(branch_name=BRANCH) == []
+        assert f"Branch {BRANCH} was not deleted: this tenant has no" in capsys.readouterr().out
+        assert BRANCH in control.branches()
+
+    def test_production_is_never_deleted(self, control: SandboxControl) -> None:
+        with pytest.raises(AirflowFailException, match="deploy branch"):
+            delete(branch_name="main")
+        assert "main" in control.branches()
+
+    def test_the_missing_permission_is_named(self, control: SandboxControl) -> None:
+        control.set(token_lacks=["SchemaUpdate"])
+        with pytest.raises(AirflowFailException, match="SchemaUpdateDevBranches"):
+            delete(branch_name=BRANCH)
+
+    @pytest.mark.parametrize("remove", [False, True])
+    def test_the_flag_for_the_upstream_is_always_sent(
+        self, remove: bool, control: SandboxControl
+    ) -> None:
+        delete(branch_name=BRANCH, remove_on_upstream=remove)
+        [sent] = [entry for entry in control.state().requests if entry.method == "DELETE"]
+        assert f"removeOnUpstream={str(remove).lower()}" in sent.query
 
 
 class TestSync:

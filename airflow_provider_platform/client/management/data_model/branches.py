@@ -195,7 +195,7 @@ def create_branch(
     Not repeated when its outcome is unknown."""
 
 
-@endpoint("DELETE", _BRANCHES, operation_id="removeBranch", permission=_WRITE)
+@endpoint("DELETE", _BRANCHES, operation_id="removeBranch", permission=_WRITE_BRANCH)
 def remove_branch(
     *, query: RemoveBranchQuery, deployment_id: DeploymentId = None
 ) -> DataModelWriteResponse:

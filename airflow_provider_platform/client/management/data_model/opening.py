@@ -1,4 +1,5 @@
-"""Opens a branch, so that it answers questions and queries, finds its address, and closes it again.
+"""Opens a branch, so that it answers questions and queries, finds its address, closes it again, and
+deletes it.
 
 A branch that a dbt sync wrote answers nobody until somebody opens it. There are two ways:
 
@@ -21,7 +22,7 @@ from urllib.parse import quote
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
-    BranchNotFoundError,
+    BranchNotWrittenError,
     BranchUnsupportedError,
     PlatformAddressError,
     PlatformApiError,
@@ -36,9 +37,11 @@ from airflow_provider_platform.client.formats.addresses import DATA_PATH, data_a
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.management.data_model.branches import (
     BranchResponse,
+    RemoveBranchQuery,
     SetBranchStagingEnvironmentRequest,
     StartDevModeRequest,
     list_branches,
+    remove_branch,
     set_branch_staging_environment,
     start_dev_mode,
     stop_dev_mode,
@@ -112,6 +115,14 @@ class NothingToClose:
     reason: str
 
 
+@dataclass(frozen=True)
+class NotDeleted:
+    """A branch was not deleted, and why. `exists`: whether it is still there."""
+
+    reason: str
+    exists: bool
+
+
 def open_branch(
     deployment_id: int, branch_name: str, environment: str, *, deadline: float | None = None
 ) -> Program[OpenedBranch]:
@@ -119,7 +130,7 @@ def open_branch(
     where the tenant has no staging environments; nothing where it has neither. `deadline` in Unix
     time.
 
-    Notifies of StaleFork. Raises BranchNotFoundError, BranchUnsupportedError, and what requests
+    Notifies of StaleFork. Raises BranchNotWrittenError, BranchUnsupportedError, and what requests
     raise.
     """
     where = _Where(deployment_id, branch_name, deadline)
@@ -181,6 +192,29 @@ def close_branch(
         if staging_was_on:
             return None
     return nothing
+
+
+def delete_branch(
+    deployment_id: int, branch_name: str, *, remove_on_upstream: bool
+) -> Program[NotDeleted | None]:
+    """Delete a branch. Returns why it was not deleted, None where it was. Deleting a fork ends the
+    dev mode that is on it. Raises what requests raise, for the production branch
+    PlatformBadRequestError."""
+    query = RemoveBranchQuery.build(branch_name=branch_name, remove_on_upstream=remove_on_upstream)
+    missing: PlatformError
+    try:
+        yield from call(remove_branch(deployment_id=deployment_id, query=query))
+    except (PlatformAddressError, PlatformApiError) as error:
+        if not _may_be_missing(error):
+            raise
+        missing = error
+    else:
+        return None
+    try:
+        yield from _has_branches(_Where(deployment_id, branch_name, None), missing)
+    except BranchNotWrittenError:
+        return NotDeleted("the branch does not exist any more", exists=False)
+    return NotDeleted("this tenant has no operation that deletes branches", exists=True)
 
 
 def find_branch_address(
@@ -357,7 +391,7 @@ def _may_be_missing(error: PlatformError) -> bool:
 def _has_branches(where: _Where, missing: PlatformError) -> Program[bool]:
     """Whether the tenant has the list of branches, and so dev mode.
 
-    Raises BranchNotFoundError where the list does not have the branch, and `missing` where the
+    Raises BranchNotWrittenError where the list does not have the branch, and `missing` where the
     address or the deployment is wrong.
     """
     try:
@@ -370,9 +404,9 @@ def _has_branches(where: _Where, missing: PlatformError) -> Program[bool]:
         yield from _check_tenant(where, missing)
         return False
     if all(branch.name != where.branch_name for branch in branches):
-        raise BranchNotFoundError(
-            f"{where}: there is no branch of this name. Check its spelling, and whether the dbt "
-            "sync that writes it has completed."
+        raise BranchNotWrittenError(
+            f"{where}: there is no branch of this name. Check its spelling. If the dbt sync that "
+            "writes it still runs, a retry finds it."
         ) from missing
     return True
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.query import SqlQuery, find_address
 from airflow_provider_platform.client.errors import (
-    BranchNotFoundError,
+    BranchNotWrittenError,
     BranchUnsupportedError,
     PlatformAddressError,
     PlatformBadRequestError,
@@ -95,7 +95,7 @@ class TestOpen:
     def test_an_unknown_branch_is_told_from_a_missing_operation(
         self, staging: bool, environment: str
     ) -> None:
-        with pytest.raises(BranchNotFoundError, match=r"branch nowhere of deployment 1"):
+        with pytest.raises(BranchNotWrittenError, match=r"branch nowhere of deployment 1"):
             opened(PlayedBranches(staging=staging), environment, "nowhere")
 
     def test_an_unknown_deployment_is_told_from_a_missing_operation(self) -> None:
