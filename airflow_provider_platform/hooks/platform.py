@@ -16,7 +16,11 @@ from airflow_provider_platform._airflow import (
 )
 from airflow_provider_platform.client.chat.call import ChatCall, ask_or_stop
 from airflow_provider_platform.client.chat.reading import ChatLimits
-from airflow_provider_platform.client.chat.result import ChatResult, ToolErrorRule
+from airflow_provider_platform.client.chat.result import (
+    ChatResult,
+    ToolErrorRule,
+    with_changed_texts,
+)
 from airflow_provider_platform.client.chat.thread import abort
 from airflow_provider_platform.client.chat.thread_reading import ChatThread, read_thread
 from airflow_provider_platform.client.config import PlatformConfig
@@ -83,6 +87,11 @@ def _check_options(options: ChatOptions) -> None:
                 f"Nothing was sent: {name} must be one of {', '.join(choices)}, got {value!r}.",
                 field=name,
             )
+
+
+def _redacted(shown: T, client: PlatformClient | AsyncPlatformClient) -> T:
+    """A result or a thread as a task may return it, and thereby store it in an XCom."""
+    return with_changed_texts(shown, client.secrets.redact)
 
 
 class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseHook):
@@ -228,13 +237,15 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
     def chat(self, prompt: str, **options: Unpack[ChatOptions]) -> ChatResult:
         """Ask the agent and wait for its final answer, through every broken connection.
 
-        A run that is not over after `timeout` seconds is stopped. Raises PlatformError.
+        The result holds `***` where the service quotes a secret that the client knows. A run that
+        is not over after `timeout` seconds is stopped. Raises PlatformError.
         """
         client = self.open_client()
         call = self._chat_call(client, prompt, options)
         client.run(ask_or_stop(call, client.clock))
         with client.redacted_errors():
-            return call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
+            result = call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
+        return _redacted(result, client)
 
     async def achat(self, prompt: str, **options: Unpack[ChatOptions]) -> ChatResult:
         """`chat` for an event loop."""
@@ -242,7 +253,8 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
         call = self._chat_call(client, prompt, options)
         await client.run(ask_or_stop(call, client.clock))
         with client.redacted_errors():
-            return call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
+            result = call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
+        return _redacted(result, client)
 
     def read_thread(
         self,
@@ -253,16 +265,18 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
         timeout: Seconds = 60.0,
     ) -> ChatThread:
         """Read a thread without asking anything: whether it is streaming, and its turns with their
-        answers and queries (at most `max_rows` rows each).
+        answers and queries (at most `max_rows` rows each). It holds `***` where the service quotes
+        a secret that the client knows.
 
         `timeout` is in seconds, or a timedelta. Raises PlatformNotFoundError for an unknown thread,
         PlatformPermissionError for one of another user, ChatRpcError for a refused credential,
         PlatformTransportError where it could not be read in time.
         """
         client = self.open_client()
-        return client.run(
+        thread = client.run(
             self._thread_reading(client, chat_id, session_settings, max_rows, timeout)
         )
+        return _redacted(thread, client)
 
     async def aread_thread(
         self,
@@ -274,9 +288,10 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
     ) -> ChatThread:
         """`read_thread` for an event loop."""
         client = await self.open_client_on_loop()
-        return await client.run(
+        thread = await client.run(
             self._thread_reading(client, chat_id, session_settings, max_rows, timeout)
         )
+        return _redacted(thread, client)
 
     def abort_chat(self, chat_id: str, session_settings: dict[str, Any] | None = None) -> None:
         """Stop whatever streams in the thread. Without session settings the request names no user:

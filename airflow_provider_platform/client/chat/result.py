@@ -3,8 +3,9 @@ failure."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, Self
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from typing import Any, Literal, Self, TypeVar
 
 from airflow_provider_platform.client.chat.record_fold import RecordFold
 from airflow_provider_platform.client.chat.run_state import RunState
@@ -13,6 +14,8 @@ from airflow_provider_platform.client.errors import ChatNoAnswerError, ChatToolE
 from airflow_provider_platform.client.formats.branch_words import branch_advice
 from airflow_provider_platform.client.formats.json_text import storable
 from airflow_provider_platform.client.formats.service_text import quote_service
+
+R = TypeVar("R")
 
 ToolErrorRule = Literal["all", "any", "never"]
 """Which tool errors make a run fail: `all` queries failed, `any` tool call failed, or `never`."""
@@ -46,10 +49,7 @@ class ChatResult:
 
     def mended(self) -> Self:
         """The same with no characters that Airflow cannot store."""
-        queries = [Query(**storable(vars(query))) for query in self.queries]
-        searches = [Search(**storable(vars(search))) for search in self.searches]
-        plain = storable({**vars(self), "queries": [], "searches": []})
-        return type(self)(**{**plain, "queries": queries, "searches": searches})
+        return with_changed_texts(self, storable)
 
     @classmethod
     def from_event(cls, plain: dict[str, Any]) -> Self:
@@ -57,6 +57,43 @@ class ChatResult:
         queries = [Query(**_known(Query, query)) for query in plain["queries"]]
         searches = [Search(**_known(Search, search)) for search in plain.get("searches", ())]
         return cls(**{**_known(cls, plain), "queries": queries, "searches": searches})
+
+
+def with_changed_texts(shown: R, change: Callable[[Any], Any]) -> R:
+    """A result or a thread (a dataclass of plain JSON and lists of dataclasses) with its texts as
+    `change` returns them; the very object if `change` returns its argument.
+
+    `change` gets nested lists without the names of the fields, and must keep their lengths. Nothing
+    in it is a copy: rows are as large as the caller allows.
+    """
+    plain = _values(shown)
+    changed = change(plain)
+    return shown if changed is plain else _made_of(shown, changed)
+
+
+def _values(shown: Any) -> list[Any]:
+    return [
+        [_values(item) for item in value] if _are_dataclasses(value) else value
+        for value in _fields(shown)
+    ]
+
+
+def _made_of(shown: R, values: list[Any]) -> R:
+    changed = [
+        [_made_of(item, new) for item, new in zip(old, value, strict=True)]
+        if _are_dataclasses(old)
+        else value
+        for old, value in zip(_fields(shown), values, strict=True)
+    ]
+    return type(shown)(*changed)
+
+
+def _fields(shown: Any) -> list[Any]:
+    return [getattr(shown, one.name) for one in fields(shown)]
+
+
+def _are_dataclasses(value: Any) -> bool:
+    return type(value) is list and bool(value) and is_dataclass(value[0])
 
 
 def without_details(plain: dict[str, Any], *, details: bool) -> dict[str, Any]:

@@ -111,3 +111,25 @@ def test_details_of_a_result_are_asked_for(platform_sandbox: Sandbox) -> None:
     assert result.queries[0].user_request == QUESTION
     assert "searches" not in result.to_json()
     assert result.to_json(details=True)["searches"][0]["search_query"]
+
+
+@pytest.mark.parametrize("history", ["replay", "none"])
+def test_a_result_and_a_thread_hold_no_credential_that_the_service_quotes(
+    platform_sandbox: Sandbox, history: str
+) -> None:
+    platform_sandbox.control.set(branch_errors_name_it=True)
+    hook, key = PlatformHook(), platform_sandbox.chat_api_key
+    options: Any = {"active_branch_name": key, "fail_on_tool_error": "never"}
+    asked = hook.chat(f"{QUESTION} {key}", **options)
+    asked_on_loop = asyncio.run(hook.achat(f"{QUESTION} {key}", **options))
+    for result in (asked, asked_on_loop):
+        assert result.queries[0].error is not None
+        assert "Bad branch: ***" in result.queries[0].error
+        assert result.thinking == [f"The user asks: {QUESTION} ***"]
+        assert key not in json.dumps(result.to_event())
+    platform_sandbox.control.set(history=history)
+    thread = hook.read_thread(asked.chat_id)
+    assert thread.turns[0].prompt == f"{QUESTION} ***"
+    assert thread.turns[0].queries[0].error == asked.queries[0].error
+    assert key not in json.dumps(thread.to_json(details=True))
+    assert asyncio.run(hook.aread_thread(asked.chat_id)) == thread
