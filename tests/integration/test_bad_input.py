@@ -206,8 +206,17 @@ def test_rendered_session_settings_reach_the_service_as_booleans_numbers_and_lis
         "groups": "{{ params.groups | tojson }}",
         "roles": [],
         "email": "{{ params.email or '' }}",
+        "timezone": "{{ params.zone }}",
+        "allowChatWorkspaceAuthoring": "{{ params.is_ephemeral }}",
     }
-    params = {"who": 42, "is_ephemeral": False, "seconds": 3600, "groups": ["a"], "email": None}
+    params = {
+        "who": 42,
+        "is_ephemeral": False,
+        "seconds": 3600,
+        "groups": ["a"],
+        "email": None,
+        "zone": "Europe/Berlin",
+    }
     with DAG("rendered_settings", schedule=None, params=params) as dag:
         ask(session_settings=settings)
     assert run_dag(dag).task("t").error is None
@@ -218,6 +227,8 @@ def test_rendered_session_settings_reach_the_service_as_booleans_numbers_and_lis
         "ephemeralTtlSeconds": 3600,
         "groups": ["a"],
         "roles": [],
+        "timezone": "Europe/Berlin",
+        "allowChatWorkspaceAuthoring": False,
     }
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 from airflow_provider_platform.client.formats.booleans import read_boolean
+from airflow_provider_platform.client.formats.time_zones import check_timezone
 from airflow_provider_platform.client.operations.models import InputModel
+
+TimeZone = Annotated[str, AfterValidator(check_timezone)]
 
 NOT_WITH_INTERNAL_ID = ("roles", "groups", "userAttributes", "securityContext")
 
@@ -21,11 +24,21 @@ class UserAttribute(InputModel):
     value: str | bool
 
 
+class TurnSettings(InputModel):
+    """The nested `settings` of the session: `timezone` counts if the session names none itself."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    timezone: TimeZone | None = None
+
+
 class SessionSettings(InputModel):
     """`sessionSettings` of a chat request: exactly one of `externalId` and `internalId`.
 
     `externalId` is lowercase without white space; with `internalId` (an existing user) the user's
-    own permissions apply, so none may be given here. `ephemeralTtlSeconds` is in seconds.
+    own permissions apply, so none may be given here. `ephemeralTtlSeconds` is in seconds,
+    `timezone` an IANA name. With `allowChatWorkspaceAuthoring` false the agent may not save
+    reports, workbooks or dashboards.
 
     A template renders to text: booleans and numbers may be texts, lists and objects JSON texts.
     An empty list is sent, because it means "none".
@@ -43,6 +56,9 @@ class SessionSettings(InputModel):
     is_ephemeral: bool | None = None
     ephemeral_ttl_seconds: int | None = Field(default=None, gt=0, strict=False)
     public_dashboard_id: str | None = None
+    timezone: TimeZone | None = None
+    settings: TurnSettings | None = None
+    allow_chat_workspace_authoring: bool | None = None
 
     @staticmethod
     def caller_name(name: str) -> str:
@@ -56,7 +72,7 @@ class SessionSettings(InputModel):
             raise ValueError("must be lowercase and without spaces")
         return value
 
-    @field_validator("is_ephemeral", mode="before")
+    @field_validator("is_ephemeral", "allow_chat_workspace_authoring", mode="before")
     @classmethod
     def _boolean_may_be_text(cls, value: Any) -> bool:
         return read_boolean(value)
@@ -68,7 +84,9 @@ class SessionSettings(InputModel):
             raise ValueError("must be a number of seconds")
         return value
 
-    @field_validator("user_attributes", "groups", "roles", "security_context", mode="before")
+    @field_validator(
+        "user_attributes", "groups", "roles", "security_context", "settings", mode="before"
+    )
     @classmethod
     def _container_may_be_json_text(cls, value: Any) -> Any:
         if not isinstance(value, str):

@@ -376,6 +376,12 @@ def test_a_ca_bundle_is_a_file_or_folder(tmp_path: Path) -> None:
             "isEphemeral": False,
             "ephemeralTtlSeconds": 3600,
         },
+        {
+            "internalId": "ann@example.com",
+            "timezone": "Europe/Berlin",
+            "settings": {"timezone": "UTC"},
+            "allowChatWorkspaceAuthoring": False,
+        },
     ],
 )
 @pytest.mark.parametrize("as_text", [True, False])
@@ -409,6 +415,15 @@ def test_session_settings(settings: dict[str, Any], as_text: bool) -> None:
         ),
         ({"externalId": "a", "userAttributes": [{"name": "a"}]}, "userAttributes.0.value"),
         ({"externalId": "a", "ephemeralTtlSeconds": 0}, "ephemeralTtlSeconds"),
+        (
+            {"externalId": "a", "timezone": "Mars/Olympus"},
+            "timezone: must be an IANA time zone, as in Europe/Berlin",
+        ),
+        (
+            {"externalId": "a", "settings": {"timezone": "+02:00"}},
+            "settings.timezone: must be an IANA time zone, as in Europe/Berlin",
+        ),
+        ({"externalId": "a", "settings": {"locale": "de"}}, "settings.locale: "),
         ({"externalId": "a", "extra": SECRET}, "extra"),
     ],
 )
@@ -456,6 +471,10 @@ def test_run_can_be_stopped_after_its_connection_got_a_service_token() -> None:
     [
         ({"isEphemeral": "False"}, {"isEphemeral": False}),
         ({"isEphemeral": "true"}, {"isEphemeral": True}),
+        ({"allowChatWorkspaceAuthoring": "False"}, {"allowChatWorkspaceAuthoring": False}),
+        ({"allow_chat_workspace_authoring": "yes"}, {"allowChatWorkspaceAuthoring": True}),
+        ({"allowChatWorkspaceAuthoring": "", "timezone": "None", "settings": {}}, {}),
+        ({"settings": '{"timezone": "UTC"}'}, {"settings": {"timezone": "UTC"}}),
         ({"ephemeralTtlSeconds": "3600"}, {"ephemeralTtlSeconds": 3600}),
         ({"groups": '["a", "b"]'}, {"groups": ["a", "b"]}),
         ({"securityContext": '{"tenant": 7}'}, {"securityContext": {"tenant": 7}}),
@@ -484,6 +503,12 @@ def test_rendered_settings_become_what_they_mean_and_empty_lists_stay(
     [
         ({"isEphemeral": "perhaps"}, "isEphemeral: must be true or false"),
         ({"isEphemeral": 2}, "isEphemeral: must be true or false"),
+        (
+            {"allowChatWorkspaceAuthoring": "perhaps"},
+            "allowChatWorkspaceAuthoring: must be true or false",
+        ),
+        ({"timezone": 2}, "timezone: "),
+        ({"settings": "UTC"}, "settings: must be a list or an object, or its JSON text"),
         ({"ephemeralTtlSeconds": True}, "ephemeralTtlSeconds: must be a number of seconds"),
         ({"ephemeralTtlSeconds": "soon"}, "ephemeralTtlSeconds: "),
         ({"groups": "['a']"}, "groups: must be a list or an object, or its JSON text"),

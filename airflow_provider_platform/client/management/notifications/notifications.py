@@ -11,13 +11,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from airflow_provider_platform.client.formats.time_zones import check_timezone
 from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
 from airflow_provider_platform.client.management.notifications.cron import check_cron, cron_times
 from airflow_provider_platform.client.management.notifications.schedules import (
     PARTS_OF,
     RANGES,
     check_parts,
-    check_timezone,
 )
 from airflow_provider_platform.client.management.shared.dashboard_filters import (
     SETTINGS,

@@ -6,7 +6,6 @@ Only the standard library is needed here, so that DAG files can be checked while
 from __future__ import annotations
 
 from collections.abc import Mapping
-from zoneinfo import ZoneInfo
 
 SCHEDULE_TYPES = ("HOURLY", "DAILY", "WEEKLY", "MONTHLY", "CUSTOM")
 PARTS_OF: dict[str, frozenset[str]] = {
@@ -32,12 +31,3 @@ def check_parts(schedule_type: str | None, parts: Mapping[str, object]) -> None:
     for part, value in parts.items():
         if value is not None and part not in PARTS_OF[schedule_type]:
             raise ValueError(f"{part} does not go with schedule_type {schedule_type}")
-
-
-def check_timezone(name: str) -> str:
-    """The name of an IANA time zone. Raises ValueError for any other text."""
-    try:
-        ZoneInfo(name)
-    except (ValueError, OSError, LookupError):
-        raise ValueError("must be an IANA time zone, as in Europe/Berlin") from None
-    return name

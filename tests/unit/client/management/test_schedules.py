@@ -11,7 +11,6 @@ from airflow_provider_platform.client.management.notifications.cron import (
     cron_doubt,
     cron_times,
 )
-from airflow_provider_platform.client.management.notifications.schedules import check_timezone
 
 DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
@@ -158,14 +157,3 @@ def test_any_text_is_a_schedule_or_a_refusal(expression: str) -> None:
     if cron_doubt(expression) is None:
         assert len(times) == 5
         assert all(isinstance(number, int) for field in times for number in field)
-
-
-@pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"])
-def test_time_zones_that_pass(name: str) -> None:
-    assert check_timezone(name) == name
-
-
-@pytest.mark.parametrize("name", ["", "Mars/Olympus", "../etc/passwd", "+02:00", "/UTC", "\0"])
-def test_time_zones_that_do_not(name: str) -> None:
-    with pytest.raises(ValueError, match="IANA"):
-        check_timezone(name)
