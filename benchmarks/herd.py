@@ -83,6 +83,7 @@ async def wait_all() -> None:
             run={"chat_id": f"chat-{n}", "message_id": f"{10**12 + n}-message"},
             input_sha256="0" * 64,
             max_rows=100,
+            details=False,
             poll_interval=POLL_INTERVAL,
             **limits,
         )

@@ -97,6 +97,7 @@ async def submit(client: Any) -> PlatformChatTrigger:
         run={"chat_id": call.run.chat_id, "message_id": call.run.message_id},
         input_sha256=input_digest(PROMPT),
         max_rows=100,
+        details=False,
         deadline=patience.deadline,
         poll_interval=1.0,
     )

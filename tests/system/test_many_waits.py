@@ -43,6 +43,7 @@ async def submit(client: AsyncPlatformClient, prompt: str, connection_id: str) -
         run={"chat_id": call.run.chat_id, "message_id": call.run.message_id},
         input_sha256=input_digest(prompt),
         max_rows=100,
+        details=False,
         deadline=patience.deadline,
         poll_interval=0.5,
     ).serialize()
