@@ -39,10 +39,14 @@ class ChatLineParser:
 
     def read(self, line: bytes, number: int, *, first: bool) -> Any:
         """The record of a line, None where it is part of one; `first` says that the answer has
-        told nothing before. Raises PlatformProtocolError naming the line for what is not JSON,
-        PlatformAddressError for a web page."""
+        told nothing before. A byte order mark at the start of the line is dropped. Raises
+        PlatformProtocolError naming the line for what is not JSON, PlatformAddressError for a web
+        page."""
         if self.held:
             return self._read_on(line)
+        line = line.removeprefix(_BYTE_ORDER_MARK).lstrip(b" \t\r")
+        if not line:
+            return None
         try:
             return _as_record(read_json(line))
         except ValueError as error:
@@ -117,7 +121,7 @@ def _is_busy_text(line: bytes) -> bool:
 
 
 def _is_web_page(line: bytes) -> bool:
-    return line.removeprefix(_BYTE_ORDER_MARK).startswith(b"<")
+    return line.startswith(b"<")
 
 
 def _goes_on(begun: bytes, error: ValueError) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from typing import Any
 
@@ -172,3 +173,36 @@ def test_only_the_first_bytes_can_be_a_web_page() -> None:
     service = PlayedService(scripted=[[cutoff(), b"<html>\n"]])
     with pytest.raises(PlatformProtocolError, match="Line 2"):
         drive(first_record({}, lambda _: False, service.clock, seconds=9.0), service)
+
+
+@pytest.mark.parametrize("indent", [None, 0, 2])
+@pytest.mark.parametrize("mark_ends", ["", " ", "\n", "\r\n"])
+@pytest.mark.parametrize("begun", [[], [cutoff()]])
+def test_an_error_object_after_a_byte_order_mark_is_read(
+    begun: list[Any], mark_ends: str, indent: int | None
+) -> None:
+    body = codecs.BOM_UTF8 + mark_ends.encode() + json.dumps(RPC, indent=indent).encode()
+    run = new_run()
+    assert hear(run, encode(*begun), body) is Verdict.REFUSED
+    assert run.failed_with == RPC["error"]
+    assert hear(new_run(), *cut_up(encode(*begun) + body, [1, 2])) is Verdict.REFUSED
+    service = PlayedService(scripted=[[body]])
+    with pytest.raises(ChatRpcError):
+        drive(thread_is_streaming(CHAT_ID, None, service.clock, timeout=9.0), service)
+
+
+@pytest.mark.parametrize("body", BUSY_BODIES)
+def test_a_busy_thread_is_recognised_after_a_byte_order_mark(body: str) -> None:
+    assert hear(new_run(), codecs.BOM_UTF8 + body.encode()) is Verdict.BUSY
+
+
+def test_a_stream_after_a_byte_order_mark_is_read() -> None:
+    run = new_run()
+    told = encode(cutoff(), echo(), final(ANSWER), state())
+    assert hear(run, codecs.BOM_UTF8 + told) is Verdict.OVER
+    assert run.result().answer == ANSWER
+
+
+def test_a_cut_record_after_a_byte_order_mark_that_quotes_the_busy_words_is_broken() -> None:
+    cut = json.dumps(final(f"It says: {WORDS}")).encode()[:-1]
+    assert hear(new_run(), encode(cutoff(), echo()), codecs.BOM_UTF8 + cut) is Verdict.BROKEN
