@@ -22,8 +22,9 @@ class PlatformChatTrigger(RemoteRunTrigger):
 
     `run` names it (`chat_id`, `message_id` ...); `input_sha256` is the prompt's digest;
     `deadline` in Unix time; `session_settings` the operator's own, None for the connection's.
-    The event carries the result (`{"status": "success", "result": {...}}`), or, where that exceeds
-    256 KB, only `usage`; "suspended" asks the worker to repeat the input.
+    The event carries the result (`{"status": "success", "result": {...}}`). If that exceeds 256 KB,
+    the event carries `usage` and the number of queries that have a result (`queries`), and the
+    worker reads the thread. "suspended" asks the worker to repeat the input.
     """
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
@@ -36,7 +37,8 @@ class PlatformChatTrigger(RemoteRunTrigger):
         result = call.result()
         event = {"status": "success", "result": client.secrets.redact(result.to_event())}
         if len(json.dumps(event).encode()) > MAX_EVENT_BYTES:
-            return {"status": "success", "result": None, "usage": result.usage}
+            known = {"usage": result.usage, "queries": result.received_queries}
+            return {"status": "success", "result": None, **known}
         return event
 
     async def stop(self, client: AsyncPlatformClient) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
-from airflow_provider_platform.client.chat.state_messages import text_of
+from airflow_provider_platform.client.chat.state_messages import MessageTurn, text_of
 from airflow_provider_platform.client.chat.tool_calls import (
     Query,
     Search,
@@ -98,6 +98,14 @@ class RecordFold:
     def restart(self) -> RecordFold:
         """An empty fold with the same limits."""
         return RecordFold(self._max_rows, details=self._details)
+
+    def of_messages(self, turn: MessageTurn) -> RecordFold:
+        """A fold with the same limits that holds the tool calls of a turn's messages. Raises
+        PlatformProtocolError if they hold too much."""
+        fold = self.restart()
+        for record in turn.call_records():
+            fold.add(record, known_up_to=None)
+        return fold
 
     def __iter__(self) -> Iterator[AssistantRecord]:
         return iter(self._records.values())

@@ -38,6 +38,11 @@ class ChatResult:
     searches: list[Search] = field(default_factory=list)
     thinking: list[str] = field(default_factory=list)
 
+    @property
+    def received_queries(self) -> int:
+        """How many queries have the result or the error that the service sent for them."""
+        return _received(self.queries)
+
     def to_json(self, *, details: bool = False) -> dict[str, Any]:
         """Plain JSON: `{"answer", "chat_id", "message_id", "queries", "usage"}`; with `details`
         also `searches` and `thinking`, and `user_request` and `sent_rows` of each query."""
@@ -117,26 +122,41 @@ def _known(of: type[Any], plain: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if name in names}
 
 
-def assemble(run: RunState, fold: RecordFold, in_state: str, *, whole: bool) -> ChatResult:
+def assemble(
+    run: RunState, fold: RecordFold, in_state: str, calls_in_state: RecordFold, *, whole: bool
+) -> ChatResult:
     """The result of a run that is over. `in_state` is what the agent said last by the messages of
-    `__state__`, "" where they tell nothing; `whole` says that one connection told the run from its
-    echo to its end. Raises ChatNoAnswerError for a run without a final answer."""
+    `__state__`, "" where they tell nothing; `calls_in_state` are the tool calls that they hold,
+    read if they hold the results of more queries than the records. `whole` says that one
+    connection told the run from its echo to its end. Raises ChatNoAnswerError for a run without a
+    final answer."""
     answer = _answer(fold, in_state, whole=whole)
     if answer is None:
         words = quote_service(fold.last_words() or in_state) or "nothing"
         raise ChatNoAnswerError(
             f"{run}: the run ended without a final answer. The agent last said: {words}."
         )
+    calls = max(fold, calls_in_state, key=_known_queries)
     return ChatResult(
         answer=answer,
         chat_id=run.chat_id or "",
         message_id=run.message_id,
-        queries=fold.queries(),
+        queries=calls.queries(),
         usage=run.usage,
-        tool_errors=fold.tool_errors(),
-        searches=fold.searches() if run.details else [],
+        tool_errors=calls.tool_errors(),
+        searches=calls.searches() if run.details else [],
         thinking=fold.thoughts() if run.details else [],
     ).mended()
+
+
+def _known_queries(calls: RecordFold) -> tuple[int, int, int]:
+    """How much tool calls say: queries with a result, queries, searches."""
+    queries = calls.queries()
+    return _received(queries), len(queries), len(calls.searches())
+
+
+def _received(queries: list[Query]) -> int:
+    return sum(query.error != UNFINISHED for query in queries)
 
 
 def _answer(fold: RecordFold, in_state: str, *, whole: bool) -> str | None:

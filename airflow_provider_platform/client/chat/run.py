@@ -219,7 +219,13 @@ class ChatRun(RunState):
         Raises ChatNoAnswerError for a run without a final answer, and ChatToolError by the rule:
         "all" where every query failed, "any" where a tool call failed.
         """
-        result = assemble(self, self._fold, self._answer_in_state(), whole=self._received_to_end)
+        result = assemble(
+            self,
+            self._fold,
+            self._answer_in_state(),
+            self._calls_in_state(),
+            whole=self._received_to_end,
+        )
         check_tools(result, fail_on_tool_error)
         return result
 
@@ -308,3 +314,11 @@ class ChatRun(RunState):
         """What the agent said last by the messages of `__state__`, "" where they tell nothing."""
         messages = self._messages
         return messages.answer if messages is not None and self.is_our_prompt(messages) else ""
+
+    def _calls_in_state(self) -> RecordFold:
+        """The run's tool calls by the messages of `__state__`. Empty if one connection told the
+        whole run: its records hold every call."""
+        messages = self._messages
+        if self._received_to_end or messages is None or not self.is_our_prompt(messages):
+            return self._fold.restart()
+        return self._fold.of_messages(messages.turns()[-1])

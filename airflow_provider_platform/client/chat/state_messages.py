@@ -13,7 +13,9 @@ A message of another shape says nothing, but it shows that the conversation is n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, TypeGuard
 
 from airflow_provider_platform.client.formats.json_text import read_json, whole_characters
@@ -50,6 +52,29 @@ class StateMessage:
 
 
 @dataclass(frozen=True)
+class MessageTurn:
+    """One human message, and the messages that follow it up to the next one."""
+
+    question: StateMessage
+    replies: tuple[StateMessage, ...] = ()
+
+    def call_records(self) -> Iterator[dict[str, Any]]:
+        """The tool calls of the turn, each with its result if there is one, as records of the
+        stream have them."""
+        results = {
+            one.call_id: one.text for one in self.replies if one.speaker == "tool" and one.call_id
+        }
+        for at, message in enumerate(self.replies):
+            for number, call in enumerate(message.calls):
+                function = call.get("function")
+                named = function if isinstance(function, dict) else call
+                given = named.get("args", named.get("arguments", named.get("input")))
+                result = results.get(str(call.get("id") or ""))
+                received = {"name": named.get("name"), "input": given, "result": result}
+                yield {"id": f"{at}-{number}", "toolCall": received}
+
+
+@dataclass(frozen=True)
 class ThreadMessages:
     """What the messages of `__state__` say: the human messages as pairs of id ("" if it has none)
     and text, and what the assistant said last, "" if nothing. `unread` says that a message came in
@@ -59,6 +84,14 @@ class ThreadMessages:
     answer: str = ""
     unread: bool = False
     messages: tuple[StateMessage, ...] = ()
+
+    def turns(self) -> list[MessageTurn]:
+        """The turns of the conversation, oldest first."""
+        starts = [at for at, message in enumerate(self.messages) if message.speaker == "human"]
+        return [
+            MessageTurn(self.messages[start], self.messages[start + 1 : end])
+            for start, end in pairwise([*starts, len(self.messages)])
+        ]
 
 
 def read_messages(messages: Any) -> ThreadMessages | None:

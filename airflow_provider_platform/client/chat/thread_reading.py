@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
 from typing import Any
 
 from airflow_provider_platform.client.chat.lines import ChatLineParser, is_error
@@ -29,7 +28,6 @@ from airflow_provider_platform.client.chat.request import (
 )
 from airflow_provider_platform.client.chat.result import without_details
 from airflow_provider_platform.client.chat.state_messages import (
-    StateMessage,
     ThreadMessages,
     last_words,
     read_messages,
@@ -228,33 +226,15 @@ def _is_same(by_messages: ThreadTurn, turn: _RecordedTurn) -> bool:
 
 def _turns_of(told: ThreadMessages | None, max_rows: int) -> Iterable[ThreadTurn]:
     """The turns that the messages of a state hold."""
-    messages = told.messages if told is not None else ()
-    starts = [at for at, message in enumerate(messages) if message.speaker == "human"]
-    for start, end in pairwise([*starts, len(messages)]):
-        question, replies = messages[start], messages[start + 1 : end]
-        fold = RecordFold(max_rows, details=True)
-        for record in _calls_of(replies):
-            fold.add(record, known_up_to=None)
+    for turn in told.turns() if told is not None else ():
+        fold = RecordFold(max_rows, details=True).of_messages(turn)
         yield ThreadTurn(
-            question.id,
-            str(whole_characters(question.text)),
-            last_words(replies) or None,
+            turn.question.id,
+            str(whole_characters(turn.question.text)),
+            last_words(turn.replies) or None,
             fold.queries(),
             searches=fold.searches(),
         )
-
-
-def _calls_of(replies: tuple[StateMessage, ...]) -> Iterable[dict[str, Any]]:
-    """The tool calls of a turn's messages as records of the stream have them."""
-    results = {one.call_id: one.text for one in replies if one.speaker == "tool" and one.call_id}
-    for at, message in enumerate(replies):
-        for number, call in enumerate(message.calls):
-            function = call.get("function")
-            named = function if isinstance(function, dict) else call
-            given = named.get("args", named.get("arguments", named.get("input")))
-            result = results.get(str(call.get("id") or ""))
-            received = {"name": named.get("name"), "input": given, "result": result}
-            yield {"id": f"{at}-{number}", "toolCall": received}
 
 
 def read_thread(

@@ -197,6 +197,18 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
         attempt.client.run(call.follow(attempt.client.clock), attempt.event_log)
         result = call.result()
         result.usage = result.usage or event.get("usage")
+        queries = event.get("queries", 0)
+        missing = queries - result.received_queries
+        if missing > 0:
+            self.log.warning(
+                "%s: queries missing from the result: %s of %s. The result was too large for the "
+                "trigger's event (256 KB), so the task read it again from the thread, and the "
+                "service sent it without these queries. To get every query, run the task with "
+                "deferrable=False, or lower max_rows so that the result fits the event.",
+                call.run,
+                missing,
+                queries,
+            )
         return result
 
     def _known_call(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.unit.operators.captured_log import Capture
 from tests.unit.operators.remote_tasks import Try
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 @pytest.fixture
 def control(platform_sandbox: Sandbox) -> SandboxControl:
     return platform_sandbox.control
+
+
+@pytest.fixture
+def capture(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> Capture:
+    return Capture(capfd, caplog)
 
 
 class TaskState:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.chat.state_messages import read_messages
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatError,
@@ -25,6 +26,7 @@ from tests.unit.operators.task_context import StateStore, TaskTries, deferral
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
     from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.unit.operators.captured_log import Capture
 
 
 def deferred(tries: TaskTries, **arguments: Any) -> Any:
@@ -460,3 +462,67 @@ def test_without_a_store_each_try_asks(control: SandboxControl) -> None:
         chat().execute(tries.context())
     chat().execute(tries.context())
     assert statuses(control) == ["failed", "finished"]
+
+
+def large_event(tries: TaskTries, monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> Any:
+    """A deferred chat whose result is too large for an event: its deferral and that event."""
+    monkeypatch.setattr("airflow_provider_platform.triggers.chat.MAX_EVENT_BYTES", 0)
+    waiting = deferred(tries, **arguments)
+
+    async def only_event() -> Any:
+        async for event in waiting.trigger.run():
+            return event.payload
+        return None
+
+    event = asyncio.run(only_event())
+    assert (event["status"], event["result"]) == ("success", None)
+    return waiting, event
+
+
+def resumed(tries: TaskTries, waiting: Any, event: Any) -> Any:
+    """The result of a chat after its trigger's event."""
+    complete = chat(deferrable=True).execute_complete
+    return complete(tries.context(), event=event, run=waiting.kwargs["run"])
+
+
+@pytest.mark.parametrize("history", ["replay", "none"])
+@pytest.mark.parametrize("shape", ["constructor", "role"])
+def test_a_result_too_large_for_an_event_has_the_queries_of_the_synchronous_mode(
+    control: SandboxControl,
+    monkeypatch: pytest.MonkeyPatch,
+    capture: Capture,
+    history: Any,
+    shape: Any,
+) -> None:
+    control.set(history=history, message_shape=shape, pace=0.02)
+    expected = chat().execute(TaskTries().context())
+    tries = TaskTries()
+    result = resumed(tries, *large_event(tries, monkeypatch))
+    assert expected["queries"]
+    for one in (*expected["queries"], *result["queries"]):
+        one.pop("uuid")
+    assert result["queries"] == expected["queries"]
+    assert result["answer"] == expected["answer"]
+    assert "queries missing" not in "\n".join(capture.lines())
+
+
+def test_queries_that_the_thread_no_longer_holds_are_counted_in_a_warning(
+    control: SandboxControl, monkeypatch: pytest.MonkeyPatch, capture: Capture
+) -> None:
+    control.set(history="none")
+    tries = TaskTries()
+    waiting, event = large_event(tries, monkeypatch)
+    held = event["queries"]
+    assert held > 0
+
+    def without_calls(messages: Any) -> Any:
+        return read_messages([one for one in messages if "tool_calls" not in one["kwargs"]])
+
+    monkeypatch.setattr(
+        "airflow_provider_platform.client.chat.run_records.read_messages", without_calls
+    )
+    result = resumed(tries, waiting, event)
+    said = "\n".join(capture.lines())
+    assert (bool(result["answer"]), result["queries"]) == (True, [])
+    assert f"queries missing from the result: {held} of {held}." in said
+    assert "run the task with deferrable=False" in said

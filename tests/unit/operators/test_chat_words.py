@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,31 +11,7 @@ from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
-
-OURS = "airflow_provider_platform"
-
-
-@dataclass
-class Capture:
-    """What is printed, and what is logged with the standard library."""
-
-    printed: pytest.CaptureFixture[str]
-    logged: pytest.LogCaptureFixture
-
-    def lines(self) -> list[str]:
-        """The lines of this package. Before Airflow 3.1 a task logs with the standard library
-        alone."""
-        printed = [line for line in self.printed.readouterr().out.splitlines() if OURS in line]
-        return printed or [
-            f"{one.levelname.lower()} {one.getMessage()}"
-            for one in self.logged.records
-            if OURS in one.name
-        ]
-
-
-@pytest.fixture
-def capture(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> Capture:
-    return Capture(capfd, caplog)
+    from tests.unit.operators.captured_log import Capture
 
 
 def log_of(capture: Capture, **arguments: Any) -> list[str]:

@@ -10,12 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.chat.result import ChatResult, check_tools
+from airflow_provider_platform.client.chat.run import Verdict
 from airflow_provider_platform.client.chat.tool_calls import Query
 from airflow_provider_platform.client.errors import ChatToolError
 from tests.unit.client.fakes.streams import (
+    ANSWER,
     ANY_JSON,
     CHAT_ID,
+    EARLIER_ID,
     MESSAGE_ID,
+    PROMPT,
     Record,
     cutoff,
     echo,
@@ -24,6 +28,7 @@ from tests.unit.client.fakes.streams import (
     new_run,
     query_result,
     result_of,
+    serialized,
     state,
     tool,
 )
@@ -316,3 +321,67 @@ def test_wrong_types_in_tool_calls(result: Any, given_: Any, as_text: bool, name
         assert all(isinstance(row, list) for row in query["rows"])
         assert all(column.keys() == {"name", "type"} for column in query["columns"])
         assert isinstance(query["total_rows"], int)
+
+
+def call_messages(sql: str, rows: list[list[Any]] | None, call_id: str) -> list[Record]:
+    """A SQL call and its result, without `rows` only the call, as messages of `__state__`."""
+    call = {"name": "serviceSqlApi", "id": call_id, "args": {"sqlQuery": sql}}
+    asked = serialized("AIMessage", "", tool_calls=[call])
+    if rows is None:
+        return [asked]
+    result = json.dumps({"data": rows, "schema": [], "totalRows": len(rows)})
+    return [asked, serialized("ToolMessage", result, tool_call_id=call_id)]
+
+
+def sql_tool(sql: str, rows: list[list[Any]] | None, record_id: str) -> Record:
+    result = None if rows is None else {"sqlQuery": sql, "data": rows}
+    return tool("serviceSqlApi", {"sqlQuery": sql}, result, record_id=record_id)
+
+
+HUMAN = serialized("HumanMessage", PROMPT, MESSAGE_ID)
+SAID = serialized("AIMessage", ANSWER)
+EARLIER = [
+    serialized("HumanMessage", "Before?", EARLIER_ID),
+    *call_messages("SELECT 0", [[0]], "call-0"),
+    serialized("AIMessage", "Before."),
+]
+BOTH = [*call_messages("SELECT 1", [[1]], "call-1"), *call_messages("SELECT 2", [[2]], "call-2")]
+
+
+@pytest.mark.parametrize("known", [[], [sql_tool("SELECT 1", [[1]], "tool-1")]], ids=len)
+def test_queries_whose_records_were_lost_are_read_from_the_messages_of_the_state(
+    known: list[Record],
+) -> None:
+    run = new_run(thread_given=True, chat_id=CHAT_ID)
+    assert hear(run, cutoff(), echo(), *known, clean=False) is Verdict.BROKEN
+    messages = [*EARLIER, HUMAN, *BOTH, SAID]
+    assert hear(run, cutoff(), state(messages), submits=False) is Verdict.OVER
+    result = run.result()
+    assert [(query.sql, query.rows) for query in result.queries] == [
+        ("SELECT 1", [[1]]),
+        ("SELECT 2", [[2]]),
+    ]
+    assert (result.answer, result.received_queries) == (ANSWER, 2)
+
+
+def test_a_query_without_a_result_in_the_messages_is_unfinished() -> None:
+    run = new_run()
+    hear(run, cutoff(), echo(), clean=False)
+    hear(run, cutoff(), state([HUMAN, *call_messages("SELECT 1", None, "call-1"), SAID]))
+    result = run.result()
+    assert ([query.sql for query in result.queries], result.received_queries) == (["SELECT 1"], 0)
+
+
+def test_records_go_before_messages_that_hold_no_more_queries() -> None:
+    run = new_run()
+    known = sql_tool("SELECT 1", [["from the record"]], "tool-1")
+    hear(run, cutoff(), echo(), known, clean=False)
+    hear(run, cutoff(), state([HUMAN, *call_messages("SELECT 1", [[1]], "call-1"), SAID]))
+    [query] = run.result().queries
+    assert query.rows == [["from the record"]]
+
+
+def test_a_run_that_one_connection_told_whole_takes_no_query_from_the_messages() -> None:
+    run = new_run()
+    assert hear(run, cutoff(), echo(), final(ANSWER), state([HUMAN, *BOTH, SAID])) is Verdict.OVER
+    assert run.result().queries == []
