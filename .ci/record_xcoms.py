@@ -20,6 +20,18 @@ EXAMPLES = PROJECT / "example_dags"
 RECORDED = PROJECT / "docs" / "reference" / "xcoms.json"
 ITEMS = 2
 LONGEST = 160
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "answer_to_slack": {"channel": "#revenue"},
+    "notifications": {"dashboard_id": 501, "email": "analyst@acme.example.com"},
+    "reports_and_workbooks": {
+        "report": "Revenue by country",
+        "external_workbook_id": "monthly-sheet",
+        "workbook_id": 301,
+        "widget_id": "ai-1",
+    },
+    "waits_and_exports": {"dashboard_id": 501, "integration_id": 3, "consent_status": "active"},
+}
+"""What the sandbox has for the parameters without a default."""
 
 
 def main() -> int:
@@ -43,7 +55,7 @@ def record() -> dict[str, Any]:
             for name in ("DEFAULT", "NEXT"):
                 os.environ[f"AIRFLOW_CONN_PLATFORM_{name}"] = sandbox.connection_json()
             dag = dag_runs.load_dag(file, file.stem)
-            run = dag_runs.run_dag(dag)
+            run = dag_runs.run_dag(dag, PARAMETERS.get(file.stem))
         for task in run.tasks:
             operator = dag.get_task(task.task_id)
             kind = getattr(operator, "custom_operator_name", None) or operator.task_type
