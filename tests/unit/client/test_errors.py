@@ -30,6 +30,7 @@ TREE = [
 RETRYABLE = {
     "BranchClosedError",
     "BranchNotServedError",
+    "BranchNotWrittenError",
     "BuildFailedError",
     "ChatAbortedError",
     "ChatBusyError",
