@@ -67,6 +67,7 @@ def chromium() -> str:
 @pytest.fixture(scope="session")
 def browser(chromium: str) -> Iterator[Browser]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    playwright.expect.set_options(timeout=60_000)
     with playwright.sync_playwright() as driver:
         launched = driver.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--no-proxy-server"]
@@ -81,7 +82,7 @@ def page(browser: Browser) -> Iterator[Page]:
         viewport={"width": 1300, "height": 1200},
         permissions=["clipboard-read", "clipboard-write"],
     )
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(60_000)
     yield page
     page.close()
 

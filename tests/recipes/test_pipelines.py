@@ -167,7 +167,7 @@ def test_tenant_of_july_goes_on_with_one_warning_on_a_branch_that_a_person_opene
     run_dag: RunDag,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    platform_sandbox.control.set(release=JULY)
+    platform_sandbox.control.set(release=JULY, build_delay=0.0, build_seconds=0.0)
     platform_sandbox.control.open_branch("nightly")
     pipeline.get_task("sync_dbt").branch_name = "nightly"  # type: ignore[attr-defined]
     run = run_dag(pipeline)
@@ -176,6 +176,21 @@ def test_tenant_of_july_goes_on_with_one_warning_on_a_branch_that_a_person_opene
     assert capsys.readouterr().out.count("This tenant has no operation that opens a branch") == 1
     assert changes(platform_sandbox, "branches", "staging-environments", "dev-mode") == []
     assert answers("nightly")
+
+
+@asking_pipelines
+def test_retry_asks_again_where_the_branch_was_being_built(
+    pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    """A tenant of July 2026 builds an open branch again after a sync and cannot report it."""
+    platform_sandbox.control.set(release=JULY, build_delay=0.0, build_seconds=3.0)
+    platform_sandbox.control.open_branch("nightly")
+    pipeline.get_task("sync_dbt").branch_name = "nightly"  # type: ignore[attr-defined]
+    asking = pipeline.get_task("ask_agent")
+    asking.retries, asking.retry_delay = 20, timedelta(seconds=1)
+    run = run_dag(pipeline)
+    assert set(run.states.values()) == {"success"}, [task.error for task in run.tasks]
+    assert len(platform_sandbox.control.state().messages) > 1
 
 
 @every_pipeline
