@@ -1,14 +1,18 @@
 """Files that are whole or not there: what goes wrong half way leaves nothing under the name.
 
-A local file is written beside its place and renamed. In an object store an upload becomes an object
-when it is completed, so that it is completed at the end or aborted. Any other storage gets the file
-under another name, and is asked to move it.
+A local file is written beside its place and renamed; it keeps mode, owner and access list of the
+file that it replaces, and a symbolic link is followed. In an object store an upload becomes an
+object when it is completed, so that it is completed at the end or aborted. Any other storage gets
+the file under another name, and is asked to move it.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import logging
 import os
+import stat
 import uuid
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
@@ -24,6 +28,8 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+log = logging.getLogger(__name__)
 
 LOCAL = ("", "file", "local")
 _OBJECT_STORES = frozenset(
@@ -134,6 +140,7 @@ def writing(path: Any) -> Iterator[None]:
 
 
 def _local_problem(path: Path) -> str | None:
+    path = _link_target(path)
     if path.is_dir():
         return "this is a folder, not a file"
     if path.exists() and not path.is_file():
@@ -178,16 +185,23 @@ class _LocalTarget(_Target):
     """A hidden file in the same folder, renamed at the end."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        path = self._path = _link_target(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         # What a try has left that was killed; one that still lives can no longer finish then.
         for left in path.parent.glob(f".{_escaped(path.name)}.{'[0-9a-f]' * 32}.part"):
             left.unlink(missing_ok=True)
         self._partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-        self.file = self._partial.open("xb")
+        self._before = _status(path)
+        # Until it has the mode of the file that it replaces, nobody else may read it.
+        mode = 0o666 if self._before is None else 0o600
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        self.file = os.fdopen(os.open(self._partial, flags, mode), "wb")
 
     def complete(self) -> None:
         self.file.flush()
+        before = _status(self._path) or self._before
+        if before is not None:
+            _keep_attributes(self.file.fileno(), self._path, before)
         os.fsync(self.file.fileno())
         self.file.close()
         self._partial.replace(self._path)
@@ -238,6 +252,47 @@ def _target_of(path: Any) -> _Target:
     if is_local(path):
         return _LocalTarget(Path(getattr(path, "path", path)))
     return _ObjectTarget(path) if path.protocol in _OBJECT_STORES else _MovedTarget(path)
+
+
+def _link_target(path: Path) -> Path:
+    """The path itself, or the file that a symbolic link leads to, which need not be there. Raises
+    OSError for links that lead in a circle."""
+    if not path.is_symlink():
+        return path
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, "this symbolic link leads in a circle")
+    return target
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Mode and owner of a file, None where there is none."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _keep_attributes(descriptor: int, path: Path, before: os.stat_result) -> None:
+    """Give a new file the owner, group, mode and access list of the file at `path`.
+
+    Only root may give a file to another user: else the new file belongs to the worker, which the
+    log says.
+    """
+    new = os.fstat(descriptor)
+    try:
+        if new.st_gid != before.st_gid:
+            os.fchown(descriptor, -1, before.st_gid)
+        if new.st_uid != before.st_uid:
+            os.fchown(descriptor, before.st_uid, -1)
+    except PermissionError:
+        log.warning("%s keeps its mode, but this worker may not keep its owner and group.", path)
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode) & 0o777)
+    if hasattr(os, "listxattr"):  # an access list is one of these, on Linux
+        with suppress(OSError):
+            for name in os.listxattr(path):
+                if name.startswith(("user.", "system.posix_acl_access")):
+                    os.setxattr(descriptor, name, os.getxattr(path, name))
 
 
 def _escaped(name: str) -> str:
