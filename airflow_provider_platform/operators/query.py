@@ -251,6 +251,8 @@ class PlatformQueryOperator(DeploymentOperator):
                 types=self.types,
                 max_rows=int(self.max_rows),
             )
+        if saved.renaming is not None:
+            self.log.warning("%s", saved.renaming)
         truncated = bool(rows.truncated)
         facts = {"columns": saved.columns, "row_count": saved.row_count, "truncated": truncated}
         file = {"path": saved.path, "format": saved.format, "bytes": saved.bytes}

@@ -66,6 +66,8 @@ class _Written:
     saved: SavedRows | None = None
     types: Types = "service"
     why_truncated: str | None = None
+    chart_columns: list[dict[str, str]] = field(default_factory=list)
+    """As the service names them: the chart's specification refers to these names."""
     chart_rows: list[list[Any]] = field(default_factory=list)
     charts: list[dict[str, Any]] = field(default_factory=list)
     chart_error: str | None = None
@@ -122,8 +124,9 @@ def _write_query(
             f"Query {number}: the chat told {query['total_rows']} rows, the data API gave "
             f"{written.saved.row_count}."
         )
-    if written.why_truncated is not None:
-        wanted.warn(f"Query {number}: {written.why_truncated}")
+    for said in (written.why_truncated, written.saved.renaming):
+        if said is not None:
+            wanted.warn(f"Query {number}: {said}")
     if wanted.charts and query["chart"] is not None:
         _draw(number, query, written, wanted, renderer)
     return written
@@ -134,6 +137,7 @@ def _save(query: dict[str, Any], path: Any, wanted: AnswerFiles, types: Types) -
     options: Any = {"path": path, "format": wanted.format, "types": types}
     if wanted.run is None:
         options["max_rows"] = len(query["rows"])
+        written.chart_columns = query["columns"]
         written.saved = save_rows(query["columns"], [query["rows"]], **options)
         written.chart_rows = written.saved.first_rows
         return written
@@ -141,6 +145,7 @@ def _save(query: dict[str, Any], path: Any, wanted: AnswerFiles, types: Types) -
     rows = wanted.run(query["sql"])
     try:
         options["max_rows"] = max(wanted.max_rows, drawn)
+        written.chart_columns = rows.columns
         saved = save_rows(rows.columns, rows.pieces(), **options)
         written.why_truncated = rows.why_truncated
     finally:
@@ -166,7 +171,7 @@ def _draw(
                 f"The chart needs all {total} rows, and the chat sent {rows}: use all_rows."
             )
         pictures = renderer.render(
-            query["chart"], written.saved.columns, written.chart_rows, wanted.charts
+            query["chart"], written.chart_columns, written.chart_rows, wanted.charts
         )
     except ChartError as error:
         if wanted.fail_on_chart_error:
@@ -209,10 +214,12 @@ def _with_files(query: dict[str, Any], written: _Written, wanted: AnswerFiles) -
         "chart_paths": [chart["path"] for chart in written.charts],
         "row_count": saved.row_count if saved else None,
     }
+    if saved is not None:
+        files["columns"] = saved.columns
     if saved is not None and wanted.run is not None:
         rows = saved.first_rows
         cut = saved.row_count > len(rows) or written.why_truncated is not None
-        files |= {"columns": saved.columns, "rows": rows, "truncated": cut}
+        files |= {"rows": rows, "truncated": cut}
     return {**query, **files}
 
 

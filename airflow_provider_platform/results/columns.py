@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_platform.client.errors import ResultValueError
 from airflow_provider_platform.client.formats.service_text import shortened
+from airflow_provider_platform.results.column_names import file_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +44,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a result: `name` as files have it (none twice, none empty), `type` as the service
+    """A column of a result: `name` as files have it (see `column_names`), `type` as the service
     has it, and `kind`, what values are read as."""
 
     name: str
@@ -57,12 +58,12 @@ class Column:
 
 def read_columns(columns: Sequence[dict[str, str]], types: Types = "service") -> list[Column]:
     """The columns of a result, `{"name", "type"}` each; with `types="text"` all are texts."""
-    taken: set[str] = set()
     found = []
-    for number, column in enumerate(columns, start=1):
+    names = file_names([column.get("name") for column in columns])
+    for name, column in zip(names, columns, strict=True):
         said = str(column.get("type") or "")
         kind = kind_of(said) if types == "service" else "String"
-        found.append(Column(_unused(column.get("name") or f"column_{number}", taken), said, kind))
+        found.append(Column(name, said, kind))
     return found
 
 
@@ -114,15 +115,6 @@ def _misfit(columns: Sequence[Column], row: Sequence[Any], number: int) -> Resul
         except ValueError:
             return misfit(column, value, number)
     raise RuntimeError("a row could not be read, and each of its values could")
-
-
-def _unused(name: str, taken: set[str]) -> str:
-    found, number = name, 1
-    while found in taken:
-        number += 1
-        found = f"{name}_{number}"
-    taken.add(found)
-    return found
 
 
 def _int64(value: Any) -> int:

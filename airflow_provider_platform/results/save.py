@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.formats.json_text import storable
 from airflow_provider_platform.results.atomic_files import whole_file
+from airflow_provider_platform.results.column_names import describe_renaming
 from airflow_provider_platform.results.columns import (
     Column,
     Types,
@@ -42,7 +43,8 @@ class RowWriter(Protocol):
 
 @dataclass
 class SavedRows:
-    """What came of a result: how many rows, the first of them as plain JSON, and the file."""
+    """What came of a result: its columns by their names in the file, how many rows, the first of
+    them as plain JSON, and the file. `renaming` says which columns lost the service's name."""
 
     columns: list[dict[str, str]]
     row_count: int = 0
@@ -51,6 +53,7 @@ class SavedRows:
     format: Format | None = None
     bytes: int | None = None
     sha256: str | None = None
+    renaming: str | None = None
 
 
 def check_engine(format: str) -> None:
@@ -78,7 +81,9 @@ def save_rows(
     to look at. Raises ResultValueError, ResultWriteError.
     """
     typed = read_columns(columns, types)
-    saved = SavedRows([storable({"name": one["name"], "type": one["type"]}) for one in columns])
+    names = [column.name for column in typed]
+    saved = SavedRows([{"name": one.name, "type": storable(one.type)} for one in typed])
+    saved.renaming = describe_renaming([one.get("name") for one in columns], names)
     if path is None:
         with _no_full_collections():
             _read(typed, pieces, saved, max_rows, _Checker(typed))

@@ -195,6 +195,27 @@ def test_a_failed_query_has_no_file(platform_sandbox: Sandbox, tmp_path: Path) -
     assert manifest_of(result)["queries"][0]["error"] is not None
 
 
+@pytest.mark.parametrize("all_rows", [False, True], ids=["rows of the chat", "all rows"])
+@pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+def test_file_xcom_and_manifest_name_colliding_columns_alike(
+    kind: str, all_rows: bool, platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    result = ask(
+        prompt='sql: SELECT id AS "Total", id AS total, id AS total_2, id AS "" FROM orders',
+        output_path=str(tmp_path),
+        output_format=kind,
+        all_rows=all_rows,
+        all_rows_as="connection",
+    )
+    [query] = result["queries"]
+    names = ["Total", "total_3", "total_2", "column_4"]
+    assert [column["name"] for column in query["columns"]] == names
+    [described] = json.loads(Path(result["manifest"]).read_text())["queries"]
+    assert described["columns"] == query["columns"]
+    assert duckdb.sql(f"FROM '{query['path']}'").columns == names
+
+
 def test_charts(platform_sandbox: Sandbox, tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     result = ask(

@@ -9,9 +9,11 @@ import os
 import threading
 from datetime import date, datetime
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from airflow.sdk import Asset
 
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import (
@@ -46,9 +48,9 @@ def query(request: pytest.FixtureRequest, platform_sandbox: Sandbox) -> Any:
     return run
 
 
-def ended(operator: type[Any], **arguments: Any) -> Any:
+def ended(operator: type[Any], *, outlet_events: Any = None, **arguments: Any) -> Any:
     """Run an operator to its end, as a worker and a triggerer would."""
-    context = TaskTries().context()
+    context = {**TaskTries().context(), "outlet_events": outlet_events}
     task = operator(task_id="query", **arguments)
     if not arguments["deferrable"]:
         return task.execute(context)
@@ -117,6 +119,36 @@ def test_csv_and_json_lines(query: Any, tmp_path: Path) -> None:
         *("1", "2025-01-26", "2025-01-26T01:30:00", "11.21", "true", '3 pieces, "as ordered"')
     ]
     assert len(rows) == 481
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_file_xcom_and_asset_event_name_colliding_columns_alike(
+    kind: str,
+    query: Any,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
+    sql = 'SELECT id AS "Total", amount AS total, id AS total, id AS total_2, id AS "" FROM orders'
+    asset = Asset(name="rows", uri=tmp_path.as_uri())
+    event = SimpleNamespace(extra={})
+    path = tmp_path / f"rows.{kind}"
+    result = query(
+        f"{sql} ORDER BY id LIMIT 3",
+        output_path=str(path),
+        output_format=kind,
+        outlets=[asset],
+        outlet_events={asset: event},
+    )
+    names = ["Total", "total_3", "total_4", "total_2", "column_5"]
+    assert [column["name"] for column in result["columns"]] == names
+    assert event.extra["columns"] == result["columns"]
+    assert duckdb.sql(f"FROM '{path}'").columns == names
+    assert "column 2 'total' is 'total_3'" in capfd.readouterr().out + caplog.text
+    without_file = query(sql, max_rows=1)
+    assert [column["name"] for column in without_file["columns"]] == names
 
 
 def test_values_as_texts(query: Any) -> None:

@@ -126,8 +126,3 @@ def test_types_with_parameters_and_in_other_cases() -> None:
     assert [kind_of(one) for one in ("DECIMAL(10, 2)", "int64", "Unheard", "")] == [
         *("Decimal", "Int64", "String", "String")
     ]
-
-
-def test_no_name_comes_twice_or_is_empty() -> None:
-    columns = read_columns([{"name": name, "type": ""} for name in ("a", "a", "", "a_2", "a")])
-    assert [column.name for column in columns] == ["a", "a_2", "column_3", "a_2_2", "a_3"]

@@ -205,8 +205,10 @@ def test_a_format_whose_engine_is_missing(monkeypatch: pytest.MonkeyPatch) -> No
     check_engine("csv")
 
 
-def test_the_first_rows_can_be_stored_and_the_file_has_what_came(tmp_path: Path) -> None:
+def test_first_rows_and_names_can_be_stored_and_the_file_has_the_values_that_came(
+    tmp_path: Path,
+) -> None:
     columns = [{"name": "a\0", "type": "String"}]
     saved = save_rows(columns, iter([[["x\0"]]]), path=tmp_path / "a.jsonl", format="jsonl")
     assert (saved.columns[0]["name"], saved.first_rows) == ("a\ufffd", [["x\ufffd"]])
-    assert json.loads((tmp_path / "a.jsonl").read_bytes()) == {"a\0": "x\0"}
+    assert json.loads((tmp_path / "a.jsonl").read_bytes()) == {"a\ufffd": "x\0"}
