@@ -57,6 +57,9 @@ class PlatformConfig(BaseModel):
     session_settings: SessionSettings | None = None
     deployment_id: int | None = Field(default=None, gt=0)
     data_api_url: str | None = None
+    default_row_limit: int | None = Field(default=None, ge=1)
+    max_row_limit: int | None = Field(default=None, ge=1)
+    """Row limits of the deployment for queries without a LIMIT and with one, if they are known."""
     request_timeout: float = Field(default=60.0, gt=0, allow_inf_nan=False)
     stream_idle_timeout: float = Field(default=120.0, gt=0, allow_inf_nan=False)
     max_attempts: int = Field(default=5, ge=1, le=100)
@@ -68,7 +71,13 @@ class PlatformConfig(BaseModel):
     """Patterns of addresses for people (see `formats.web_links`)."""
 
     @field_validator(
-        "deployment_id", "request_timeout", "stream_idle_timeout", "max_attempts", mode="before"
+        "deployment_id",
+        "default_row_limit",
+        "max_row_limit",
+        "request_timeout",
+        "stream_idle_timeout",
+        "max_attempts",
+        mode="before",
     )
     @classmethod
     def _numbers_are_no_booleans(cls, value: Any) -> Any:

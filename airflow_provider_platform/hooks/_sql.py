@@ -35,6 +35,10 @@ class DataMethods:
         async def open_client_on_loop(self) -> AsyncPlatformClient:
             """The hook's client for the running event loop."""
 
+        @property
+        def config(self) -> PlatformConfig:
+            """The hook's configuration."""
+
     def run_sql(
         self,
         sql: str,
@@ -44,13 +48,17 @@ class DataMethods:
         timezone: str | None = None,
         cache: query.Cache | None = None,
         timeout: durations.Seconds = SQL_TIMEOUT,
+        default_row_limit: int | None = None,
+        max_row_limit: int | None = None,
     ) -> rows.SqlRows:
         """The rows of a query, read while they are used: all of them, where the chat API sends
         the first ones (100 by default). `timeout` is in seconds, or a timedelta, until the first
         row.
 
-        Values are texts. Without a limit of its own the query gives 10,000 rows at most, with one
-        50,000; `truncated` of what is returned tells after the last row whether there may be more.
+        Values are texts. The service gives 10,000 rows at most for a query without a LIMIT, 50,000
+        for one with, unless the deployment has other limits: `default_row_limit` and
+        `max_row_limit` (default: the connection's). `truncated` of what is returned says after the
+        last row whether there may be more.
         The data API is the connection's `data_api_url`, else it is found through the management
         API, which also gives the token. Raises DataQueryError, PlatformError, when the
         first row is asked for or later.
@@ -61,7 +69,7 @@ class DataMethods:
             client = self.open_client()
             return client.events(_program(sql, options, client.config, client.clock))
 
-        return rows.SqlRows(begin, limits.service_limit(str(sql)))
+        return rows.SqlRows(begin, self._why_cut(str(sql), default_row_limit, max_row_limit))
 
     def arun_sql(
         self,
@@ -72,6 +80,8 @@ class DataMethods:
         timezone: str | None = None,
         cache: query.Cache | None = None,
         timeout: durations.Seconds = SQL_TIMEOUT,
+        default_row_limit: int | None = None,
+        max_row_limit: int | None = None,
     ) -> rows.AsyncSqlRows:
         """`run_sql` for an event loop."""
         options = (deployment_id, branch_name, timezone, cache, timeout)
@@ -80,7 +90,18 @@ class DataMethods:
             client = await self.open_client_on_loop()
             return client.events(_program(sql, options, client.config, client.clock))
 
-        return rows.AsyncSqlRows(begin, limits.service_limit(str(sql)))
+        return rows.AsyncSqlRows(begin, self._why_cut(str(sql), default_row_limit, max_row_limit))
+
+    def _why_cut(self, sql: str, default: int | None, maximum: int | None) -> rows.WhyCut:
+        """How the number of rows is judged. The connection has been read by then. Raises
+        PlatformInputError for a limit that is not one."""
+        limits.check_limit("default_row_limit", default)
+        limits.check_limit("max_row_limit", maximum)
+
+        def why_cut(row_count: int) -> str | None:
+            return limits.known_limits(self.config, default, maximum).why_cut(sql, row_count)
+
+        return why_cut
 
 
 def _program(

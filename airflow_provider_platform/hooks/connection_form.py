@@ -133,6 +133,30 @@ EXTRA_FIELDS: tuple[FormField, ...] = (
         section=_DEFAULTS,
     ),
     FormField(
+        name="default_row_limit",
+        label="Row limit without LIMIT",
+        description=(
+            "Rows that the deployment gives for a query without a LIMIT "
+            "(CUBEJS_DB_QUERY_DEFAULT_LIMIT). Leave empty if you do not know it: 10,000 and round "
+            "numbers of rows are then reported as possibly cut."
+        ),
+        section=_DEFAULTS,
+        kind="integer",
+        minimum=1,
+    ),
+    FormField(
+        name="max_row_limit",
+        label="Row limit with LIMIT",
+        description=(
+            "Rows that the deployment gives at most for a query with a LIMIT "
+            "(CUBEJS_DB_QUERY_LIMIT). Leave empty if you do not know it: 50,000 and round numbers "
+            "of rows are then reported as possibly cut."
+        ),
+        section=_DEFAULTS,
+        kind="integer",
+        minimum=1,
+    ),
+    FormField(
         name="request_timeout",
         label="Request time-out (seconds)",
         description="How long one management request may take.",

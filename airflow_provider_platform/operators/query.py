@@ -73,9 +73,13 @@ class PlatformQueryOperator(DeploymentOperator):
     :param max_rows: rows that go to XCom
     :param types: `service` gives values the types of their columns, and fails for one that does not
         fit; `text` leaves them as the service sends them
-    :param on_truncated: the service gives 10,000 rows at most for a query without a limit of its
-        own and 50,000 for one with: `warn`, or `fail`, where a result has exactly as many, or
-        where the connection ends without showing that all rows have come
+    :param on_truncated: `warn` or `fail` if there may be more rows than have come: the number of
+        rows is a row limit of the deployment, or is round and was not asked for, or the connection
+        ended without showing that all rows have come
+    :param default_row_limit: rows that the deployment gives for a query without a LIMIT (default:
+        the connection's, else 10,000 and, because that is a guess, any round number)
+    :param max_row_limit: rows that the deployment gives at most for a query with a LIMIT (default:
+        the connection's, else 50,000 and, because that is a guess, any round number)
     :param branch_name: a development branch to run the query on
     :param timezone: the zone that times are given in
     :param cache: stale-if-slow, stale-while-revalidate, must-revalidate or no-cache
@@ -96,6 +100,8 @@ class PlatformQueryOperator(DeploymentOperator):
         "max_rows": partial(arguments.whole_number, minimum=0),
         "types": partial(arguments.choice, choices=("service", "text")),
         "on_truncated": partial(arguments.choice, choices=("warn", "fail")),
+        "default_row_limit": arguments.optional_id,
+        "max_row_limit": arguments.optional_id,
         "branch_name": arguments.optional_text,
         "timezone": arguments.optional_text,
         "cache": partial(arguments.optional_choice, choices=CACHES),
@@ -112,6 +118,8 @@ class PlatformQueryOperator(DeploymentOperator):
         max_rows: int | str = 100,
         types: str = "service",
         on_truncated: str = "warn",
+        default_row_limit: int | str | None = None,
+        max_row_limit: int | str | None = None,
         branch_name: str | None = None,
         timezone: str | None = None,
         cache: str | None = None,
@@ -126,6 +134,8 @@ class PlatformQueryOperator(DeploymentOperator):
         self.max_rows = max_rows
         self.types: Any = types
         self.on_truncated = on_truncated
+        self.default_row_limit: Any = default_row_limit
+        self.max_row_limit: Any = max_row_limit
         self.branch_name = branch_name
         self.timezone = timezone
         self.cache: Any = cache
@@ -241,6 +251,8 @@ class PlatformQueryOperator(DeploymentOperator):
             timezone=self.timezone,
             cache=self.cache,
             timeout=deadline - hook.open_client().clock(),
+            default_row_limit=self.default_row_limit,
+            max_row_limit=self.max_row_limit,
         )
         with rows:
             saved = save_rows(

@@ -51,6 +51,20 @@ def test_limits(sql: str, streaming: bool, count: int, ask: Any, platform: Platf
     assert ("lastRefreshTime" in lines[0]) == (not streaming)
 
 
+@pytest.mark.parametrize(
+    ("limit", "rows_given"), [("", 20), ("LIMIT 10", 10), ("LIMIT 40", 30), ("LIMIT 30", 30)]
+)
+def test_row_limits_are_settings_of_the_deployment(
+    limit: str, rows_given: int, ask: Any, load: Any, platform: Platform
+) -> None:
+    platform.control.set(data_default_rows=20, data_max_rows=30)
+    assert rows(ask(f"SELECT id FROM events {limit}")) == rows_given
+    of_the_model = {"dimensions": ["customers.name"]}
+    assert len(load(of_the_model)[1]["data"]) == 20
+    assert len(load({**of_the_model, "limit": 30})[1]["data"]) == 30
+    assert load({**of_the_model, "limit": 31})[0] == 400
+
+
 def test_types_and_values(ask: Any) -> None:
     head, data = ask("SELECT paid_on, paid_at, fee, settled, id, note FROM payments LIMIT 1")
     kinds = [column["column_type"] for column in head["schema"]]

@@ -1,14 +1,25 @@
-"""How many rows the service gives at most for a query, told from its SQL.
+"""Whether the service may have cut a result, judged by the query's SQL and the number of rows.
 
-A query with a limit of its own may give more than one without. Which one it is takes no parser of
-SQL, only its tokens: comments, texts and quoted names are passed over, what stands in parentheses
-is a part of the query, and `LIMIT` as a word of its own outside of them is the query's.
+The service never says that it cut a result: the only sign is a number of rows. Two limits are
+settings of a deployment, one for queries without a LIMIT and one for queries with one. A result
+with exactly that many rows may have been cut. If the deployment's limits are not known, a round
+number of rows that the query did not ask for is a sign too.
+
+Finding the query's own LIMIT takes no parser of SQL, only its tokens: comments, texts and quoted
+names are skipped, parentheses hold parts of the query, and only a `LIMIT` outside of them counts.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.client.errors import PlatformInputError
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.config import PlatformConfig
 
 DEFAULT_LIMIT = 10_000
 """Rows of a result whose SQL has no limit (the service's CUBEJS_DB_QUERY_DEFAULT_LIMIT)."""
@@ -35,19 +46,111 @@ _TOKEN = re.compile(
 _COMMENT_MARK = re.compile(r"/\*|\*/")
 
 
-def service_limit(sql: str) -> int:
-    """A result with exactly so many rows may have been cut by the service.
+ROUND = 1000
+"""A number of rows that is a multiple of this, or a power of two above, looks like a limit."""
 
-    An author's own smaller limit gives another number, with one exception that no client can see:
-    a query limited to exactly the maximum.
-    """
-    return MAXIMUM_LIMIT if has_limit(sql) else DEFAULT_LIMIT
+
+@dataclass(frozen=True)
+class RowLimits:
+    """The row limits of a deployment, None where they are not known: `default` for a query without
+    a LIMIT, `maximum` for a query with one."""
+
+    default: int | None = None
+    maximum: int | None = None
+
+    def why_cut(self, sql: str, row_count: int) -> str | None:
+        """Why a result of `row_count` rows may have been cut by the service, and what to do; None
+        if nothing suggests that it was.
+
+        A result with as many rows as the query's own LIMIT is whole, unless the LIMIT is exactly
+        the deployment's maximum: then more rows than that may exist, and no client can see it.
+        """
+        tokens = _without_outer_parentheses([*_tokens(sql)])
+        at = _limit_at(tokens)
+        known = self.default if at is None else self.maximum
+        assumed = DEFAULT_LIMIT if at is None else MAXIMUM_LIMIT
+        own = None if at is None else _number_at(tokens, at)
+        asked = "a query without a LIMIT" if at is None else "a query with a LIMIT"
+        if row_count == (assumed if known is None else known):
+            return (
+                f"The result has exactly {row_count} rows, the most that the service gives for "
+                f"{asked}, so there may be more. {_advice(at is not None)}"
+            )
+        if row_count == own or not row_count:
+            return None
+        name = "default_row_limit" if at is None else "max_row_limit"
+        wanted = "" if own is None else f", fewer than its LIMIT of {own}"
+        if row_count in (self.default, self.maximum):
+            return (
+                f"The result has exactly {row_count} rows{wanted}. That is a row limit of the "
+                f"deployment, so there may be more. {_advice(at is not None)}"
+            )
+        if known is None and _is_round(row_count):
+            return (
+                f"The result has exactly {row_count} rows{wanted}. The number is round, so the "
+                f"deployment may have a row limit there, and there may be more. {_advice(True)} "
+                f"If the result is complete, set {name} (in the connection or the task) to the "
+                "deployment's limit."
+            )
+        return None
+
+
+def known_limits(
+    config: PlatformConfig, default: int | None = None, maximum: int | None = None
+) -> RowLimits:
+    """The row limits that the caller gives, else those of the connection."""
+    return RowLimits(
+        default=config.default_row_limit if default is None else default,
+        maximum=config.max_row_limit if maximum is None else maximum,
+    )
+
+
+def check_limit(name: str, value: Any) -> int | None:
+    """A row limit that a caller gives. Raises PlatformInputError."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise PlatformInputError(
+        f"Nothing was sent: {name} must be a whole number above 0, not {value!r}.", field=name
+    )
 
 
 def has_limit(sql: str) -> bool:
     """Whether the query as a whole has a limit: `LIMIT` (`LIMIT ALL` is none) or `FETCH FIRST`;
     one of a subquery, of a common table expression or of a part in parentheses is none."""
+    return _limit_at(_without_outer_parentheses([*_tokens(sql)])) is not None
+
+
+def own_limit(sql: str) -> int | None:
+    """The number of the query's own LIMIT; None if it has none, or one that is not a number."""
     tokens = _without_outer_parentheses([*_tokens(sql)])
+    at = _limit_at(tokens)
+    return None if at is None else _number_at(tokens, at)
+
+
+def _advice(limited: bool) -> str:
+    first = "" if limited else "Give the query a LIMIT of its own (up to 50,000), or "
+    return f"{first}{'Read' if limited else 'read'} all rows with page_by, or the query in parts."
+
+
+def _is_round(rows: int) -> bool:
+    return rows % ROUND == 0 or (rows > ROUND and rows & (rows - 1) == 0)
+
+
+def _number_at(tokens: list[str], at: int) -> int | None:
+    """The number of the limit whose word stands at `at`; None for any other expression."""
+    if tokens[at] == "fetch":
+        found = tokens[at + 2 : at + 3]
+        return 1 if found in (["row"], ["rows"]) else _whole(found, tokens[at + 3 : at + 4])
+    return _whole(tokens[at + 1 : at + 2], tokens[at + 2 : at + 3])
+
+
+def _whole(number: list[str], after: list[str]) -> int | None:
+    ends: tuple[list[str], ...] = ([], ["offset"], ["row"], ["rows"])
+    return int(number[0]) if number and number[0].isdecimal() and after in ends else None
+
+
+def _limit_at(tokens: list[str]) -> int | None:
+    """Where the word of the query's own limit stands among its tokens."""
     depth = 0
     for at, part in enumerate(tokens):
         if part == "(":
@@ -58,8 +161,8 @@ def has_limit(sql: str) -> bool:
             before = tokens[at - 1] if at else ""
             after = tokens[at + 1] if at + 1 < len(tokens) else ""
             if before not in (".", "as") and _counts(part, after):
-                return True
-    return False
+                return at
+    return None
 
 
 def not_a_query(sql: str) -> str | None:
@@ -103,8 +206,8 @@ def _closing(tokens: list[str]) -> int | None:
 
 
 def _tokens(sql: str) -> Iterator[str]:
-    """Words in lower case, signs, `'` for a text, `"` for a quoted name and `0` for a number;
-    what is not closed reaches to the end."""
+    """Words in lower case, signs, numbers, `'` for a text and `"` for a quoted name; what is not
+    closed reaches to the end."""
     at = 0
     while at < len(sql):
         found = _TOKEN.match(sql, at)
@@ -123,7 +226,7 @@ def _tokens(sql: str) -> Iterator[str]:
         elif kind == "name":
             yield '"'
         elif kind == "number":
-            yield "0"
+            yield found["number"]
         elif kind == "word":
             yield found["word"].lower()
         elif kind == "sign":

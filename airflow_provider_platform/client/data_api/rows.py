@@ -12,12 +12,15 @@ from airflow_provider_platform.client.errors import PlatformClosedError, Platfor
 if TYPE_CHECKING:
     from airflow_provider_platform.client.http.events import Events
 
+WhyCut = Callable[[int], str | None]
+"""Why a result with this number of rows may have been cut, as sentences; None if it was not."""
+
 
 class _Received:
     """What has come of a result and was not used yet, and how the result ended, if it did."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self, why_cut: WhyCut) -> None:
+        self._why_cut = why_cut
         self.row_count = 0
         self.columns: list[dict[str, str]] | None = None
         self.rows: deque[list[Any]] = deque()
@@ -50,13 +53,7 @@ class _Received:
                 "a last chunk shows that these are all: rows may be missing. Run the query again; "
                 "if that does not help, check the proxies between Airflow and the service."
             )
-        if self.row_count == self.limit:
-            return (
-                f"The result has exactly {self.row_count} rows, where the service stops: there may "
-                "be more. Give the query a limit of its own (up to 50,000 rows), or read it in "
-                "parts."
-            )
-        return None
+        return self._why_cut(self.row_count)
 
     def take_rows(self) -> list[list[Any]]:
         """What has come and was not used yet."""
@@ -92,13 +89,13 @@ class SqlRows:
 
     Nothing is sent before the first row, or the columns, are asked for. Raises PlatformError; a
     result that breaks off raises after the rows that came, and again whenever it is asked for more.
-    `limit` is where the service stops.
+    `why_cut` judges the number of rows (`RowLimits.why_cut`).
     """
 
-    def __init__(self, begin: Callable[[], Events], limit: int) -> None:
+    def __init__(self, begin: Callable[[], Events], why_cut: WhyCut) -> None:
         self._begin = begin
         self._events: Events | None = None
-        self._received = _Received(limit)
+        self._received = _Received(why_cut)
 
     @property
     def columns(self) -> list[dict[str, str]]:
@@ -109,8 +106,8 @@ class SqlRows:
 
     @property
     def truncated(self) -> bool | None:
-        """Whether the result has exactly as many rows as the service gives at most, or the answer
-        had no end of its own, so that there may be more; None before the last row has come."""
+        """Whether there may be more rows: the number of rows suggests that the service cut the
+        result, or the answer had no end of its own. None before the last row has come."""
         return self._received.truncated
 
     @property
@@ -167,10 +164,12 @@ class SqlRows:
 class AsyncSqlRows:
     """`SqlRows` for an event loop; `async with`, or `aclose` where it is not read to its end."""
 
-    def __init__(self, begin: Callable[[], Awaitable[AsyncGenerator[Any]]], limit: int) -> None:
+    def __init__(
+        self, begin: Callable[[], Awaitable[AsyncGenerator[Any]]], why_cut: WhyCut
+    ) -> None:
         self._begin = begin
         self._events: AsyncGenerator[Any] | None = None
-        self._received = _Received(limit)
+        self._received = _Received(why_cut)
 
     async def columns(self) -> list[dict[str, str]]:
         """The columns: `{"name", "type"}` each."""

@@ -134,7 +134,7 @@ class WritesAnswer(PlatformOperator):
 
     def _rows(self, client: PlatformClient, sql: str, branch_name: str | None) -> SqlRows:
         """All rows of a query of the agent, with the rights that were meant."""
-        from airflow_provider_platform.client.data_api.limits import service_limit
+        from airflow_provider_platform.client.data_api.limits import known_limits
         from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
         from airflow_provider_platform.client.data_api.rows import SqlRows
 
@@ -146,7 +146,10 @@ class WritesAnswer(PlatformOperator):
             token=self._rights(client.config),
         )
         program = run_sql(query, client.config, client.clock)
-        return SqlRows(lambda: client.events(program), service_limit(sql))
+        limits = known_limits(client.config)
+        return SqlRows(
+            lambda: client.events(program), lambda row_count: limits.why_cut(sql, row_count)
+        )
 
     def _rights(self, config: PlatformConfig) -> SecretStr | None:
         """The token that queries are run again with; None for one of the connection's. Raises

@@ -69,16 +69,23 @@ async def _load(request: Request) -> Response:
     world = asked.world
     if not await world.store(RunningQueries).done(world, asked.key, comes_again=True):
         raise refuse(200, requests.CONTINUE_WAIT)
-    query = asked.document["query"]
+    query, settings = asked.document["query"], world.settings
+    queries = query if isinstance(query, list) else [query]
+    if any(one.get("limit", 1) > settings.data_max_rows for one in queries):
+        raise refuse(400, f"Error: query.limit must be at most {settings.data_max_rows}")
     try:
-        if isinstance(query, list):
-            results = [load.load(world.warehouse, one) for one in query]
-            return JSONResponse({"queryType": "blendingQuery", "results": results})
-        result = load.load(world.warehouse, query)
+        results = [
+            load.load(world.warehouse, one, default_rows=settings.data_default_rows)
+            for one in queries
+        ]
     except (load.BadQuery, QueryError) as error:
         raise refuse(500, f"Error: {error}") from None
-    in_list = world.settings.load_answer == "results"
-    return JSONResponse({"queryType": "regularQuery", "results": [result]} if in_list else result)
+    if isinstance(query, list):
+        return JSONResponse({"queryType": "blendingQuery", "results": results})
+    in_list = settings.load_answer == "results"
+    return JSONResponse(
+        {"queryType": "regularQuery", "results": results} if in_list else results[0]
+    )
 
 
 async def _meta(request: Request) -> Response:
@@ -94,7 +101,7 @@ async def _lines(asked: DataRequest) -> AsyncIterator[dict[str, Any]]:
         return
     streaming = world.settings.data_streaming
     try:
-        limit = row_limit(document["query"], streaming=streaming)
+        limit = row_limit(document["query"], world.settings)
         reading = world.warehouse.read(document["query"], limit=limit)
         start: dict[str, Any] = {"schema": reading.schema}
         yield start if streaming else {**start, "lastRefreshTime": load.REFRESHED}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-DEFAULT_ROWS = 10_000
-"""Rows of a result whose SQL has no limit of its own."""
-MOST_ROWS = 50_000
-"""Rows of any result, unless the deployment streams."""
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.state.settings import Settings
 
 _NOT_SQL = re.compile(r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`""", re.DOTALL)
 _INNERMOST = re.compile(r"\([^()]*\)")
@@ -15,11 +14,11 @@ _WHOLE = re.compile(r"\s*\(([^()]*)\)[\s;]*")
 _LIMIT = re.compile(r"(?<![\w.$])limit\s+(?!all\b)", re.IGNORECASE)
 
 
-def row_limit(sql: str, *, streaming: bool) -> int | None:
+def row_limit(sql: str, settings: Settings) -> int | None:
     """Rows that the query gives at most, besides a limit of its own; None for all of them."""
     if not has_limit(sql):
-        return DEFAULT_ROWS
-    return None if streaming else MOST_ROWS
+        return settings.data_default_rows
+    return None if settings.data_streaming else settings.data_max_rows
 
 
 def has_limit(sql: str) -> bool:

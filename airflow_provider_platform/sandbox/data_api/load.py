@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_platform.sandbox.data_api import members
-from airflow_provider_platform.sandbox.data_api.limits import DEFAULT_ROWS, MOST_ROWS
 from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.state.warehouse import Warehouse
 
@@ -55,7 +54,7 @@ _QUERY: checks.Fields = {
         checks.mapping.also(lambda order, name: _directions(list(order.items()), name)),
         checks.array(checks.array(checks.string(), minimum=2, maximum=2)).also(_directions),
     ),
-    "limit": checks.integer(minimum=1, maximum=MOST_ROWS),
+    "limit": checks.integer(minimum=1),
     "offset": checks.integer(minimum=0),
     "total": checks.boolean,
     "timezone": checks.string(),
@@ -87,11 +86,12 @@ BODY = checks.structure(
 )
 
 
-def load(warehouse: Warehouse, query: dict[str, Any]) -> dict[str, Any]:
-    """The result of one query; raises ``BadQuery``, and the warehouse's ``QueryError``."""
+def load(warehouse: Warehouse, query: dict[str, Any], *, default_rows: int) -> dict[str, Any]:
+    """The result of one query, with at most ``default_rows`` if it has no limit; raises
+    ``BadQuery``, and the warehouse's ``QueryError``."""
     plan = _plan(query)
     selected = ", ".join(f'{sql} AS "{key}"' for key, sql in plan.columns.items())
-    limit, offset = query.get("limit", DEFAULT_ROWS), query.get("offset", 0)
+    limit, offset = query.get("limit", default_rows), query.get("offset", 0)
     base = f"SELECT {selected} {plan.rest}{plan.group}"
     result = warehouse.query(f"{base}{plan.order} LIMIT {limit} OFFSET {offset}", limit=limit)
     keys = list(plan.columns)

@@ -229,6 +229,10 @@ class Settings(BaseModel):
     analytics and of metadata follow ``Bearer``; ``either``: both forms are taken for all."""
     data_streaming: Annotated[bool, Field(strict=True)] = False
     """Whether the deployment streams: a query with a limit of its own then has no other one."""
+    data_default_rows: Count = 10_000
+    """Rows that the deployment gives for a query without a limit of its own."""
+    data_max_rows: Count = 50_000
+    """Rows that it gives at most for a query with one, unless it streams."""
     query_seconds: Seconds = 0.0
     """Time a query of the data API takes before its first row is there."""
     query_wait: Seconds = 10.0

@@ -26,6 +26,8 @@ EXTRAS: dict[str, Any] = {
     "session_settings": {"externalId": "nightly", "groups": ["ops", "finance"]},
     "deployment_id": 7,
     "data_api_url": "https://data.example.com/cubejs-api",
+    "default_row_limit": 20_000,
+    "max_row_limit": 100_000,
     "request_timeout": 30,
     "stream_idle_timeout": 90,
     "max_attempts": 3,

@@ -14,6 +14,7 @@ from airflow_provider_platform.client.errors import (
     DataQueryError,
     PlatformClosedError,
     PlatformDeadlineError,
+    PlatformInputError,
     PlatformServerError,
     PlatformTransportError,
 )
@@ -60,6 +61,40 @@ def test_on_an_event_loop(hook: PlatformHook) -> None:
         return len(columns), len([row async for row in rows])
 
     assert asyncio.run(read()) == (2, len(list(hook.run_sql(SQL))))
+
+
+@pytest.mark.parametrize("given", [{}, {"max_row_limit": 250}])
+def test_hook_and_its_connection_know_the_row_limits(
+    given: dict[str, int], platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform_sandbox.control.set(data_max_rows=250)
+    if not given:
+        stored = platform_sandbox.connection_json(max_row_limit=250)
+        monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", stored)
+
+    async def read() -> list[bool | None]:
+        async with PlatformHook() as hook:
+            found = []
+            for limit in (300, 200):
+                rows = hook.arun_sql(f"{SQL} LIMIT {limit}", **given)
+                assert len([row async for row in rows]) == min(limit, 250)
+                found.append(rows.truncated)
+            return found
+
+    with PlatformHook() as hook:
+        cut = hook.run_sql(f"{SQL} LIMIT 300", **given)
+        assert (len([*cut]), cut.truncated) == (250, True)
+    assert asyncio.run(read()) == [True, False]
+
+
+@pytest.mark.parametrize("name", ["default_row_limit", "max_row_limit"])
+@pytest.mark.parametrize("value", [0, -1, True, "20000", 2.5])
+def test_row_limit_that_is_no_number_of_rows_is_refused(
+    name: str, value: Any, hook: PlatformHook, platform_sandbox: Sandbox
+) -> None:
+    with pytest.raises(PlatformInputError, match=f"{name} must be a whole number above 0"):
+        hook.run_sql(SQL, **{name: value})
+    assert platform_sandbox.control.state().requests == []
 
 
 def test_the_hook_can_be_used_meanwhile(hook: PlatformHook) -> None:

@@ -180,6 +180,38 @@ def test_a_result_that_ends_where_the_service_stops(
     assert ("there may be more" in capfd.readouterr().out + caplog.text) == truncated
 
 
+@pytest.mark.parametrize(
+    ("connection", "arguments", "sql", "truncated"),
+    [
+        ({}, {}, "LIMIT 6000", True),
+        ({}, {}, "LIMIT 3000", False),
+        ({}, {}, "", True),
+        ({"max_row_limit": "3000"}, {}, "LIMIT 6000", True),
+        ({"max_row_limit": 5000}, {}, "LIMIT 6000", False),
+        ({"max_row_limit": 5000}, {"max_row_limit": "3000"}, "LIMIT 6000", True),
+        ({"default_row_limit": 2000}, {"max_row_limit": 9000}, "LIMIT 6000", False),
+        ({"default_row_limit": 2000}, {}, "", True),
+        ({"default_row_limit": 2500}, {}, "", False),
+        ({"default_row_limit": 2500}, {"default_row_limit": 2000}, "", True),
+    ],
+)
+def test_cut_at_a_deployments_own_limits_is_reported(
+    connection: dict[str, Any],
+    arguments: dict[str, Any],
+    sql: str,
+    truncated: bool,
+    query: Any,
+    platform_sandbox: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The deployment gives 2,000 rows without a LIMIT and 3,000 with one."""
+    platform_sandbox.control.set(data_default_rows=2000, data_max_rows=3000)
+    stored = platform_sandbox.connection_json(**connection)
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", stored)
+    result = query(f"SELECT id FROM events {sql}", max_rows=0, **arguments)
+    assert (result["row_count"], result["truncated"]) == (3000 if sql else 2000, truncated)
+
+
 def test_all_rows_or_none(query: Any, tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     with pytest.raises(AirflowFailException, match="The result has exactly 10000 rows"):
@@ -349,6 +381,8 @@ def test_the_same_both_ways(platform_sandbox: Sandbox, tmp_path: Path) -> None:
         ({"output_format": "xlsx"}, "must be one of parquet, csv, jsonl"),
         ({"types": "mine"}, "must be one of service, text"),
         ({"on_truncated": "ignore"}, "must be one of warn, fail"),
+        ({"max_row_limit": 0}, "max_row_limit must be at least 1"),
+        ({"default_row_limit": "many"}, "default_row_limit must be a number"),
         ({"cache": "always"}, "must be one of stale-if-slow"),
         ({"max_rows": -1}, "must be at least 0"),
     ],

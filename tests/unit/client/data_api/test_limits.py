@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from airflow_provider_platform.client.data_api.limits import (
     DEFAULT_LIMIT,
     MAXIMUM_LIMIT,
+    RowLimits,
     has_limit,
     not_a_query,
-    service_limit,
+    own_limit,
 )
 from airflow_provider_platform.sandbox.data_api import limits as of_the_sandbox
 
@@ -68,13 +69,86 @@ UNLIMITED = [
 @pytest.mark.parametrize("sql", LIMITED)
 def test_a_limit_of_the_query(sql: str) -> None:
     assert has_limit(sql)
-    assert service_limit(sql) == MAXIMUM_LIMIT == 50_000
+    assert "the most that the service gives for a query with a LIMIT" in str(
+        RowLimits().why_cut(sql, MAXIMUM_LIMIT)
+    )
 
 
 @pytest.mark.parametrize("sql", UNLIMITED)
 def test_no_limit_of_the_query(sql: str) -> None:
     assert not has_limit(sql)
-    assert service_limit(sql) == DEFAULT_LIMIT == 10_000
+    assert own_limit(sql) is None
+    assert "the most that the service gives for a query without a LIMIT" in str(
+        RowLimits().why_cut(sql, DEFAULT_LIMIT)
+    )
+
+
+@pytest.mark.parametrize(
+    ("sql", "number"),
+    [
+        ("SELECT a FROM b LIMIT 5", 5),
+        ("(SELECT a FROM b LIMIT 5);", 5),
+        ("SELECT a FROM b LIMIT 50000 OFFSET 3", 50_000),
+        ("SELECT a FROM b OFFSET 3 LIMIT 7", 7),
+        ("SELECT a FROM b FETCH FIRST 5 ROWS ONLY", 5),
+        ("SELECT a FROM b FETCH NEXT ROW ONLY", 1),
+        ("SELECT a FROM b LIMIT 5 + 5", None),
+        ("SELECT a FROM b LIMIT 5.5", None),
+        ("SELECT a FROM b LIMIT $1", None),
+        ("SELECT a FROM b LIMIT 10, 20", None),
+        ("SELECT a FROM (SELECT a FROM b LIMIT 5) c", None),
+    ],
+)
+def test_own_limit_is_a_number_or_unknown(sql: str, number: int | None) -> None:
+    assert own_limit(sql) == number
+
+
+PLAIN, OF_50000, OF_20000 = "SELECT a FROM b", "SELECT a FROM b LIMIT 50000", "SELECT 1 LIMIT 20000"
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "limits", "reason"),
+    [
+        (PLAIN, 10_000, RowLimits(), "the most that the service gives"),
+        (PLAIN, 9_999, RowLimits(), None),
+        (PLAIN, 0, RowLimits(), None),
+        (PLAIN, 500, RowLimits(), None),
+        (PLAIN, 2_000, RowLimits(), "The number is round"),
+        (PLAIN, 4_096, RowLimits(), "set default_row_limit"),
+        (PLAIN, 20_000, RowLimits(default=10_000), None),
+        (PLAIN, 10_000, RowLimits(default=20_000), None),
+        (PLAIN, 777, RowLimits(default=777), "the most that the service gives"),
+        (PLAIN, 777, RowLimits(maximum=777), "a row limit of the deployment"),
+        (OF_50000, 50_000, RowLimits(), "the most that the service gives"),
+        (OF_50000, 50_000, RowLimits(maximum=60_000), None),
+        (OF_50000, 20_000, RowLimits(), "fewer than its LIMIT of 50000. The number is round"),
+        (OF_50000, 20_000, RowLimits(default=10_000), "set max_row_limit"),
+        (OF_50000, 20_000, RowLimits(maximum=20_000), "the most that the service gives"),
+        (OF_50000, 20_000, RowLimits(maximum=50_000), None),
+        (OF_50000, 20_000, RowLimits(default=20_000, maximum=50_000), "fewer than its LIMIT"),
+        (OF_20000, 20_000, RowLimits(), None),
+        (OF_20000, 20_000, RowLimits(default=20_000, maximum=50_000), None),
+        (OF_20000, 19_999, RowLimits(), None),
+        ("SELECT 1 LIMIT 5 * 1000", 5_000, RowLimits(), "The number is round"),
+    ],
+)
+def test_number_of_rows_says_whether_a_result_may_be_cut(
+    sql: str, rows: int, limits: RowLimits, reason: str | None
+) -> None:
+    said = limits.why_cut(sql, rows)
+    assert (said is None) == (reason is None)
+    assert (reason or "") in (said or "")
+
+
+@given(st.integers(1, 200_000), st.integers(0, 200_000), st.booleans())
+def test_own_limit_that_is_reached_is_no_cut_and_the_deployments_always_is_one(
+    own: int, maximum: int, known: bool
+) -> None:
+    """A deployment that cuts where its known limit is, and a query that asks for `own` rows."""
+    limits = RowLimits(maximum=maximum or None) if known else RowLimits()
+    cap = limits.maximum or MAXIMUM_LIMIT
+    said = limits.why_cut(f"SELECT a FROM b LIMIT {own}", min(own, cap))
+    assert (said is not None) == (own >= cap)
 
 
 NOISE = st.sampled_from(
