@@ -55,9 +55,7 @@ with DAG(
     )
 
     # The function returns the SQL; one file for each country.
-    @task.platform_sql(
-        output_path="{{ params.folder }}/customers-{{ ti.map_index }}.csv", output_format="csv"
-    )
+    @task.platform_sql(output_path="{{ params.folder }}/customers-{{ ti.map_index }}.csv")
     def customers_of(country: str) -> str:
         return f"SELECT id, name, city FROM customers WHERE country = '{country}'"  # noqa: S608
 

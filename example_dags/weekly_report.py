@@ -62,7 +62,6 @@ with DAG(
         task_id="ask_agent",
         prompt="{{ params.question }}",
         output_path="{{ params.folder }}",
-        output_format="parquet",
         charts=["png"],
         deferrable=True,
     )

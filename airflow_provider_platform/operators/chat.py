@@ -51,7 +51,10 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
     :param output_path: a folder to write to; in it each task of a run has one of its own, with a
         file for each query (all rows that the chat sends, whatever `max_rows`), `answer.md` and
         `manifest.json`
-    :param output_format: parquet (needs the extra `parquet`), csv or jsonl
+    :param output_format: of the files of rows: parquet (the default; needs the extra `parquet`),
+        csv or jsonl
+    :param output_options: how these files are written, as `{"compression": "gzip"}`: see "Options
+        of a file" on the page Results
     :param all_rows: run each query again over the data API and write all its rows, where the chat
         sends the first ones (100 by default); XCom has the first `max_rows` of them
     :param all_rows_as: whose rights read them: `user`, who asks (needs a service token), or

@@ -22,6 +22,12 @@ from airflow_provider_platform.operators._base.deferral import (
 from airflow_provider_platform.operators._base.deployment import DeploymentOperator
 from airflow_provider_platform.operators._base.failures import ForeseenFailures
 from airflow_provider_platform.operators._files.outlets import tell_outlets
+from airflow_provider_platform.operators._files.output import (
+    file_fits_its_name,
+    optional_format,
+    optional_options,
+    planned_output,
+)
 from airflow_provider_platform.operators._files.paths import optional_output_path, output_target
 
 if TYPE_CHECKING:
@@ -30,14 +36,15 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
     from airflow_provider_platform.client.data_api.rows import SqlRows
+    from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.results.output import Output
     from airflow_provider_platform.results.save import SavedRows
 
 QUERY_TIMEOUT = 600.0
 LEAST_SECONDS = 60.0
 """What the worker has for a query whose first row the trigger has seen, however late it is."""
-ENDINGS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 CACHES = ("stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cache")
 
 
@@ -69,7 +76,12 @@ class PlatformQueryOperator(DeploymentOperator):
     :param sql: the query
     :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
         as `s3://my_conn@bucket/rows.parquet`. It is whole or not there.
-    :param output_format: parquet (needs the extra `parquet`), csv or jsonl
+    :param output_format: parquet (needs the extra `parquet`), csv or jsonl; without it the ending
+        of the path decides: `.parquet`, `.csv`, `.tsv`, `.jsonl`, `.ndjson`, the last four also
+        with `.gz` or `.zst`, which compress. A path without an ending is Parquet. A contradiction
+        is an error.
+    :param output_options: how the file is written, as `{"delimiter": ";", "csv_safe": True}`: see
+        "Options of a file" on the page Results
     :param max_rows: rows that go to XCom
     :param types: `service` gives values the types of their columns, and fails for one that does not
         fit; `text` leaves them as the service sends them
@@ -96,7 +108,8 @@ class PlatformQueryOperator(DeploymentOperator):
     checks: ClassVar[Checks] = {
         "sql": one_query,
         "output_path": optional_output_path,
-        "output_format": partial(arguments.choice, choices=("parquet", "csv", "jsonl")),
+        "output_format": optional_format,
+        "output_options": optional_options,
         "max_rows": partial(arguments.whole_number, minimum=0),
         "types": partial(arguments.choice, choices=("service", "text")),
         "on_truncated": partial(arguments.choice, choices=("warn", "fail")),
@@ -108,13 +121,17 @@ class PlatformQueryOperator(DeploymentOperator):
         "deferrable": arguments.boolean,
         "timeout": arguments.seconds,
     }
+    rules: ClassVar[Sequence[Rule]] = (
+        (("output_path", "output_format", "output_options"), file_fits_its_name),
+    )
 
     def __init__(
         self,
         *,
         sql: str,
         output_path: str | os.PathLike[str] | ObjectStoragePath | None = None,
-        output_format: str = "parquet",
+        output_format: str | None = None,
+        output_options: dict[str, Any] | None = None,
         max_rows: int | str = 100,
         types: str = "service",
         on_truncated: str = "warn",
@@ -131,6 +148,7 @@ class PlatformQueryOperator(DeploymentOperator):
         self.sql = sql
         self.output_path: Any = output_path
         self.output_format: Any = output_format
+        self.output_options: Any = output_options
         self.max_rows = max_rows
         self.types: Any = types
         self.on_truncated = on_truncated
@@ -149,7 +167,6 @@ class PlatformQueryOperator(DeploymentOperator):
         with ForeseenFailures(), self.opened(context) as hook:
             self._hook = hook
             target = self._target()
-            self._warn_of_name(target)
             deadline = self._deadline(hook, context)
             if self.deferrable:
                 self._wait_in_triggerer(hook, deadline)
@@ -189,23 +206,16 @@ class PlatformQueryOperator(DeploymentOperator):
 
     def _target(self) -> ObjectStoragePath | None:
         """Where to write; looked at before anything is sent."""
-        from airflow_provider_platform.results.save import check_engine
+        from airflow_provider_platform.results.output import check_engine
 
         if self.output_path is None:
             return None
-        check_engine(self.output_format)
+        check_engine(self._output())
         return output_target("output_path", self.output_path)
 
-    def _warn_of_name(self, target: ObjectStoragePath | None) -> None:
-        """A name that says another format than the file has is a slip, as a rule."""
-        ending = target.suffix.lower() if target is not None else ""
-        if ENDINGS.get(ending, self.output_format) != self.output_format:
-            self.log.warning(
-                "output_path ends in %s, and output_format is %s: the file will be %s.",
-                ending,
-                self.output_format,
-                self.output_format,
-            )
+    def _output(self) -> Output:
+        """How it is written."""
+        return planned_output(self.output_path, self.output_format, self.output_options)
 
     def _deadline(self, hook: PlatformHook, context: Context) -> float:
         """Until when the first row must be there (Unix time): after `timeout`, or before this try's
@@ -244,6 +254,7 @@ class PlatformQueryOperator(DeploymentOperator):
     ) -> dict[str, Any]:
         from airflow_provider_platform.results.save import save_rows
 
+        output = self._output()
         rows = hook.run_sql(
             self.sql,
             deployment_id=self.deployment_id,
@@ -259,7 +270,8 @@ class PlatformQueryOperator(DeploymentOperator):
                 rows.columns,
                 self._checked_pieces(rows),
                 path=target,
-                format=self.output_format,
+                format=output.format,
+                style=output.style,
                 types=self.types,
                 max_rows=int(self.max_rows),
             )

@@ -15,7 +15,8 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.results.atomic_files import OutputFile, write_whole, writing
 from airflow_provider_platform.results.charts import ChartError, ChartLimits, ChartRenderer
 from airflow_provider_platform.results.file_names import query_name
-from airflow_provider_platform.results.save import Format, SavedRows, save_rows
+from airflow_provider_platform.results.output import PARQUET, Output
+from airflow_provider_platform.results.save import SavedRows, save_rows
 from airflow_provider_platform.results.text.markdown import to_markdown
 from airflow_provider_platform.results.text.message import message_of
 
@@ -51,7 +52,7 @@ class AnswerFiles:
     SQL text, None where the rows that the chat has sent are meant."""
 
     folder: Any
-    format: Format = "parquet"
+    output: Output = PARQUET
     max_rows: int = 100
     charts: tuple[str, ...] = ()
     fail_on_chart_error: bool = False
@@ -111,7 +112,7 @@ def _write_query(
 ) -> _Written:
     if query["error"] is not None or not (query["columns"] or wanted.run):
         return _Written()
-    path = wanted.folder / query_name(number, wanted.format)
+    path = wanted.folder / query_name(number, wanted.output.ending)
     try:
         written = _save(query, path, wanted, "service")
     except ResultValueError as error:
@@ -134,7 +135,8 @@ def _write_query(
 
 def _save(query: dict[str, Any], path: Any, wanted: AnswerFiles, types: Types) -> _Written:
     written = _Written(types=types)
-    options: Any = {"path": path, "format": wanted.format, "types": types}
+    output = wanted.output
+    options: Any = {"path": path, "format": output.format, "style": output.style, "types": types}
     if wanted.run is None:
         options["max_rows"] = len(query["rows"])
         written.chart_columns = query["columns"]
@@ -228,7 +230,7 @@ def _described(
 ) -> dict[str, Any]:
     """The query as the manifest has it."""
     saved = written.saved
-    name = query_name(number, wanted.format)
+    name = query_name(number, wanted.output.ending)
     return {
         "number": number,
         **{key: query[key] for key in ("title", "description", "sql", "uuid", "error")},
@@ -239,7 +241,7 @@ def _described(
         "row_count": saved.row_count if saved else None,
         "difference": saved.row_count - query["total_rows"] if saved else None,
         "truncated": written.why_truncated is not None,
-        "file": _file(name, saved.path, wanted.format, saved) if saved else None,
+        "file": _file(name, saved.path, wanted.output.format, saved) if saved else None,
         "charts": written.charts,
         "chart_error": written.chart_error,
     }

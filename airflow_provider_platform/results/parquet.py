@@ -1,4 +1,4 @@
-"""Parquet, by pyarrow: typed columns, in row groups of a hundred thousand rows."""
+"""Parquet, by pyarrow: typed columns, in row groups of the same number of rows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform.results.atomic_files import OutputFile
-
-ROW_GROUP = 100_000
-"""Rows of a group; one for each piece that comes would make the metadata larger than the data."""
+    from airflow_provider_platform.results.output import FileStyle
 
 _TYPES: dict[Kind, Any] = {
     "Int64": pa.int64(),
@@ -43,10 +41,13 @@ class ParquetWriter:
     """Writes row groups of the same size whatever the pieces, so that the same rows make the same
     file."""
 
-    def __init__(self, file: OutputFile, columns: Sequence[Column]) -> None:
+    def __init__(self, file: OutputFile, columns: Sequence[Column], style: FileStyle) -> None:
         self._columns = columns
         self._schema = pa.schema([(column.name, _TYPES[column.kind]) for column in columns])
-        self._writer = pq.ParquetWriter(file, self._schema)
+        self._writer = pq.ParquetWriter(
+            file, self._schema, compression=style.compression or "snappy"
+        )
+        self._row_group = style.row_group_size
         self._waiting: list[Any] = []
         self._rows_waiting = 0
         self._rows = 0
@@ -61,23 +62,23 @@ class ParquetWriter:
         self._rows += len(rows)
         self._rows_waiting += len(rows)
         self._waiting.append(pa.Table.from_arrays(arrays, schema=self._schema))
-        while self._rows_waiting >= ROW_GROUP:
-            self._write_group(ROW_GROUP)
+        if self._rows_waiting >= self._row_group:
+            self._write_groups(self._rows_waiting - self._rows_waiting % self._row_group)
 
     def finish(self) -> None:
         """Write what waits, and the metadata."""
         if self._rows_waiting:
-            self._write_group(self._rows_waiting)
+            self._write_groups(self._rows_waiting)
         self._writer.close()
 
-    def _write_group(self, rows: int) -> None:
+    def _write_groups(self, rows: int) -> None:
         waiting = pa.concat_tables(self._waiting)
         # One piece of memory: how the rows came must not show in the file.
-        group = waiting.slice(0, rows).combine_chunks()
-        self._writer.write_table(group, row_group_size=ROW_GROUP)
+        groups = waiting.slice(0, rows).combine_chunks()
+        self._writer.write_table(groups, row_group_size=self._row_group)
         self._rows_waiting -= rows
         self._waiting = [waiting.slice(rows).combine_chunks()] if self._rows_waiting else []
-        del waiting, group
+        del waiting, groups
         pa.default_memory_pool().release_unused()  # it would keep what the next group needs anew
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import gc
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.formats.json_text import storable
 from airflow_provider_platform.results.atomic_files import whole_file
 from airflow_provider_platform.results.column_names import describe_renaming
@@ -19,14 +17,13 @@ from airflow_provider_platform.results.columns import (
     read_columns,
     read_rows,
 )
+from airflow_provider_platform.results.output import PLAIN, FileStyle, Format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from airflow_provider_platform.results.atomic_files import OutputFile
 
-Format = Literal["parquet", "csv", "jsonl"]
-FORMATS: tuple[Format, ...] = ("parquet", "csv", "jsonl")
 NEVER = 2**31 - 1
 """So many collections of younger objects the collector lets pass before a full one."""
 
@@ -56,28 +53,20 @@ class SavedRows:
     renaming: str | None = None
 
 
-def check_engine(format: str) -> None:
-    """Whether what writes the format is installed. Raises PlatformInputError naming the extra."""
-    if format == "parquet" and find_spec("pyarrow") is None:
-        raise PlatformInputError(
-            "Nothing was sent: output_format parquet needs pyarrow. Install "
-            "airflow-provider-platform[parquet], or use csv or jsonl.",
-            field="output_format",
-        )
-
-
 def save_rows(
     columns: Sequence[dict[str, str]],
     pieces: Iterable[list[list[Any]]],
     *,
     path: Any = None,
     format: Format = "parquet",
+    style: FileStyle = PLAIN,
     types: Types = "service",
     max_rows: int = 100,
 ) -> SavedRows:
     """Read a result to its end, and write it to a file where a path object is given.
 
-    `pieces` are rows as the service sends them; what they raise leaves no file. `max_rows` are kept
+    `pieces` are rows as the service sends them; what they raise leaves no file. `style` says how
+    the file is written. `max_rows` are kept
     to look at. Raises ResultValueError, ResultWriteError.
     """
     typed = read_columns(columns, types)
@@ -89,7 +78,7 @@ def save_rows(
             _read(typed, pieces, saved, max_rows, _Checker(typed))
         return saved
     with whole_file(path) as file, _no_full_collections():
-        writer = _writer(format)(file, typed)
+        writer = _writer(format)(file, typed, style)
         _read(typed, pieces, saved, max_rows, writer)
         writer.finish()
     saved.path, saved.format = str(path), format
@@ -140,7 +129,7 @@ class _Checker:
         return
 
 
-def _writer(format: Format) -> Callable[[OutputFile, list[Column]], RowWriter]:
+def _writer(format: Format) -> Callable[[OutputFile, list[Column], FileStyle], RowWriter]:
     if format == "parquet":
         from airflow_provider_platform.results.parquet import ParquetWriter
 

@@ -10,6 +10,12 @@ from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import PlatformOperator
 from airflow_provider_platform.operators._files.outlets import tell_outlets
+from airflow_provider_platform.operators._files.output import (
+    folder_fits_its_files,
+    optional_format,
+    optional_options,
+    planned_output,
+)
 from airflow_provider_platform.operators._files.paths import optional_folder, storage_path
 
 if TYPE_CHECKING:
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.http.client import PlatformClient
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
+    from airflow_provider_platform.results.output import Output
 
 PICTURES = ("png", "svg", "html")
 ROWS_TIMEOUT = 600.0
@@ -49,7 +56,8 @@ class WritesAnswer(PlatformOperator):
 
     checks: ClassVar[Checks] = {
         "output_path": optional_folder,
-        "output_format": partial(arguments.choice, choices=("parquet", "csv", "jsonl")),
+        "output_format": optional_format,
+        "output_options": optional_options,
         "all_rows": arguments.boolean,
         "all_rows_as": partial(arguments.choice, choices=("user", "connection")),
         "charts": _pictures,
@@ -58,13 +66,15 @@ class WritesAnswer(PlatformOperator):
     rules: ClassVar[Sequence[Rule]] = (
         (("all_rows", "output_path"), _needs_folder),
         (("charts", "output_path"), _needs_folder),
+        (("output_path", "output_format", "output_options"), folder_fits_its_files),
     )
 
     def __init__(
         self,
         *,
         output_path: str | os.PathLike[str] | ObjectStoragePath | None = None,
-        output_format: str = "parquet",
+        output_format: str | None = None,
+        output_options: dict[str, Any] | None = None,
         all_rows: bool | str = False,
         all_rows_as: str = "user",
         charts: Sequence[str] | str = (),
@@ -74,6 +84,7 @@ class WritesAnswer(PlatformOperator):
         super().__init__(**kwargs)
         self.output_path: Any = output_path
         self.output_format: Any = output_format
+        self.output_options: Any = output_options
         self.all_rows = all_rows
         self.all_rows_as = all_rows_as
         self.charts: Any = charts
@@ -85,9 +96,9 @@ class WritesAnswer(PlatformOperator):
         if self.output_path is None:
             return
         from airflow_provider_platform.results.atomic_files import check_place
-        from airflow_provider_platform.results.save import check_engine
+        from airflow_provider_platform.results.output import check_engine
 
-        check_engine(self.output_format)
+        check_engine(self._output())
         if self.charts and find_spec("vl_convert") is None:
             raise PlatformInputError(
                 "Nothing was sent: charts need vl-convert-python. Install "
@@ -118,7 +129,7 @@ class WritesAnswer(PlatformOperator):
         names = ("dag_id", "run_id", "task_id", "map_index")
         wanted = AnswerFiles(
             folder=folder,
-            format=self.output_format,
+            output=self._output(),
             max_rows=max_rows,
             charts=self.charts,
             fail_on_chart_error=self.on_chart_error == "fail",
@@ -131,6 +142,10 @@ class WritesAnswer(PlatformOperator):
         self.log.info("Wrote files to %s (queries: %s)", folder, len(written["queries"]))
         tell_outlets(context, self.outlets, _facts(manifest, written["manifest"]))
         return written
+
+    def _output(self) -> Output:
+        """How the file of each query is written."""
+        return planned_output(None, self.output_format, self.output_options)
 
     def _rows(self, client: PlatformClient, sql: str, branch_name: str | None) -> SqlRows:
         """All rows of a query of the agent, with the rights that were meant."""

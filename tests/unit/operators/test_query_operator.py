@@ -272,16 +272,69 @@ def test_a_deadline(query: Any, platform_sandbox: Sandbox) -> None:
         query("SELECT 1", timeout=2)
 
 
-def test_a_file_of_another_kind_than_its_name_says(
-    query: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+def test_path_ending_that_contradicts_the_format_is_refused_before_anything_is_sent(
+    query: Any, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    result = query("SELECT 1 AS one", output_path=str(tmp_path / "one.csv"), output_format="jsonl")
-    assert result["format"] == "jsonl"
     said = "output_path ends in .csv, and output_format is jsonl"
-    # Airflow 3.0 prints what it logs, too.
-    assert max(capfd.readouterr().out.count(said), caplog.text.count(said)) == 1
-    query("SELECT 1 AS one", output_path=str(tmp_path / "one.csv.d"), output_format="jsonl")
-    assert "output_path ends in" not in capfd.readouterr().out
+    with pytest.raises(PlatformInputError, match=said):
+        query("SELECT 1", output_path=str(tmp_path / "one.csv"), output_format="jsonl")
+    assert queries(platform_sandbox) == 0
+
+
+def test_template_that_renders_a_contradiction_fails_before_anything_is_sent(
+    platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    task = PlatformQueryOperator(
+        task_id="query",
+        sql="SELECT 1",
+        output_path=f"{tmp_path}/{{{{ ending }}}}",
+        output_format="csv",
+        output_options={"delimiter": "{{ delimiter }}"},
+        deferrable=False,
+    )
+    assert {"output_path", "output_options"} <= set(task.template_fields)
+    context = TaskTries().context()
+    task.render_template_fields(context | {"ending": "rows.parquet", "delimiter": ";"})
+    assert task.output_options == {"delimiter": ";"}
+    with pytest.raises(AirflowFailException, match="and output_format is csv"):
+        task.execute(context)
+    assert queries(platform_sandbox) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "first_bytes"),
+    [
+        ("one.parquet", b"PAR1"),
+        ("one.csv", b"a,b\n"),
+        ("one.tsv", b"a\tb\n"),
+        ("one.csv.gz", b"\x1f\x8b"),
+        ("one.jsonl", b'{"a"'),
+        ("one.ndjson.gz", b"\x1f\x8b"),
+        ("one.jsonl.zst", b"\x28\xb5\x2f\xfd"),
+        ("one", b"PAR1"),
+    ],
+)
+def test_path_ending_decides_the_format(
+    name: str, first_bytes: bytes, query: Any, tmp_path: Path
+) -> None:
+    pytest.importorskip("pyarrow")
+    result = query("SELECT 1 AS a, 2 AS b", output_path=str(tmp_path / name))
+    written = (tmp_path / name).read_bytes()
+    assert written.startswith(first_bytes)
+    assert (result["path"], result["bytes"]) == (str(tmp_path / name), len(written))
+
+
+def test_options_are_those_of_the_decorator_too(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+    path = tmp_path / "one.csv"
+    for deferrable in WAYS.values():
+        ended(
+            PlatformSqlDecoratedOperator,
+            python_callable=lambda: "SELECT 1 AS a, 2 AS b",
+            output_path=str(path),
+            output_options={"delimiter": ";", "line_end": "crlf"},
+            deferrable=deferrable,
+        )
+        assert path.read_bytes() == b"a;b\r\n1;2\r\n"
 
 
 def test_a_relative_path_is_one_below_the_working_folder(

@@ -23,9 +23,10 @@ from airflow_provider_platform.client.errors import (
     ResultValueError,
 )
 from airflow_provider_platform.client.formats.json_text import storable
-from airflow_provider_platform.results import save
+from airflow_provider_platform.results import output
 from airflow_provider_platform.results.columns import plain, read_columns, read_rows
-from airflow_provider_platform.results.save import FORMATS, NEVER, check_engine, save_rows
+from airflow_provider_platform.results.output import FORMATS, check_engine, plan_output
+from airflow_provider_platform.results.save import NEVER, save_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -199,10 +200,10 @@ def test_what_a_killed_try_has_left_is_taken_away(tmp_path: Path) -> None:
 
 
 def test_a_format_whose_engine_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(save, "find_spec", lambda name: None)
+    monkeypatch.setattr(output, "find_spec", lambda name: None)
     with pytest.raises(PlatformInputError, match=r"airflow-provider-platform\[parquet\]"):
-        check_engine("parquet")
-    check_engine("csv")
+        check_engine(plan_output(None, "parquet"))
+    check_engine(plan_output(None, "csv"))
 
 
 def test_first_rows_and_names_can_be_stored_and_the_file_has_the_values_that_came(

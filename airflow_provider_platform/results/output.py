@@ -1,0 +1,277 @@
+"""How a result is written: the format and compression that the path's ending names, and options.
+
+A file's name says what the file is, for people and for the programs that read it. So the ending of
+a path decides, `output_format` and `compression` only say what the ending does not, and a
+contradiction is an error: both sides of it could be the slip.
+
+The options are one object, checked by one model, and not an argument each: an operator has enough
+arguments, an object can be shared by tasks, mapped over and rendered, and what fits together is
+checked in one place. It stays a plain `dict` in a DAG file, because Airflow renders and stores
+those.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.formats.booleans import read_boolean
+from airflow_provider_platform.client.operations.models import InputModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Format = Literal["parquet", "csv", "jsonl"]
+FORMATS: tuple[Format, ...] = ("parquet", "csv", "jsonl")
+Compression = Literal["none", "gzip", "zstd", "snappy", "brotli", "lz4"]
+Quoting = Literal["minimal", "all", "nonnumeric"]
+ROW_GROUP = 100_000
+"""Rows of a Parquet row group; one for each piece that comes would make the metadata larger than
+the data."""
+
+_FORMATS: dict[str, Format] = {
+    "parquet": "parquet",
+    "pq": "parquet",
+    "csv": "csv",
+    "tsv": "csv",
+    "jsonl": "jsonl",
+    "ndjson": "jsonl",
+}
+_COMPRESSIONS: dict[str, Compression] = {"gz": "gzip", "zst": "zstd", "zstd": "zstd"}
+_ENDINGS: dict[Compression, str] = {"none": "", "gzip": ".gz", "zstd": ".zst"}
+"""What the name of a compressed text file ends in; the other compressions are Parquet's alone."""
+_NOT_WRITTEN = frozenset({"7z", "br", "bz2", "lz4", "rar", "snappy", "tar", "tgz", "xz", "zip"})
+_OTHER_FORMATS = {
+    **dict.fromkeys(
+        ("xls", "xlsx", "ods"),
+        '; for a spreadsheet write .csv with output_options={"encoding": "utf-8-sig"}',
+    ),
+    **dict.fromkeys(("arrow", "avro", "feather", "html", "orc", "xml", "yaml", "yml"), ""),
+}
+_KNOWN_ENDINGS = ".parquet, .csv, .tsv, .jsonl or .ndjson, the last four also with .gz or .zst"
+_ENDING = re.compile(r"[a-z][a-z0-9]{0,7}")
+"""What counts as the ending of a name: not the rest of `run_2026-07-20T00:00:00.000`."""
+
+
+def _whole(value: Any) -> Any:
+    """Booleans are not numbers."""
+    if isinstance(value, bool):
+        raise ValueError("must be a whole number")
+    return value
+
+
+Rows = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=2**31 - 1)]
+Flag = Annotated[bool, BeforeValidator(read_boolean)]
+
+
+class OutputOptions(InputModel):
+    """The options of a file, `output_options` of an operator.
+
+    Each is None where it is not given. A template renders to text, so numbers and booleans may be
+    texts.
+    """
+
+    none_is_absent: ClassVar[bool] = True
+
+    compression: Compression | None = None
+    delimiter: str | None = None
+    quoting: Quoting | None = None
+    header: Flag | None = None
+    encoding: Literal["utf-8", "utf-8-sig"] | None = None
+    line_end: Literal["lf", "crlf"] | None = None
+    csv_safe: Flag | None = None
+    row_group_size: Rows | None = None
+
+    @field_validator("delimiter")
+    @classmethod
+    def _delimits(cls, value: str | None) -> str | None:
+        if value is not None and (len(value) != 1 or value in '"\r\n\0\ufeff'):
+            raise ValueError("must be one character, and neither a quote nor a line end")
+        return value
+
+    def given(self, *names: str) -> list[str]:
+        """Those of the options that have a value."""
+        return [name for name in names if getattr(self, name) is not None]
+
+
+_CSV_OPTIONS = ("delimiter", "quoting", "header", "encoding", "line_end", "csv_safe")
+
+
+def output_options(given: Mapping[str, Any] | None) -> OutputOptions:
+    """Return the checked options. None, "" and "None" count as absent. Raises
+    PlatformInputError."""
+    present = {name: value for name, value in (given or {}).items() if not _is_absent(value)}
+    known = OutputOptions.model_fields
+    unknown = [str(name) for name in present if name not in known]
+    if unknown:
+        raise PlatformInputError(
+            f"Nothing was sent: there is no option {unknown[0]!r}. The options are: "
+            f"{', '.join(known)}.",
+            field=unknown[0],
+        )
+    return OutputOptions.of(present)
+
+
+def _is_absent(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and value in ("", "None"))
+
+
+@dataclass(frozen=True)
+class FileStyle:
+    """How one file is written. `compression` None is the format's own: Snappy in Parquet, none in
+    text."""
+
+    compression: Compression | None = None
+    delimiter: str = ","
+    quoting: Quoting = "minimal"
+    header: bool = True
+    encoding: Literal["utf-8", "utf-8-sig"] = "utf-8"
+    line_end: Literal["lf", "crlf"] = "lf"
+    csv_safe: bool = False
+    row_group_size: int = ROW_GROUP
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is written: the format of the file, and its style."""
+
+    format: Format
+    style: FileStyle
+
+    @property
+    def ending(self) -> str:
+        """What a file of this kind ends in, as `csv.gz`."""
+        if self.format == "parquet":
+            return "parquet"
+        name = "tsv" if self.format == "csv" and self.style.delimiter == "\t" else self.format
+        return name + _ENDINGS[self.style.compression or "none"]
+
+
+PLAIN = FileStyle()
+PARQUET = Output("parquet", PLAIN)
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """What the name of a file says of it."""
+
+    text: str = ""
+    format: Format | None = None
+    compression: Compression | None = None
+    tabs: bool = False
+
+
+def plan_output(
+    path: str | None, format: str | None = None, options: OutputOptions | None = None
+) -> Output:
+    """Return what is written at a path: what its ending says, and what format and options add.
+
+    `path` None is a folder whose files get names of their own. A path without an ending is Parquet
+    where `format` is None. Raises ValueError for an ending that names no format and for
+    contradictions, and for options that the format does not have.
+    """
+    chosen = options or OutputOptions()
+    ending = _Ending() if path is None else _read_ending(path, format)
+    kind = ending.format or format or "parquet"
+    if format is not None and kind != format:
+        raise ValueError(
+            f"output_path ends in {ending.text}, and output_format is {format}: give the file the "
+            "ending of its format, or leave output_format out"
+        )
+    _check_compression(kind, ending, chosen.compression)
+    if kind != "csv" and (unfit := chosen.given(*_CSV_OPTIONS)):
+        raise ValueError(f"output_options: {unfit[0]} is an option of csv, and the file is {kind}")
+    if kind != "parquet" and chosen.row_group_size is not None:
+        raise ValueError(
+            f"output_options: row_group_size is an option of parquet, and the file is {kind}"
+        )
+    if ending.tabs and chosen.delimiter not in (None, "\t"):
+        raise ValueError(
+            f"output_path ends in {ending.text}, and output_options has another delimiter than a "
+            "tab: name the file .csv"
+        )
+    names = ("compression", *_CSV_OPTIONS, "row_group_size")
+    style: dict[str, Any] = {name: getattr(chosen, name) for name in chosen.given(*names)}
+    if ending.compression is not None:
+        style["compression"] = ending.compression
+    if ending.tabs:
+        style["delimiter"] = "\t"
+    return Output(kind, FileStyle(**style))  # type: ignore[arg-type]  # one of FORMATS
+
+
+def check_engine(output: Output) -> None:
+    """Whether what writes the file is installed. Raises PlatformInputError naming the extra."""
+    if find_spec("pyarrow") is not None:
+        return
+    if output.format == "parquet":
+        needing, instead = "output_format parquet", "csv or jsonl"
+    elif output.style.compression == "zstd":
+        needing, instead = "compression zstd", "gzip"
+    else:
+        return
+    raise PlatformInputError(
+        f"Nothing was sent: {needing} needs pyarrow. Install "
+        f"airflow-provider-platform[parquet], or use {instead}.",
+        field="output_format",
+    )
+
+
+def _check_compression(kind: str, ending: _Ending, chosen: Compression | None) -> None:
+    if kind == "parquet":
+        if ending.compression is not None:
+            raise ValueError(
+                f"output_path ends in {ending.text}: Parquet is compressed inside: let the name "
+                'end in .parquet, and see output_options={"compression": ...}'
+            )
+        return
+    if chosen is not None and chosen not in _ENDINGS:
+        raise ValueError(
+            f"output_options: compression {chosen} is one of parquet, and the file is {kind}; use "
+            "none, gzip or zstd"
+        )
+    # A name without a format's ending says nothing of a compression either.
+    said = ending.compression or ("none" if ending.format else None)
+    if chosen is not None and said is not None and chosen != said:
+        raise ValueError(
+            f"output_path ends in {ending.text}, and output_options has the compression {chosen}: "
+            f"let the name end in .{kind}{_ENDINGS[chosen]}, or leave compression out"
+        )
+
+
+def _read_ending(path: str, format: str | None) -> _Ending:
+    """What a path's ending says. Raises ValueError where it names what is not written."""
+    _, *parts = path.rsplit("/", 1)[-1].lower().split(".")
+    last = parts.pop() if parts else ""
+    compression = _COMPRESSIONS.get(last)
+    text = f".{last}"
+    if compression is not None:
+        last = parts.pop() if parts else ""
+        text = f".{last}{text}" if last in _FORMATS else text
+    kind = _FORMATS.get(last)
+    if kind is not None:
+        return _Ending(text, kind, compression, tabs=last == "tsv")
+    if last in _NOT_WRITTEN:
+        raise ValueError(
+            f"output_path ends in .{last}, a compression that is not written here: use .gz or .zst"
+        )
+    if last in _OTHER_FORMATS:
+        raise ValueError(
+            f"output_path ends in .{last}, a format that is not written here: use "
+            f"{_KNOWN_ENDINGS}{_OTHER_FORMATS[last]}"
+        )
+    if last == "json" and format != "jsonl":
+        raise ValueError(
+            "output_path ends in .json, and what is written is JSON Lines, an object in each line: "
+            'let it end in .jsonl, or say output_format="jsonl" where a reader wants this name'
+        )
+    if format is None and (compression is not None or _ENDING.fullmatch(last)):
+        raise ValueError(
+            f"output_path ends in {text}, which names no format: let it end in {_KNOWN_ENDINGS}, "
+            "or give output_format"
+        )
+    return _Ending(text if compression else "", None, compression)

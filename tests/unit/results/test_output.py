@@ -1,0 +1,267 @@
+"""What a path's ending, the format and the options make of a file, and what contradicts."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.results import output
+from airflow_provider_platform.results.output import (
+    FileStyle,
+    check_engine,
+    output_options,
+    plan_output,
+)
+from airflow_provider_platform.results.save import save_rows
+from airflow_provider_platform.results.text_files import CsvWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COLUMNS = [
+    {"name": "id", "type": "Int64"},
+    {"name": "paid", "type": "Boolean"},
+    {"name": "note", "type": "String"},
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "compression", "delimiter"),
+    [
+        ("rows.parquet", "parquet", None, ","),
+        ("s3://conn@bucket/a.b/rows.PQ", "parquet", None, ","),
+        ("rows.csv", "csv", None, ","),
+        ("rows.tsv", "csv", None, "\t"),
+        ("rows.v2.csv.gz", "csv", "gzip", ","),
+        ("rows.tsv.zst", "csv", "zstd", "\t"),
+        ("rows.jsonl", "jsonl", None, ","),
+        ("rows.ndjson.gz", "jsonl", "gzip", ","),
+        ("rows.jsonl.zst", "jsonl", "zstd", ","),
+        ("rows", "parquet", None, ","),
+        ("manual__2026-07-20T00:00:00.123+00:00", "parquet", None, ","),
+    ],
+)
+def test_path_ending_says_format_and_compression(
+    path: str, kind: str, compression: str | None, delimiter: str
+) -> None:
+    planned = plan_output(path)
+    assert (planned.format, planned.style) == (
+        kind,
+        FileStyle(compression=compression, delimiter=delimiter),  # type: ignore[arg-type]
+    )
+    assert plan_output(path, kind) == planned
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "options", "said"),
+    [
+        ("rows.csv", "parquet", {}, "ends in .csv, and output_format is parquet"),
+        ("rows.csv.gz", "jsonl", {}, "ends in .csv.gz, and output_format is jsonl"),
+        ("rows.parquet.gz", None, {}, "Parquet is compressed inside"),
+        ("rows.gz", "parquet", {}, "Parquet is compressed inside"),
+        ("rows.gz", None, {}, "ends in .gz, which names no format"),
+        ("rows.txt", None, {}, "ends in .txt, which names no format"),
+        ("rows.csv.bz2", "csv", {}, "ends in .bz2, a compression that is not written"),
+        ("rows.csv.zip", None, {}, "use .gz or .zst"),
+        ("rows.xlsx", "csv", {}, "ends in .xlsx, a format that is not written.*utf-8-sig"),
+        ("rows.avro", None, {}, "ends in .avro, a format that is not written"),
+        ("rows.json", None, {}, "JSON Lines, an object in each line: let it end in .jsonl"),
+        ("rows.json", "csv", {}, "let it end in .jsonl"),
+        ("rows.csv", None, {"compression": "gzip"}, r"let the name end in .csv.gz"),
+        ("rows.csv.gz", None, {"compression": "none"}, "has the compression none"),
+        ("rows.jsonl.gz", None, {"compression": "zstd"}, r"let the name end in .jsonl.zst"),
+        ("rows.csv", None, {"compression": "snappy"}, "snappy is one of parquet"),
+        ("rows.tsv", None, {"delimiter": ";"}, "another delimiter than a tab"),
+        ("rows.jsonl", None, {"delimiter": ";"}, "delimiter is an option of csv"),
+        ("rows.parquet", None, {"csv_safe": False}, "csv_safe is an option of csv"),
+        ("rows.csv", None, {"row_group_size": 5}, "row_group_size is an option of parquet"),
+    ],
+)
+def test_contradiction_of_path_format_and_options_is_refused(
+    path: str, kind: str | None, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        plan_output(path, kind, output_options(options))
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "options"),
+    [
+        ("rows.json", "jsonl", {}),
+        ("rows.txt", "csv", {"delimiter": "|"}),
+        ("rows", "csv", {"compression": "gzip"}),
+        ("rows.gz", "jsonl", {}),
+        ("rows.json.gz", "jsonl", {"compression": "gzip"}),
+        ("rows.csv", None, {"compression": "none"}),
+        ("rows.tsv", None, {"delimiter": "\t"}),
+        ("rows.parquet", None, {"compression": "zstd", "row_group_size": "5000"}),
+    ],
+)
+def test_format_and_options_say_what_the_ending_does_not(
+    path: str, kind: str | None, options: dict[str, Any]
+) -> None:
+    planned = plan_output(path, kind, output_options(options))
+    wanted = options.get("compression", "gzip" if path.endswith(".gz") else None)
+    assert planned.style.compression == wanted
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"delimeter": ";"}, "there is no option 'delimeter'. The options are: compression, delim"),
+        ({"delimiter": ";;"}, "delimiter: must be one character"),
+        ({"delimiter": '"'}, "neither a quote nor a line end"),
+        ({"quoting": "none"}, "quoting: Input should be 'minimal', 'all' or 'nonnumeric'"),
+        ({"encoding": "latin-1"}, "encoding: Input should be 'utf-8' or 'utf-8-sig'"),
+        ({"compression": "bz2"}, "compression: Input should be 'none'"),
+        ({"csv_safe": "maybe"}, "csv_safe: must be true or false"),
+        ({"row_group_size": 0}, "row_group_size: Input should be greater than or equal to 1"),
+        ({"row_group_size": True}, "row_group_size: must be a whole number"),
+        ({"row_group_size": 2.5}, "row_group_size: Input should be a valid integer"),
+    ],
+)
+def test_wrong_option_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(PlatformInputError, match=said):
+        output_options(options)
+
+
+def test_rendered_options_are_what_they_mean() -> None:
+    rendered = {"header": "False", "csv_safe": "true", "row_group_size": "10", "quoting": "None"}
+    found = output_options({**rendered, "delimiter": " ", "encoding": ""})
+    assert (found.header, found.csv_safe, found.row_group_size) == (False, True, 10)
+    assert (found.quoting, found.delimiter, found.encoding) == (None, " ", None)
+
+
+@pytest.mark.parametrize("path", ["rows.csv.zst", "rows.parquet"])
+def test_missing_engine_is_named(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "find_spec", lambda name: None)
+    with pytest.raises(PlatformInputError, match=r"airflow-provider-platform\[parquet\]"):
+        check_engine(plan_output(path))
+    check_engine(plan_output("rows.csv.gz"))
+
+
+def written(tmp_path: Path, path: str, rows: list[list[Any]], **options: Any) -> bytes:
+    planned = plan_output(path, None, output_options(options))
+    target = tmp_path / path
+    saved = save_rows(COLUMNS, [rows], path=target, format=planned.format, style=planned.style)
+    found = target.read_bytes()
+    assert saved.bytes == len(found)
+    return found
+
+
+ROWS = [["1", "true", "a"], [None, None, None], ["-2", "false", ""]]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({}, 'id,paid,note\n1,true,a\n,,\n-2,false,""\n'),
+        ({"delimiter": ";"}, 'id;paid;note\n1;true;a\n;;\n-2;false;""\n'),
+        ({"header": False}, '1,true,a\n,,\n-2,false,""\n'),
+        ({"line_end": "crlf"}, 'id,paid,note\r\n1,true,a\r\n,,\r\n-2,false,""\r\n'),
+        ({"quoting": "all"}, '"id","paid","note"\n"1","true","a"\n,,\n"-2","false",""\n'),
+        ({"quoting": "nonnumeric"}, '"id","paid","note"\n1,"true","a"\n,,\n-2,"false",""\n'),
+        ({"encoding": "utf-8-sig"}, '\ufeffid,paid,note\n1,true,a\n,,\n-2,false,""\n'),
+    ],
+)
+def test_csv_options(options: dict[str, Any], text: str, tmp_path: Path) -> None:
+    assert written(tmp_path, "rows.csv", ROWS, **options).decode() == text
+
+
+@pytest.mark.parametrize("path", ["rows.csv", "rows.tsv", "rows.jsonl"])
+def test_compressed_file_holds_the_same_text(path: str, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    rows = [[str(number), "true", "é" * 50] for number in range(20_000)]
+    plain = written(tmp_path, path, rows)
+    packed = written(tmp_path, f"{path}.gz", rows)
+    assert gzip.decompress(packed) == plain
+    assert packed == written(tmp_path, f"{path}.gz", rows), "the time shows in the file"
+    packed = written(tmp_path, f"{path}.zst", rows)
+    assert pa.CompressedInputStream(pa.BufferReader(packed), "zstd").read() == plain
+
+
+@pytest.mark.parametrize("compression", [None, "none", "gzip", "zstd", "snappy", "brotli", "lz4"])
+def test_parquet_options(compression: str | None, tmp_path: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    rows = [[str(number), "true", "a"] for number in range(25)]
+    found = written(tmp_path, "a.parquet", rows, compression=compression, row_group_size=10)
+    metadata = pq.ParquetFile(io.BytesIO(found)).metadata
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    assert [group.num_rows for group in groups] == [10, 10, 5]
+    wanted = {None: "SNAPPY", "none": "UNCOMPRESSED"}.get(compression, str(compression).upper())
+    assert groups[0].column(2).compression == wanted
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1;2", "-cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1+1", "-"]
+)
+def test_csv_safe_puts_an_apostrophe_before_a_formula(text: str, tmp_path: Path) -> None:
+    rows = [["-1", "true", text]]
+    [_, row] = csv.reader(
+        io.StringIO(written(tmp_path, "a.csv", rows, csv_safe=True).decode(), newline="")
+    )
+    assert row == ["-1", "true", "'" + text]
+    [_, row] = csv.reader(io.StringIO(written(tmp_path, "a.csv", rows).decode(), newline=""))
+    assert row[2] == text
+
+
+@pytest.mark.parametrize("text", ["-1", "+1.5e3", "-.5", "a=1", "", "'=1", "é"])
+def test_csv_safe_leaves_numbers_and_other_texts(text: str, tmp_path: Path) -> None:
+    found = written(tmp_path, "a.csv", [["1", "true", text]], csv_safe=True).decode()
+    [_, row] = csv.reader(io.StringIO(found, newline=""))
+    assert row[2] == text
+
+
+def test_csv_safe_holds_for_the_header_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    save_rows(
+        [{"name": "=1+1", "type": "Int64"}],
+        [],
+        path=path,
+        format="csv",
+        style=FileStyle(csv_safe=True),
+    )
+    assert path.read_text() == "'=1+1\n"
+
+
+class Memory:
+    def __init__(self) -> None:
+        self.data = b""
+
+    def write(self, data: bytes) -> None:
+        self.data += data
+
+    def close(self) -> None:
+        return
+
+
+TEXTS = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
+@given(
+    rows=st.lists(st.lists(TEXTS, min_size=2, max_size=2), max_size=5),
+    delimiter=st.sampled_from([",", ";", "\t", "|", ".", "1", " ", "é"]),
+    quoting=st.sampled_from(["minimal", "all", "nonnumeric"]),
+    line_end=st.sampled_from(["lf", "crlf"]),
+)
+def test_csv_of_any_style_is_read_back(
+    rows: list[list[str | None]], delimiter: str, quoting: Any, line_end: Any
+) -> None:
+    from airflow_provider_platform.results.columns import read_columns
+
+    memory: Any = Memory()
+    columns = read_columns([{"name": "a", "type": "String"}, {"name": "b,;", "type": "String"}])
+    style = FileStyle(delimiter=delimiter, quoting=quoting, line_end=line_end)
+    writer = CsvWriter(memory, columns, style)
+    writer.write(rows)
+    writer.finish()
+    text = io.StringIO(memory.data.decode(), newline="")
+    found = list(csv.reader(text, delimiter=delimiter, strict=True))
+    assert found == [["a", "b,;"], *([value or "" for value in row] for row in rows)]
