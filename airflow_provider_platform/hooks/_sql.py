@@ -11,12 +11,14 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.data_api import limits, query, rows
+    from airflow_provider_platform.client.data_api import parameters as binding
     from airflow_provider_platform.client.formats import durations
     from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
     from airflow_provider_platform.client.http.events import Events
     from airflow_provider_platform.client.operations.program import Clock, Program
 else:
     durations = lazy_module("airflow_provider_platform.client.formats.durations")
+    binding = lazy_module("airflow_provider_platform.client.data_api.parameters")
     limits = lazy_module("airflow_provider_platform.client.data_api.limits")
     query = lazy_module("airflow_provider_platform.client.data_api.query")
     rows = lazy_module("airflow_provider_platform.client.data_api.rows")
@@ -43,6 +45,7 @@ class DataMethods:
         self,
         sql: str,
         *,
+        parameters: binding.Parameters | None = None,
         deployment_id: int | str | None = None,
         branch_name: str | None = None,
         timezone: str | None = None,
@@ -55,6 +58,11 @@ class DataMethods:
         the first ones (100 by default). `timeout` is in seconds, or a timedelta, until the first
         row.
 
+        `parameters` are the values of the SQL's placeholders: a list for `%s`, a mapping for
+        `%(name)s`; with parameters, `%%` is a percent sign. Values are str, int, float, Decimal,
+        bool, None, date, datetime, UUID, or after `IN` a list of them. Raises PlatformInputError
+        for a placeholder or a value that does not fit, before anything is sent.
+
         Values are texts. The service gives 10,000 rows at most for a query without a LIMIT, 50,000
         for one with, unless the deployment has other limits: `default_row_limit` and
         `max_row_limit` (default: the connection's). `truncated` of what is returned says after the
@@ -63,6 +71,7 @@ class DataMethods:
         API, which also gives the token. Raises DataQueryError, PlatformError, when the
         first row is asked for or later.
         """
+        sql = binding.bind_parameters(sql, parameters, timezone)
         options = (deployment_id, branch_name, timezone, cache, timeout)
 
         def begin() -> Events:
@@ -75,6 +84,7 @@ class DataMethods:
         self,
         sql: str,
         *,
+        parameters: binding.Parameters | None = None,
         deployment_id: int | str | None = None,
         branch_name: str | None = None,
         timezone: str | None = None,
@@ -84,6 +94,7 @@ class DataMethods:
         max_row_limit: int | None = None,
     ) -> rows.AsyncSqlRows:
         """`run_sql` for an event loop."""
+        sql = binding.bind_parameters(sql, parameters, timezone)
         options = (deployment_id, branch_name, timezone, cache, timeout)
 
         async def begin() -> AsyncGenerator[Any]:

@@ -32,7 +32,7 @@ from airflow_provider_platform.operators._files.paths import optional_output_pat
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
     from airflow_provider_platform.client.data_api.rows import SqlRows
@@ -61,6 +61,16 @@ def one_query(name: str, value: Any) -> str:
     return found
 
 
+def sql_parameters(name: str, value: Any) -> Any:
+    """The values of a query's placeholders, a dict or a list, also as JSON text; None if there are
+    none. Raises PlatformInputError."""
+    found = arguments.optional(value)
+    if isinstance(found, str):
+        kind = arguments.sequence if found.lstrip().startswith("[") else arguments.mapping
+        return kind(name, found)
+    return found
+
+
 class PlatformQueryOperator(DeploymentOperator):
     """Run SQL over the data API: the rows go to a file, the first of them to XCom.
 
@@ -74,6 +84,10 @@ class PlatformQueryOperator(DeploymentOperator):
     that is ended leaves nothing to stop.
 
     :param sql: the query
+    :param parameters: values of the SQL's placeholders: a list for `%s`, or a dict for `%(name)s`;
+        with parameters, `%%` is a percent sign. Each value becomes a literal of its type, quoted
+        safely: str, int, float, Decimal, bool, None, date, datetime (in `timezone`), UUID, or a
+        list of them after `IN`.
     :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
         as `s3://my_conn@bucket/rows.parquet`. It is whole or not there.
     :param output_format: parquet (needs the extra `parquet`), csv or jsonl; without it the ending
@@ -107,6 +121,7 @@ class PlatformQueryOperator(DeploymentOperator):
     template_ext: Sequence[str] = (".sql",)
     checks: ClassVar[Checks] = {
         "sql": one_query,
+        "parameters": sql_parameters,
         "output_path": optional_output_path,
         "output_format": optional_format,
         "output_options": optional_options,
@@ -129,6 +144,7 @@ class PlatformQueryOperator(DeploymentOperator):
         self,
         *,
         sql: str,
+        parameters: Mapping[str, Any] | Sequence[Any] | None = None,
         output_path: str | os.PathLike[str] | ObjectStoragePath | None = None,
         output_format: str | None = None,
         output_options: dict[str, Any] | None = None,
@@ -146,6 +162,7 @@ class PlatformQueryOperator(DeploymentOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.sql = sql
+        self.parameters = parameters
         self.output_path: Any = output_path
         self.output_format: Any = output_format
         self.output_options: Any = output_options
@@ -162,15 +179,24 @@ class PlatformQueryOperator(DeploymentOperator):
         self._hook: PlatformHook | None = None
         self.validate_known_arguments()
 
+    def validate_known_arguments(self) -> None:
+        """As of every operator; also whether each placeholder has a value."""
+        super().validate_known_arguments()
+        if all(map(self.is_known, (self.sql, self.parameters, self.timezone))):
+            with self.named_errors():
+                self._bound_sql()
+
     def execute(self, context: Context) -> dict[str, Any]:
         """Wait for the first row, here or in the triggerer; then read the result to its end."""
         with ForeseenFailures(), self.opened(context) as hook:
             self._hook = hook
             target = self._target()
             deadline = self._deadline(hook, context)
+            with self.named_errors():
+                sql = self._bound_sql()
             if self.deferrable:
-                self._wait_in_triggerer(hook, deadline)
-            return self._read(context, hook, target, deadline)
+                self._wait_in_triggerer(hook, sql, deadline)
+            return self._read(context, hook, sql, target, deadline)
 
     def execute_complete(
         self, context: Context, event: dict[str, Any], run: dict[str, Any] | None = None
@@ -183,14 +209,15 @@ class PlatformQueryOperator(DeploymentOperator):
             self._hook = hook
             now = hook.open_client().clock()
             deadline = float(waited.get("deadline") or now)
-            # What was waited for: a template, or a function, may give another text by now.
-            self.sql = waited.get("sql") or self.sql
+            # The SQL that the trigger asked for: rendered again, it may be another text.
+            sql = waited.get("sql") or self._bound_sql()
             if told.get("wait_id") != waited.get("wait_id"):
                 self.log.warning("Ignoring the event of another wait; this task waits on.")
-                self._wait_in_triggerer(hook, deadline)
+                self._wait_in_triggerer(hook, sql, deadline)
             if event["status"] == "error":
                 raise from_payload(event["error"])
-            return self._read(context, hook, self._target(), max(deadline, now + LEAST_SECONDS))
+            until = max(deadline, now + LEAST_SECONDS)
+            return self._read(context, hook, sql, self._target(), until)
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
@@ -224,10 +251,17 @@ class PlatformQueryOperator(DeploymentOperator):
         deadline = now + float(self.timeout)
         return earliest_deadline(deadline, self.execution_timeout, context, now=now)
 
-    def _wait_in_triggerer(self, hook: PlatformHook, deadline: float) -> None:
+    def _bound_sql(self) -> str:
+        """The query as it is sent. Raises PlatformInputError."""
+        from airflow_provider_platform.client.data_api.parameters import bind_parameters
+
+        parameters = sql_parameters("parameters", self.parameters)
+        return bind_parameters(self.sql, parameters, arguments.optional(self.timezone))
+
+    def _wait_in_triggerer(self, hook: PlatformHook, sql: str, deadline: float) -> None:
         from airflow_provider_platform.triggers.query import PlatformQueryTrigger
 
-        run = {"wait_id": uuid.uuid4().hex, "deadline": deadline, "sql": self.sql}
+        run = {"wait_id": uuid.uuid4().hex, "deadline": deadline, "sql": sql}
         left = max(0.0, deadline - hook.open_client().clock())
         self.defer(
             trigger=PlatformQueryTrigger(
@@ -249,6 +283,7 @@ class PlatformQueryOperator(DeploymentOperator):
         self,
         context: Context,
         hook: PlatformHook,
+        sql: str,
         target: ObjectStoragePath | None,
         deadline: float,
     ) -> dict[str, Any]:
@@ -256,7 +291,7 @@ class PlatformQueryOperator(DeploymentOperator):
 
         output = self._output()
         rows = hook.run_sql(
-            self.sql,
+            sql,
             deployment_id=self.deployment_id,
             branch_name=self.branch_name,
             timezone=self.timezone,
@@ -282,7 +317,7 @@ class PlatformQueryOperator(DeploymentOperator):
         file = {"path": saved.path, "format": saved.format, "bytes": saved.bytes}
         secrets = hook.open_client().secrets
         if saved.path is not None:
-            about = {**facts, **file, "sha256": saved.sha256, "sql": self.sql}
+            about = {**facts, **file, "sha256": saved.sha256, "sql": sql}
             tell_outlets(context, self.outlets, secrets.redact(about))
         result = secrets.redact({**facts, "rows": saved.first_rows, **file})
         self._tell(saved, result)

@@ -45,7 +45,8 @@ def test_a_dag_of_queries(run_dag: RunDag, platform_sandbox: Sandbox, tmp_path: 
         )
         later = PlatformQueryOperator(
             task_id="later",
-            sql="SELECT id FROM orders LIMIT {{ params.rows }}",
+            sql="SELECT id FROM orders WHERE id <= %(last)s AND status <> %(other)s",
+            parameters={"last": 3, "other": "{{ dag.dag_id }}' OR '1' = '1"},
             output_path="{{ none }}",
             deferrable=True,
         )

@@ -158,6 +158,15 @@ def test_results(
     assert set(run("results.md 5", result=result)["pictures"]) == {"png", "html"}
 
 
+def test_sql(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
+    status = Param("delivered", type="string")
+    with DAG("sql", schedule=None, params={"status": status}) as sql:
+        run("sql.md 1")
+    done = run_dag(sql)
+    assert done.state == "success", [one.error for one in done.tasks]
+    assert done.xcom("big_orders")["row_count"] > 0
+
+
 class Recorder(BaseNotifier):
     """Stands for a notifier of another provider."""
 

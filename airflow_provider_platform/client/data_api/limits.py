@@ -11,11 +11,11 @@ names are skipped, parentheses hold parts of the query, and only a `LIMIT` outsi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_platform.client.data_api.tokens import read_tokens
 from airflow_provider_platform.client.errors import PlatformInputError
 
 if TYPE_CHECKING:
@@ -29,21 +29,6 @@ MAXIMUM_LIMIT = 50_000
 _BEGINNINGS = frozenset(
     {"desc", "describe", "explain", "select", "show", "table", "values", "with"}
 )
-
-_TOKEN = re.compile(
-    r"""
-      (?P<gap> \s+ | --[^\n]* )
-    | (?P<comment> /\* )
-    | (?P<text> [eE]'(?:[^'\\]|''|\\.)*'? | '(?:[^']|'')*'? )
-    | (?P<name> "(?:[^"]|"")*"? | `(?:[^`]|``)*`? )
-    | (?P<dollar> \$(?P<tag>[A-Za-z_]\w*)?\$ )
-    | (?P<word> [^\W\d][\w$]* )
-    | (?P<number> \d[\w.]* )
-    | (?P<sign> . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_COMMENT_MARK = re.compile(r"/\*|\*/")
 
 
 ROUND = 1000
@@ -206,40 +191,8 @@ def _closing(tokens: list[str]) -> int | None:
 
 
 def _tokens(sql: str) -> Iterator[str]:
-    """Words in lower case, signs, numbers, `'` for a text and `"` for a quoted name; what is not
-    closed reaches to the end."""
-    at = 0
-    while at < len(sql):
-        found = _TOKEN.match(sql, at)
-        assert found is not None  # noqa: S101 - the last alternative takes any character
-        at = found.end()
-        kind = found.lastgroup
-        if kind == "comment":
-            at = _end_of_comment(sql, at)
-        elif kind == "dollar" or kind == "tag":
-            mark = found["dollar"]
-            end = sql.find(mark, at)
-            at = len(sql) if end < 0 else end + len(mark)
-            yield "'"
-        elif kind == "text":
-            yield "'"
-        elif kind == "name":
-            yield '"'
-        elif kind == "number":
-            yield found["number"]
-        elif kind == "word":
-            yield found["word"].lower()
-        elif kind == "sign":
-            yield found["sign"]
-
-
-def _end_of_comment(sql: str, at: int) -> int:
-    """Where a comment ends whose mark stands before `at`; comments nest."""
-    depth = 1
-    while depth:
-        mark = _COMMENT_MARK.search(sql, at)
-        if mark is None:
-            return len(sql)
-        depth += 1 if mark[0] == "/*" else -1
-        at = mark.end()
-    return at
+    """Words in lower case, signs, numbers, `'` for a string and `"` for a quoted name."""
+    shown = {"string": "'", "name": '"'}
+    for token in read_tokens(sql):
+        if token.is_code:
+            yield shown.get(token.kind) or token.text.lower()

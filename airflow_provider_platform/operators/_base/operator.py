@@ -84,13 +84,18 @@ class PlatformOperator(BaseOperator):
         default = _default_of(type(self), name)
         return value if default is Parameter.empty else default
 
+    def is_known(self, value: Any) -> bool:
+        """Whether the value is known before the task runs: no template, and no file of one."""
+        is_file = isinstance(value, str) and value.endswith(tuple(self.template_ext))
+        return not is_template(value) and not is_file
+
     def validate_known_arguments(self) -> None:
         """Check every argument that holds no template. Raises PlatformInputError at parse time."""
         with self.named_errors():
             known = {
                 name: check(name, value)
                 for name, check in self.checks.items()
-                if check and not is_template(value := self.effective_value(name))
+                if check and self.is_known(value := self.effective_value(name))
             }
             self._hold_rules(known)
 

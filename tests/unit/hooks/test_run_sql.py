@@ -54,6 +54,18 @@ def test_nothing_is_sent_before_a_row_is_wanted(
     assert queries(platform_sandbox) == 1
 
 
+def test_parameters_are_checked_before_anything_is_sent(
+    hook: PlatformHook, platform_sandbox: Sandbox
+) -> None:
+    sql = "SELECT id FROM orders WHERE id = %s"
+    assert list(hook.run_sql(sql, parameters=[7])) == [["7"]]
+    sent = queries(platform_sandbox)
+    for refused in (hook.run_sql, hook.arun_sql):
+        with pytest.raises(PlatformInputError, match="more placeholders than 0 parameters"):
+            refused(sql, parameters=[])
+    assert queries(platform_sandbox) == sent
+
+
 def test_on_an_event_loop(hook: PlatformHook) -> None:
     async def read() -> tuple[int, int]:
         rows = hook.arun_sql(SQL)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk import Asset
+from airflow.sdk import DAG, Asset
 
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import (
@@ -380,6 +380,35 @@ def test_a_branch_and_options(query: Any, platform_sandbox: Sandbox) -> None:
         query("SELECT 1", branch_name="nowhere")
 
 
+def test_parameters_become_literals(query: Any) -> None:
+    sql = (
+        "SELECT id FROM orders WHERE status = %(status)s AND id IN %(ids)s AND month LIKE '2025%%'"
+    )
+    given = {"status": "delivered", "ids": [1, 2, 3], "not used": None}
+    for parameters in (given, json.dumps(given)):
+        assert query(sql, parameters=parameters)["rows"] == [[1], [2], [3]]
+
+
+def test_a_list_of_parameters_takes_the_place_of_each_mark(query: Any) -> None:
+    evil = "x' OR '1' = '1"
+    sql = "SELECT COUNT(*) FROM orders WHERE status = %s"
+    assert query(sql, parameters=[evil])["rows"] == [[0]]
+    assert query(sql, parameters='["returned"]')["rows"] != [[0]]
+
+
+def test_without_parameters_a_percent_sign_stays(query: Any) -> None:
+    assert query("SELECT 17 % 5, '%s'")["rows"] == [[2, "%s"]]
+    assert query("SELECT 17 % 5, '%s'", parameters="None")["rows"] == [[2, "%s"]]
+
+
+def test_rendered_parameters_that_do_not_fit_are_refused_before_anything_is_sent(
+    query: Any, platform_sandbox: Sandbox
+) -> None:
+    with pytest.raises(AirflowFailException, match=r"Task 'query' .* parameters have no 'b'"):
+        query("SELECT %(b)s {{ none }}", parameters={"a": 1})
+    assert queries(platform_sandbox) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -438,6 +467,10 @@ def test_the_same_both_ways(platform_sandbox: Sandbox, tmp_path: Path) -> None:
         ({"default_row_limit": "many"}, "default_row_limit must be a number"),
         ({"cache": "always"}, "must be one of stale-if-slow"),
         ({"max_rows": -1}, "must be at least 0"),
+        ({"sql": "SELECT %s", "parameters": []}, "the SQL has more placeholders than 0 parameters"),
+        ({"sql": "SELECT '%s'", "parameters": ["a"]}, "the SQL has %s inside quotes"),
+        ({"parameters": "no JSON"}, "parameters must be an object"),
+        ({"parameters": 7}, "parameters must be a list (for %s) or a mapping"),
     ],
 )
 def test_bad_arguments_are_told_when_the_dag_is_parsed(
@@ -448,6 +481,14 @@ def test_bad_arguments_are_told_when_the_dag_is_parsed(
     ) as error:
         PlatformQueryOperator(task_id="query", **{"sql": "SELECT 1", **arguments})
     assert said in str(error.value)
+
+
+def test_a_file_of_sql_is_read_when_the_dag_is_parsed(tmp_path: Path) -> None:
+    (tmp_path / "orders.sql").write_text("SELECT id FROM orders WHERE id = %(id)s")
+    with DAG(dag_id="files", template_searchpath=str(tmp_path)):
+        task = PlatformQueryOperator(task_id="query", sql="orders.sql", parameters={"id": 1})
+    task.resolve_template_files()
+    assert task.sql == "SELECT id FROM orders WHERE id = %(id)s"
 
 
 @pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
