@@ -293,6 +293,12 @@ class DataQueryError(PlatformError):
     """The data API refuses the query, or ran it and failed."""
 
 
+class DataQueryTimeoutError(DataQueryError):
+    """The query hit a time limit of the database, of the connection to it or of the queue."""
+
+    retryable = True
+
+
 class ResultValueError(PlatformError):
     """A value does not fit the type that the service gives its column. `column` and `row` (from 1)
     name it."""

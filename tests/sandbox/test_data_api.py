@@ -73,6 +73,15 @@ def test_types_and_values(ask: Any) -> None:
     assert row[:5] == ["2025-01-26", "2025-01-26T01:30:00.000", "11.21", "true", "1"]
 
 
+def test_a_deployment_that_does_not_stream_sends_all_rows_in_one_line(
+    ask: Any, platform: Platform
+) -> None:
+    sql = "SELECT id FROM events LIMIT 20000"
+    assert [len(line["data"]) for line in ask(sql)[1:]] == [20_000]
+    platform.control.set(data_streaming=True)
+    assert [len(line["data"]) for line in ask(sql)[1:]] == [500] * 40
+
+
 def test_no_rows(ask: Any) -> None:
     assert ask("SELECT id FROM orders WHERE 1 = 0")[1:] == [{"data": []}]
 

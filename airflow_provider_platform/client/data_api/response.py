@@ -1,5 +1,5 @@
 """The data API's response to SQL, read while it arrives: a line with the columns, lines with rows,
-perhaps one with an error."""
+perhaps one with an error. A long line of rows is read in parts (`row_lines`)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from airflow_provider_platform.client.data_api.row_lines import RowLine, RowLineReader
 from airflow_provider_platform.client.errors import (
     DataQueryError,
+    DataQueryTimeoutError,
     PlatformAddressError,
     PlatformError,
     PlatformProtocolError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.formats.database_words import TIME_OUT_ADVICE, says_time_out
 from airflow_provider_platform.client.formats.json_text import (
     read_unchecked_json,
     whole_characters,
 )
-from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
+from airflow_provider_platform.client.formats.ndjson import parse_line
 from airflow_provider_platform.client.formats.service_text import quote_service
 
 CONTINUE_WAIT = "continue wait"
@@ -27,7 +30,7 @@ CHUNK_ROWS = 1000
 """Rows that are enough for a chunk. Many more are slower: what was read leaves the processor's
 cache before it is used."""
 
-_LISTS, _TEXTS = {list}, {str, type(None)}
+_LISTS, _PLAIN = {list}, {str, bool, type(None)}
 
 
 @dataclass(frozen=True)
@@ -53,42 +56,42 @@ class SqlOpenEnd:
 class SqlResponse:
     """The lines of one response, each of them checked. `query` is what errors name."""
 
-    def __init__(self, query: str) -> None:
+    def __init__(self, query: str, reader: RowLineReader | None = None) -> None:
         self._query = query
-        self._reader = LineReader()
+        self._reader = reader or RowLineReader()
         self.columns: list[dict[str, str]] | None = None
         self.still_runs = False
 
     def feed(self, data: bytes) -> Iterator[SqlColumns | SqlChunk]:
         """What a piece of the response brings, each read when it is asked for. Raises
-        DataQueryError for an error line, PlatformProtocolError for a line that is none of these."""
+        DataQueryError for an error line (DataQueryTimeoutError if it names a time limit),
+        PlatformProtocolError for a line that is none of these."""
         lines = self._reader.feed(data)
-        return _together(event for line, number in lines for event in self._take(line, number))
+        return _together(event for line in lines for event in self._take(line))
 
     def finish(self) -> Iterator[SqlColumns | SqlChunk]:
         """What the last line brings, at the end of the response. Raises PlatformTransportError
         where it was cut."""
-        rest = self._reader.rest()
-        if rest:
-            try:
-                events = self._take(rest, self._reader.lines_seen + 1)
-            except PlatformProtocolError as error:
-                raise PlatformTransportError(f"{self._query}: the answer was cut.") from error
-            yield from events
+        try:
+            for line in self._reader.finish():
+                yield from self._take(line)
+        except PlatformProtocolError as error:
+            raise PlatformTransportError(f"{self._query}: the answer was cut.") from error
         if self.columns is None and not self.still_runs:
             raise PlatformTransportError(f"{self._query}: the answer ended before its first row.")
 
-    def _take(self, line: bytes, number: int) -> tuple[SqlColumns | SqlChunk, ...]:
+    def _take(self, line: RowLine) -> tuple[SqlColumns | SqlChunk, ...]:
         if self.columns is not None:
-            texts = _rows_of_texts(line, len(self.columns))
-            if texts is not None:
-                return (SqlChunk(texts),)
-        elif line.startswith(b"<"):
+            plain = _plain_rows(line, len(self.columns))
+            if plain is not None:
+                return (SqlChunk(plain),)
+        elif line.data.startswith(b"<"):
             raise PlatformAddressError(
                 f"{self._query}: the data API's address answers with a web page. Check "
                 "data_api_url in the connection, or the deployment's address."
             )
-        value = parse_line(line, number)
+        number = line.number
+        value = parse_line(line.data, number, line.skipped)
         told = value if isinstance(value, dict) else {}
         if told.get("error"):
             self._take_error(told["error"])
@@ -118,23 +121,29 @@ class SqlResponse:
         if CONTINUE_WAIT in said.lower() and self.columns is None:
             self.still_runs = True
             return
+        if says_time_out(error):
+            raise DataQueryTimeoutError(
+                f"{self._query}: the query timed out: {said.removesuffix('.')}. {TIME_OUT_ADVICE}"
+            )
         raise DataQueryError(f"{self._query}: the query failed: {said.removesuffix('.')}.")
 
     def _broken(self, number: int, problem: str) -> PlatformProtocolError:
         return PlatformProtocolError(f"{self._query}: line {number} of the answer {problem}.")
 
 
-def _rows_of_texts(line: bytes, width: int) -> list[list[str | None]] | None:
-    """The rows of a line that holds nothing but rows of texts, as nearly every line does: they need
-    no look at numbers and depth. None for any other line."""
-    try:
-        value = read_unchecked_json(line)
-    except ValueError:
-        return None
+def _plain_rows(line: RowLine, width: int) -> list[list[str | bool | None]] | None:
+    """The rows of a line that holds nothing but rows of texts, booleans and nulls, as nearly every
+    line does: they need no look at numbers and depth. None for any other line."""
+    value = line.value
+    if value is None:
+        try:
+            value = read_unchecked_json(line.data)
+        except ValueError:
+            return None
     if not isinstance(value, dict) or [*value] != ["data"] or not isinstance(value["data"], list):
         return None
-    rows: list[list[str | None]] = value["data"]
-    if _is_table(rows, width) and {*map(type, chain.from_iterable(rows))} <= _TEXTS:
+    rows: list[list[str | bool | None]] = value["data"]
+    if _is_table(rows, width) and {*map(type, chain.from_iterable(rows))} <= _PLAIN:
         return rows
     return None
 

@@ -60,27 +60,19 @@ class LineReader:
     def _check(self, pieces: list[bytes]) -> None:
         for number, piece in enumerate(pieces, self.lines_seen + 1):
             if len(piece) > self._max:
-                raise self._too_long(number)
-            if _containers(piece) > MAX_LINE_CONTAINERS:
-                raise self._too_full(number)
-
-    def _too_long(self, number: int) -> PlatformProtocolError:
-        return PlatformProtocolError(f"Line {number} of the stream exceeds {self._max} bytes.")
-
-    def _too_full(self, number: int) -> PlatformProtocolError:
-        return PlatformProtocolError(
-            f"Line {number} of the stream holds more than {MAX_LINE_CONTAINERS} lists and objects."
-        )
+                raise line_too_long(number, self._max)
+            if count_containers(piece) > MAX_LINE_CONTAINERS:
+                raise line_too_full(number)
 
     def _keep(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._max:
-            raise self._too_long(self.lines_seen + 1)
+            raise line_too_long(self.lines_seen + 1, self._max)
         if piece:
             self._parts.append(piece)
-            self._full += _containers(piece)
+            self._full += count_containers(piece)
             if self._full > MAX_LINE_CONTAINERS:
-                raise self._too_full(self.lines_seen + 1)
+                raise line_too_full(self.lines_seen + 1)
 
     def _take(self) -> bytes:
         line = b"".join(self._parts).strip(b" \t\r")
@@ -89,17 +81,31 @@ class LineReader:
         return line
 
 
-def _containers(text: bytes) -> int:
+def count_containers(text: bytes | bytearray) -> int:
     """Lists and objects of a JSON text, and brackets inside its strings."""
     return text.count(b"[") + text.count(b"{")
 
 
-def parse_line(line: bytes, number: int) -> Any:
-    """The JSON value of a line. Raises PlatformProtocolError naming the line and the position."""
+def line_too_long(number: int, most: int) -> PlatformProtocolError:
+    """The error of a line that exceeds so many bytes."""
+    return PlatformProtocolError(f"Line {number} of the stream exceeds {most} bytes.")
+
+
+def line_too_full(number: int) -> PlatformProtocolError:
+    """The error of a line with more than `MAX_LINE_CONTAINERS` lists and objects."""
+    return PlatformProtocolError(
+        f"Line {number} of the stream holds more than {MAX_LINE_CONTAINERS} lists and objects."
+    )
+
+
+def parse_line(line: bytes, number: int, skipped: int = 0) -> Any:
+    """The JSON value of a line, or of a part of it that comes after `skipped` bytes. Raises
+    PlatformProtocolError naming the line and the position."""
     try:
         return read_json(line)
     except ValueError as error:
         start = quote_service(line[:80].decode("utf-8", "replace") + CUT * (len(line) > 80))
+        place = f", read from byte {skipped} on," if skipped else ""
         raise PlatformProtocolError(
-            f"Line {number} of the stream {error}; it begins with {start!r}."
+            f"Line {number} of the stream{place} {error}; it begins with {start!r}."
         ) from None

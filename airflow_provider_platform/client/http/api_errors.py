@@ -13,6 +13,7 @@ from airflow_provider_platform.client.errors import (
     ChatUserLimitError,
     DashboardReviewRequiredError,
     DataQueryError,
+    DataQueryTimeoutError,
     PlatformApiError,
     PlatformAuthenticationError,
     PlatformBadRequestError,
@@ -26,6 +27,7 @@ from airflow_provider_platform.client.errors import (
     PlatformUnprocessableError,
 )
 from airflow_provider_platform.client.formats.branch_words import branch_advice
+from airflow_provider_platform.client.formats.database_words import TIME_OUT_ADVICE, says_time_out
 from airflow_provider_platform.client.formats.json_text import read_json
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.retry import parse_retry_after
@@ -169,9 +171,13 @@ def data_error(
     what: str, status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> PlatformError:
     """The error of a query. A body with `error` is the deployment's own word on the query and
-    final; any other error comes from what stands before it."""
+    final, unless it names a time limit; any other error comes from what stands before it."""
     if status not in (403, 429) and _is_own_error(body):
         said = service_message(body, headers)
+        if says_time_out(said):
+            return DataQueryTimeoutError(
+                _sentence(what, status, said, TIME_OUT_ADVICE), status=status
+            )
         step = branch_advice(said) or "Check the query."
         return DataQueryError(_sentence(what, status, said, step), status=status)
     step = {

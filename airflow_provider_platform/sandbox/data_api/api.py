@@ -18,6 +18,7 @@ from airflow_provider_platform.sandbox.data_api.requests import DataRequest, Ref
 from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import JsonLines
 from airflow_provider_platform.sandbox.management.shared.resource import VERBS
+from airflow_provider_platform.sandbox.state.settings import Settings
 from airflow_provider_platform.sandbox.state.warehouse import QueryError, Reading
 
 _SQL_BODY = checks.structure(
@@ -28,6 +29,9 @@ _SQL_BODY = checks.structure(
         "throwContinueWait": checks.boolean,
     }
 )
+
+STREAMED_ROWS = 500
+"""Rows per line where the deployment streams."""
 
 Operation = Callable[[Request], Awaitable[Response]]
 
@@ -106,7 +110,7 @@ async def _lines(asked: DataRequest) -> AsyncIterator[dict[str, Any]]:
         start: dict[str, Any] = {"schema": reading.schema}
         yield start if streaming else {**start, "lastRefreshTime": load.REFRESHED}
         empty = True
-        for rows in reading.pieces(world.settings.data_chunk_rows):
+        for rows in reading.pieces(_rows_per_line(world.settings, limit)):
             empty = False
             yield {"data": _texts(reading, rows)}
             await asyncio.sleep(0)  # others are served meanwhile, and who has left is noticed
@@ -114,6 +118,13 @@ async def _lines(asked: DataRequest) -> AsyncIterator[dict[str, Any]]:
             yield {"data": []}
     except QueryError as error:
         yield {"error": str(error)}
+
+
+def _rows_per_line(settings: Settings, limit: int | None) -> int:
+    """Without streaming, the whole result is one batch, so all its rows are in one line."""
+    if settings.data_chunk_rows is not None:
+        return settings.data_chunk_rows
+    return STREAMED_ROWS if settings.data_streaming or limit is None else limit
 
 
 def _texts(reading: Reading, rows: list[list[Any]]) -> list[list[str | None]]:

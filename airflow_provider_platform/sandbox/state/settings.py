@@ -222,8 +222,9 @@ class Settings(BaseModel):
     """The greatest ``first`` of notifications and their recipients; None: there is no limit."""
     page_size: Count = 50
     """Items per page where a request names no ``first``."""
-    data_chunk_rows: Count = 500
-    """Rows per line of a data API answer."""
+    data_chunk_rows: Count | None = None
+    """Rows per line of a data API answer. None: all rows in one line, and 500 rows per line where
+    the deployment streams."""
     data_bearer: Literal["as_documented", "either"] = "as_documented"
     """``as_documented``: a token of a deployment stands alone in the header, those of usage
     analytics and of metadata follow ``Bearer``; ``either``: both forms are taken for all."""

@@ -41,6 +41,7 @@ RETRYABLE = {
     "ChatSuspendedError",
     "ChatToolError",
     "DashboardExportFailedError",
+    "DataQueryTimeoutError",
     "DbtSyncCancelledError",
     "DbtSyncFailedError",
     "PlatformDeadlineError",

@@ -44,6 +44,18 @@ def test_rows_beyond_the_chat_limit(hook: PlatformHook) -> None:
     assert [int(row[0]) for row in found] == sorted(int(row[0]) for row in found)
 
 
+def test_a_result_of_one_long_line_is_read(platform_sandbox: Sandbox) -> None:
+    wide = ", ".join(f"'{at} ]' || id || '],[' AS c{at}" for at in range(12))
+    sql = f"SELECT id, {wide} FROM events ORDER BY id LIMIT 12000"
+    platform_sandbox.control.set(data_chunk_rows=None)
+    rows = PlatformHook().run_sql(sql)
+    pieces = list(rows.pieces())
+    assert len(pieces) > 1
+    assert [int(row[0]) for piece in pieces for row in piece] == [*range(1, 12_001)]
+    assert pieces[-1][-1][12] == "11 ]12000],["
+    assert rows.truncated is False
+
+
 def test_nothing_is_sent_before_a_row_is_wanted(
     hook: PlatformHook, platform_sandbox: Sandbox
 ) -> None:

@@ -17,6 +17,7 @@ from airflow.sdk import DAG, Asset
 
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import (
+    DataQueryTimeoutError,
     PlatformDeadlineError,
     PlatformInputError,
     PlatformInterruptedError,
@@ -365,6 +366,19 @@ def test_an_error_after_rows_leaves_no_file(
         query("SELECT * FROM orders", output_path=str(path), output_format="csv")
     assert [file.name for file in tmp_path.iterdir()] == ["orders.csv"]
     assert path.read_text() == "as it was"
+
+
+@pytest.mark.parametrize("after", [0, 20])
+def test_a_time_out_of_the_database_is_left_to_the_retries(
+    after: int, query: Any, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(data_chunk_rows=10)
+    said = "Error: Query execution timeout after 10 min of waiting"
+    platform_sandbox.control.fault("error_line", api="data", after=after, count=None, message=said)
+    with pytest.raises(DataQueryTimeoutError, match="Query execution timeout after 10 min"):
+        query("SELECT * FROM orders")
+    platform_sandbox.control.clear_faults()
+    assert query("SELECT * FROM orders")["row_count"] == 480
 
 
 def test_the_services_words(query: Any) -> None:

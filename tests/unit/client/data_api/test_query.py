@@ -15,6 +15,7 @@ from airflow_provider_platform.client.data_api.query import (
 )
 from airflow_provider_platform.client.errors import (
     DataQueryError,
+    DataQueryTimeoutError,
     PlatformAddressError,
     PlatformConfigError,
     PlatformError,
@@ -38,6 +39,7 @@ QUERY = SqlQuery.build("SELECT 1", deployment_id=7, deadline=0.0)
     [
         (400, b'{"error": "Bad branch: x"}', DataQueryError),
         (500, b'{"error": "unknown member"}', DataQueryError),
+        (400, b'{"error": "Query execution timeout after 10 min"}', DataQueryTimeoutError),
         (403, b'{"error": "Invalid token"}', PlatformPermissionError),
         (502, b"<html>bad gateway</html>", PlatformServerError),
         (503, b"", PlatformServerError),

@@ -19,6 +19,7 @@ from airflow_provider_platform.client.data_api.response import (
 )
 from airflow_provider_platform.client.errors import (
     DataQueryError,
+    DataQueryTimeoutError,
     PlatformAddressError,
     PlatformError,
     PlatformProtocolError,
@@ -78,6 +79,20 @@ def test_a_response_that_is_cut_is_no_result(cut: bytes) -> None:
 def test_an_error_line_ends_the_query_even_after_rows() -> None:
     with pytest.raises(DataQueryError, match="warehouse is gone"):
         read(lines(SCHEMA, {"data": ROWS}, {"error": "the warehouse is gone", "requestId": "r"}))
+
+
+def test_a_time_out_of_the_database_can_be_retried() -> None:
+    said = "Error: Query execution timeout after 10 min of waiting"
+    for before in ((), (SCHEMA, {"data": ROWS})):
+        with pytest.raises(
+            DataQueryTimeoutError, match="the query timed out: Error: Query"
+        ) as caught:
+            read(lines(*before, {"error": said}))
+        assert caught.value.retryable
+        assert "A later try may succeed." in str(caught.value)
+    with pytest.raises(DataQueryError) as refused:
+        read(lines({"error": 'column "timeout" does not exist'}))
+    assert not refused.value.retryable
 
 
 def test_a_query_that_still_runs_says_so() -> None:
@@ -149,6 +164,14 @@ def test_a_cut_at_any_byte_changes_neither_rows_nor_error(end: Any) -> None:
         assert rows_and_error(data[:at], data[at:]) == whole
 
 
+def test_rows_of_booleans_need_no_second_look() -> None:
+    rows = [["Berlin", True], [None, False]]
+    with patch.object(module, "parse_line", side_effect=AssertionError("was parsed again")):
+        response = SqlResponse(WHAT)
+        response.columns = [{"name": "city", "type": "String"}, {"name": "open", "type": "Boolean"}]
+        assert [*response.feed(lines({"data": rows}))] == [SqlChunk(rows)]
+
+
 def test_half_a_character_is_replaced_and_two_make_one() -> None:
     line = b'{"data": [["\\ud83d", "\\ud83d\\ude00"]]}'
     assert read(lines(SCHEMA), line)[1:] == [SqlChunk([["\ufffd", "\U0001f600"]])]
@@ -182,8 +205,8 @@ LINES = st.lists(
 
 @given(rest=LINES)
 @example(rest=['{"data": [["a", NaN]]}'])
-def test_rows_of_texts_are_read_as_any_line_is(rest: list[str]) -> None:
+def test_plain_rows_are_read_as_any_line_is(rest: list[str]) -> None:
     data = lines(SCHEMA) + "\n".join(rest).encode("utf-8", "surrogatepass")
     quick = rows_and_error(data)
-    with patch.object(module, "_rows_of_texts", lambda line, width: None):
+    with patch.object(module, "_plain_rows", lambda line, width: None):
         assert repr(rows_and_error(data)) == repr(quick)

@@ -80,6 +80,20 @@ def test_rows_of_any_number_are_read_in_little_memory() -> None:
     assert took["turns"] > 300 * MEGABYTE // STEP_BYTES / 2
 
 
+def test_one_line_of_any_number_of_rows_is_read_in_little_memory() -> None:
+    rows = b'["%s"],' % (b"x" * 1019)
+    took = reading("rows", packed(SCHEMA + b'{"data":[', rows, 300, b'["end"]]}'))
+    assert took["outcome"] == 300 * (MEGABYTE // len(rows)) + 1
+    assert took["megabytes"] < 40
+    assert took["turns"] > 300 * MEGABYTE // STEP_BYTES / 2
+
+
+def test_a_row_without_end_is_read_no_further_than_a_line_may_be_long() -> None:
+    took = reading("rows", packed(SCHEMA + b'{"data":[["', b"x" * 125 + b"],[", 300))
+    assert "Line 2 of the stream exceeds 33554432 bytes" in took["outcome"]
+    assert took["megabytes"] < 120
+
+
 def test_a_stream_that_nobody_needs_is_read_in_little_memory() -> None:
     took = reading("stream", packed(b"", b"\n", 300))
     assert took["outcome"] == 300 * MEGABYTE

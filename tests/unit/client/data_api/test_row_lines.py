@@ -1,0 +1,273 @@
+"""A long line of rows is read in parts: the same rows and errors, however the line arrives."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.data_api import row_lines
+from airflow_provider_platform.client.data_api.response import SqlChunk, SqlResponse
+from airflow_provider_platform.client.data_api.row_lines import PART_BYTES, RowLine, RowLineReader
+from airflow_provider_platform.client.errors import PlatformError, PlatformProtocolError
+from airflow_provider_platform.client.formats.ndjson import MAX_LINE_BYTES, MAX_LINE_CONTAINERS
+from tests.unit.client.fakes.streams import cut_up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SCHEMA = b'{"schema":[{"name":"city","column_type":"String"},{"name":"n"}]}\n'
+ENDLESS = 10**9
+
+
+def outcome(pieces: Iterable[bytes], part_bytes: int, most: int = 400) -> tuple[list[Any], str]:
+    """The rows of a response, and the error that it ends with."""
+    response, rows = SqlResponse("data query", RowLineReader(part_bytes, most)), []
+    try:
+        for piece in (*pieces, None):
+            for event in response.finish() if piece is None else response.feed(piece):
+                rows += event.rows if isinstance(event, SqlChunk) else []
+    except PlatformError as error:
+        return rows, f"{type(error).__name__}: {error}"
+    return rows, ""
+
+
+def parts(data: bytes, size: int, part_bytes: int = PART_BYTES) -> list[RowLine]:
+    """The lines and parts of a stream that comes in pieces of this size."""
+    reader = RowLineReader(part_bytes)
+    found = [line for at in range(0, len(data), size) for line in reader.feed(data[at : at + size])]
+    return [*found, *reader.finish()]
+
+
+TRAPS = st.sampled_from(['"],["', "],[", "]", "[", '"', "\\", '\\"', '\\"],[', "{", "\\\\", "é],["])
+TEXTS = st.lists(TRAPS | st.text(max_size=3), max_size=4).map("".join)
+PLAIN = st.none() | st.booleans() | TEXTS
+NESTED = st.recursive(
+    PLAIN | st.integers(), lambda inner: st.lists(inner, max_size=3), max_leaves=5
+)
+OBJECTS = st.dictionaries(TEXTS, PLAIN, max_size=2)
+ROWS = st.lists(st.tuples(PLAIN | NESTED | OBJECTS, PLAIN).map(list), max_size=12)
+SEPARATORS = st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : "), (" " * 9 + ",", ":\t")])
+PLACES = st.lists(st.integers(min_value=0), max_size=12)
+
+
+@st.composite
+def lines_of_rows(draw: st.DrawFn) -> tuple[bytes, list[Any]]:
+    """A response with long lines, and its rows."""
+    data, rows = SCHEMA, []
+    for _ in range(draw(st.integers(1, 3))):
+        found = draw(ROWS)
+        before = draw(
+            st.sampled_from([{}, {"note": '"data":[["x","y"],["z"]]'}, {"a": [[1], [2]]}])
+        )
+        after = draw(st.sampled_from([{}, {"b": {"data": [[1], [2]]}}, {"c": "],["}]))
+        line = json.dumps(
+            {**before, "data": found, **after},
+            separators=draw(SEPARATORS),
+            ensure_ascii=draw(st.booleans()),
+        )
+        data += line.encode("utf-8", "surrogatepass") + draw(st.sampled_from([b"\n", b"\r\n\n"]))
+        rows += found
+    return data, rows
+
+
+@settings(max_examples=200)
+@given(response=lines_of_rows(), places=PLACES, part_bytes=st.integers(1, 60))
+def test_a_long_line_brings_its_rows_whatever_the_pieces(
+    response: tuple[bytes, list[Any]], places: list[int], part_bytes: int
+) -> None:
+    data, rows = response
+    assert outcome(cut_up(data, places), part_bytes, ENDLESS) == (rows, "")
+
+
+@st.composite
+def spoiled(draw: st.DrawFn) -> bytes:
+    """A response that is cut, or in which a few bytes are others."""
+    data = bytearray(draw(lines_of_rows())[0])
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(len(SCHEMA), len(data)))
+        data[at : at + draw(st.integers(0, 3))] = draw(
+            st.sampled_from(
+                [b"", b'"', b"[", b"]", b"],[", b",", b"\\", b"{", b"}", b"\n", b" " * 99]
+            )
+        )
+    return bytes(data[: draw(st.integers(0, len(data)))] if draw(st.booleans()) else data)
+
+
+@settings(max_examples=200)
+@given(data=spoiled(), places=PLACES, part_bytes=st.integers(1, 60), most=st.integers(60, 400))
+@example(data=SCHEMA + b'{"data":[["a","],["],["b', places=[*range(99)], part_bytes=1, most=99)
+def test_pieces_change_neither_the_rows_nor_the_error_of_any_response(
+    data: bytes, places: list[int], part_bytes: int, most: int
+) -> None:
+    assert outcome(cut_up(data, places), part_bytes, most) == outcome([data], part_bytes, most)
+
+
+@settings(max_examples=200)
+@given(data=spoiled(), part_bytes=st.integers(1, 60))
+def test_a_part_ends_where_brackets_say_so_too(data: bytes, part_bytes: int) -> None:
+    quick = outcome([data], part_bytes)
+    with patch.object(row_lines, "read_unchecked_json", side_effect=ValueError):
+        assert outcome([data], part_bytes) == quick
+
+
+@settings(max_examples=200)
+@given(data=spoiled(), part_bytes=st.integers(1, 60))
+def test_a_response_that_fails_as_a_whole_fails_in_parts_and_none_of_its_rows_is_lost(
+    data: bytes, part_bytes: int
+) -> None:
+    rows, error = outcome([data], ENDLESS, ENDLESS)
+    found, failed = outcome([data], part_bytes, ENDLESS)
+    assert bool(failed) == bool(error)
+    assert found[: len(rows)] == rows
+    assert error or found == rows
+
+
+def test_a_cut_at_any_byte_of_a_long_line_is_an_error() -> None:
+    rows = [[f"{at}],[", None if at % 2 else "\\"] for at in range(9)]
+    data = SCHEMA + json.dumps({"data": rows}).encode()
+    for at in range(len(SCHEMA), len(data)):
+        found, error = outcome([data[:at]], 16)
+        if at > len(SCHEMA):
+            assert error == "PlatformTransportError: data query: the answer was cut."
+        assert found == rows[: len(found)]
+    assert outcome([data], 16) == (rows, "")
+
+
+def test_rows_after_a_part_that_fails_are_not_read() -> None:
+    rows = [*([["Köln", "1"]] * 5), ["Bonn"], *([["Ulm", "2"]] * 5)]
+    data = SCHEMA + json.dumps({"data": rows}, ensure_ascii=False).encode() + b"\n"
+    found, error = outcome([data], 30)
+    assert found == [["Köln", "1"]] * 5
+    assert error.endswith("line 2 of the answer has a row without 2 values.")
+
+
+def test_an_error_beside_rows_in_one_line_ends_the_query() -> None:
+    line = {"data": [["a", "b"]] * 20, "error": "the warehouse is gone"}
+    found, error = outcome([SCHEMA + json.dumps(line).encode()], 30)
+    assert found == line["data"]
+    assert "the warehouse is gone" in error
+    first = dict(reversed(line.items()))
+    assert outcome([SCHEMA + json.dumps(first).encode()], 30) == ([], error)
+
+
+def test_columns_and_all_rows_may_come_in_one_line() -> None:
+    rows = [["a", "b"]] * 50
+    line = {**json.loads(SCHEMA), "lastRefreshTime": None, "data": rows}
+    assert outcome([json.dumps(line).encode()], 100, ENDLESS) == (rows, "")
+
+
+def test_a_text_that_is_not_json_is_named_with_its_place() -> None:
+    data = SCHEMA + b'{"data":[' + b'["a","b"],' * 9 + b'["a","b"}]}\n'
+    error = outcome([data], 30)[1]
+    assert error.startswith("PlatformProtocolError: Line 2 of the stream, read from byte 89 on, is")
+
+
+def rows_of(count: int, columns: int) -> Iterable[bytes]:
+    """A line of so many rows, a piece at a time."""
+    row = b",".join(b'"%d0123456789 ]"' % at for at in range(columns))
+    yield b'{"data":['
+    for at in range(count):
+        yield b",[" * bool(at) + b"[" * (not at) + row + b"]"
+    yield b"]}\n"
+
+
+def test_a_line_beyond_every_limit_of_other_lines_is_read() -> None:
+    count, columns = MAX_LINE_BYTES // 600 + 1, 40
+    line = b"".join(rows_of(count, columns))
+    assert len(line) > MAX_LINE_BYTES
+    found = parts(line, 64 * 1024)
+    assert sum(len(part.value["data"]) for part in found if part.value) > count - 1000
+    assert max(len(part.data) for part in found) < PART_BYTES + 2000
+    assert [part.data for part in parts(line, len(line))] == [part.data for part in found]
+    assert {part.number for part in found} == {1}
+
+
+def test_a_line_of_more_than_a_million_rows_is_read() -> None:
+    line = b'{"data":[' + b"[]," * MAX_LINE_CONTAINERS + b"[]]}\n"
+    assert sum(part.data.count(b"[]") for part in parts(line, 2**16)) == MAX_LINE_CONTAINERS + 1
+
+
+ENDINGS = {
+    "a string": b'[["x' + b"x" * 99,
+    "spaces": b"  " * 50,
+    "spaces between rows": b'[["a"]' + b" " * 99,
+    "a list in a row": b'[["a",[' + b"[1],[2]," * 20,
+    "brackets in a string": b'[["' + b"],[" * 33,
+    "values that are no rows": b"[" + b"1,2,3," * 20,
+    "backslashes": b'[["' + b"\\" * 100,
+}
+
+
+@pytest.mark.parametrize("start", [b"", b'{"data":', b'{"other":'], ids=["bare", "rows", "other"])
+@pytest.mark.parametrize("kind", ENDINGS)
+@pytest.mark.parametrize("step", [7, 4000])
+def test_a_line_that_never_ends_is_refused_within_its_limit(
+    start: bytes, kind: str, step: int
+) -> None:
+    reader, taken = RowLineReader(100, 3000), []
+    unit = ENDINGS[kind][-60:]
+    data = start + ENDINGS[kind] + unit * 200
+    pieces = [data[at : at + step] for at in range(0, len(data), step)]
+    with pytest.raises(PlatformProtocolError, match="Line 1 of the stream exceeds 3000 bytes"):
+        list(chain.from_iterable(reader.feed(taken.append(piece) or piece) for piece in pieces))
+    assert sum(map(len, taken)) <= 3000 + 200 + step
+
+
+def test_what_a_line_waits_for_is_not_searched_again_with_each_piece() -> None:
+    """Each search begins where the one before it has ended."""
+    texts = {
+        "quick": b'{"data":[["' + b"],[" * 4000,
+        "careful": b'{"data":[[[1],[2],"' + b"x" * 9000,
+    }
+    for text in texts.values():
+        reader, seen = RowLineReader(100), []
+
+        def search(data: bytearray, at: int, seen: list[int] = seen) -> None:
+            seen.append(len(data) - at)
+
+        for at in range(0, len(text), 50):
+            list(reader.feed(text[at : at + 50]))
+        with (
+            patch.object(row_lines, "_BETWEEN_ROWS", search=search),
+            patch.object(row_lines, "_INSIDE_STRING", search=search),
+            patch.object(row_lines, "_OUTSIDE_STRING", search=search),
+        ):
+            list(reader.feed(b"x" * 50))
+        assert seen
+        assert max(seen) <= 50 + row_lines._BETWEEN_BYTES
+
+
+def test_a_row_of_too_many_lists_is_refused() -> None:
+    full = b'{"data":[["a"],[' + b"[]," * MAX_LINE_CONTAINERS + b'1],["b"],["c"]]}\n'
+    with pytest.raises(PlatformProtocolError, match="Line 1 of the stream holds more than 1000000"):
+        parts(full, 2**20)
+
+
+def test_short_lines_are_left_as_they_are() -> None:
+    data = b'{"data":[["a"],["b"]]}\r\n \n[1]\n2'
+    for size in (1, 3, 99):
+        found = [(line.data, line.number) for line in parts(data, size, 40)]
+        assert found == [(b'{"data":[["a"],["b"]]}', 1), (b"[1]", 3), (b"2", 4)]
+
+
+@given(text=st.lists(st.sampled_from(["a", "\\\\", '\\"', "é", "],["]), max_size=9).map("".join))
+def test_quotes_that_are_escaped_do_not_count(text: str) -> None:
+    assert not row_lines._has_odd_quotes(f'"{text}"'.encode())
+    assert row_lines._has_odd_quotes(f'["a","{text}'.encode())
+
+
+def test_parts_follow_each_other() -> None:
+    data = b'{"data":[' + b",".join(b'["%d"]' % at for at in range(40)) + b'],"more":1}\n'
+    found = parts(data, 11, 30)
+    rows = [row for part in found for row in json.loads(part.data)["data"]]
+    assert rows == [[str(at)] for at in range(40)]
+    assert json.loads(found[-1].data) == {"data": [], "more": 1}
+    with suppress(IndexError):
+        assert all(one.skipped < other.skipped for one, other in pairwise(found))
