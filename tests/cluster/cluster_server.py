@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -107,7 +107,8 @@ class Cluster:
         processes = self.tree(name)
         # Frozen first: what is killed last would see the others end.
         for process in processes:
-            process.suspend()
+            with suppress(psutil.NoSuchProcess):  # it ended by itself
+                process.suspend()
         self._command({"stop": name, "signal": signal.SIGKILL})
         kill(processes)
 
@@ -125,14 +126,17 @@ class Cluster:
         return psutil.Process(self._state()[name]["pid"])
 
     def tree(self, name: str) -> list[psutil.Process]:
-        """All processes of a service."""
-        process = self.process(name)
-        return [process, *process.children(recursive=True)]
+        """All processes of a service, none when it has ended."""
+        try:
+            process = self.process(name)
+            return [process, *process.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
 
     def worker_of(self, process: psutil.Process) -> str:
         """The worker that a process belongs to."""
         above = {parent.pid for parent in process.parents()}
-        (worker,) = (name for name in WORKERS if self.process(name).pid in above)
+        (worker,) = (name for name in WORKERS if self._state()[name]["pid"] in above)
         return worker
 
     def triggerers_with_connections_to(self, url: str) -> list[str]:
@@ -176,7 +180,12 @@ class Cluster:
     def mend(self) -> None:
         """Start again what a test has ended, so that the next one finds all there."""
         for name, service in self._state().items():
-            if name != "migrate" and service["exit"] is not None and not service["comes_back"]:
+            if name == "migrate" or service["comes_back"]:
+                continue
+            if service["exit"] is None and not psutil.pid_exists(service["pid"]):
+                # It has ended by itself, and the manager has yet to notice.
+                self._until(lambda name=name: self.exit_code(name) is not None, f"end of {name}")
+            if self.exit_code(name) is not None:
                 self.start(name)
         self.wait_healthy()
 

@@ -126,7 +126,8 @@ class ChatConnection:
             and self.run.take_delta(record)
         ):
             self.records += 1
-            self._note_ours()
+            if self.suspended or self.in_part or not self.received_ours:
+                self._note_ours()
             return True
         record_id, role = record.get("id"), record.get("role")
         if (
