@@ -32,6 +32,8 @@ _SHOWN = MAX_SERVICE_TEXT + 1
 """Characters of a thought that a log shows."""
 RECORD_COST = 256
 """What a record counts beside its texts, so that empty ones without number count too."""
+_COST_OF_BYTE = 9
+"""Characters that one byte of a stream can come to at most: those of an empty record."""
 
 
 @dataclass
@@ -93,7 +95,8 @@ class RecordFold:
         self._details = details
         self._records: dict[str, AssistantRecord] = {}
         self._received = 0
-        self._cost = 0
+        self._unweighed = 0
+        self._weigh_after = MAX_TEXT // _COST_OF_BYTE
 
     def restart(self) -> RecordFold:
         """An empty fold with the same limits."""
@@ -105,6 +108,7 @@ class RecordFold:
         fold = self.restart()
         for record in turn.call_records():
             fold.add(record, known_up_to=None)
+        fold.weigh()
         return fold
 
     def __iter__(self) -> Iterator[AssistantRecord]:
@@ -113,7 +117,25 @@ class RecordFold:
     @property
     def cost(self) -> int:
         """Characters that the records keep in memory, about."""
-        return self._cost
+        return sum(record.cost for record in self)
+
+    def note_bytes(self, count: int) -> None:
+        """So many bytes of the stream have been folded in. Raises PlatformProtocolError where the
+        records hold too much; they are weighed only when so many bytes can have come to that."""
+        self._unweighed += count
+        if self._unweighed > self._weigh_after:
+            self.weigh()
+
+    def weigh(self) -> None:
+        """Raises PlatformProtocolError where the records hold too much."""
+        cost = self.cost
+        if cost > MAX_TEXT:
+            raise PlatformProtocolError(
+                f"The records of the chat hold more than {MAX_TEXT // 2**20} MB of text. The run "
+                "does not seem to end, so it was not read on."
+            )
+        self._unweighed = 0
+        self._weigh_after = max((MAX_TEXT - cost) // _COST_OF_BYTE, MAX_TEXT // 64)
 
     @property
     def size(self) -> int:
@@ -130,11 +152,10 @@ class RecordFold:
         """Fold one assistant record in (its `id` is a text); returns what became of it.
 
         A delta whose `sort` is not above `known_up_to` repeats what an earlier connection brought
-        and changes nothing. Raises PlatformProtocolError where the records hold too much.
+        and changes nothing.
         """
         record_id: str = record["id"]
         known = self._records.get(record_id)
-        cost = 0 if known is None else known.cost
         sort = _number(record.get("sort"))
         tool_call = record.get("toolCall")
         if is_delta(record):
@@ -159,7 +180,6 @@ class RecordFold:
         self._received += 1
         folded.received = self._received
         self._records[record_id] = folded
-        self._spend(folded.cost - cost)
         return folded
 
     def append(self, record: dict[str, Any]) -> bool:
@@ -191,9 +211,6 @@ class RecordFold:
         known.text.write(content)
         known.in_process = record.get("isInProcess") is True
         known.received = self._received = self._received + 1
-        self._cost += len(content)
-        if self._cost > MAX_TEXT:
-            self._spend(0)
         return True
 
     def _add_thought(
@@ -213,16 +230,7 @@ class RecordFold:
             return False
         if self._details or known.thinking.tell() <= _SHOWN:
             known.thinking.write(thinking)
-            self._cost += len(thinking)
         return True
-
-    def _spend(self, cost: int) -> None:
-        self._cost += cost
-        if self._cost > MAX_TEXT:
-            raise PlatformProtocolError(
-                f"The records of the chat hold more than {MAX_TEXT // 2**20} MB of text. The run "
-                "does not seem to end, so it was not read on."
-            )
 
     def final_answer(self) -> AssistantRecord | None:
         """The last final record as received; `sort` orders the thread, not what is final."""

@@ -87,6 +87,7 @@ class ChatRun(RunState):
                 plain = None
             if not connection.take_plain(plain):
                 self._take_line(line, number)
+        self._fold.note_bytes(len(data))
         if self.chat_id is not None:
             self._progress.note_thread(self.chat_id, self.message_id, accepted=self.accepted)
         if self.ended:

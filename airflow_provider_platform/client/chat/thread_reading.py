@@ -134,6 +134,8 @@ class ThreadReader:
         for line, number in self._lines.feed(data):
             self._take(self._parser.read(line, number, first=self._first))
             self._first = False
+        if self._turns:
+            self._turns[-1].fold.note_bytes(len(data))
 
     def finish(self) -> None:
         """The answer is over; what came last without its line end counts if it is whole."""
