@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from airflow.sdk.bases.notifier import BaseNotifier
     from airflow.sdk.exceptions import (
         AirflowFailException,
+        AirflowNotFoundException,
         AirflowSensorTimeout,
         AirflowSkipException,
         AirflowTaskTimeout,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "AirflowFailException": ("airflow.sdk.exceptions", "airflow.exceptions"),
+    "AirflowNotFoundException": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "AirflowSensorTimeout": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "AirflowSkipException": ("airflow.sdk.exceptions", "airflow.exceptions"),
     "AirflowTaskTimeout": ("airflow.sdk.exceptions", "airflow.exceptions"),
@@ -54,6 +56,7 @@ __all__ = [
     "SET_DURING_EXECUTION",
     "XCOM_TAKES_NONE",
     "AirflowFailException",
+    "AirflowNotFoundException",
     "AirflowSensorTimeout",
     "AirflowSkipException",
     "AirflowTaskTimeout",

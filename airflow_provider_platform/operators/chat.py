@@ -135,7 +135,7 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         )
 
     def submit(self, attempt: Attempt, *, ids: Ids | None, until_end: bool) -> ChatResult | None:
-        self.prepare_files(attempt.config)
+        self.prepare_files(attempt.context, attempt.config)
         return super().submit(attempt, ids=ids, until_end=until_end)
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: ChatResult) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from airflow_provider_platform.client.errors import (
     ResultWriteError,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.results.storage_errors import StorageFailure, read_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +39,10 @@ _OBJECT_STORES = frozenset(
 PART_BYTES = 5 << 20
 """What an upload keeps in memory before it sends a part: the least that S3 takes. Ten thousand
 parts make 50 GB."""
+
+MAX_KEY_BYTES = 1024
+"""Of an object's name in UTF-8: the limit of S3, Google and Azure."""
+MAX_STEM_BYTES = 100
 
 
 class OutputFile:
@@ -79,8 +84,19 @@ class OutputFile:
     def give_up(self) -> None:
         """Throw away what was written."""
         self._given_up = True
-        with suppress(Exception):
+        try:
             self._target.discard()
+        except FileNotFoundError:
+            return  # removed already
+        except Exception as error:  # noqa: BLE001 - each storage library has classes of its own
+            log.warning(
+                "The unfinished %s of %s could not be removed: %s It takes up space until somebody "
+                "removes it%s.",
+                self._target.unfinished,
+                quote_service(self._path),
+                read_failure(error),
+                self._target.removed_by,
+            )
 
     def complete(self) -> None:
         """Put the file in its place."""
@@ -111,14 +127,21 @@ def write_whole(path: Any, data: bytes) -> OutputFile:
 
 
 def check_place(name: str, path: Any) -> None:
-    """Whether a file can be written there, as far as it can be told without writing. Raises
-    PlatformInputError naming the argument."""
+    """Check, as far as possible without writing, that a file can be written there.
+
+    `name` is the argument that gives the path. Raises PlatformInputError for a path that no retry
+    can make right, ResultWriteError for a storage that cannot be reached or refuses the connection.
+    """
+    where = quote_service(path)
     try:
         problem = _local_problem(Path(path.path)) if is_local(path) else _remote_problem(path)
     except OSError as error:  # a name that is too long, a folder that nobody may look into
         problem = error.strerror or type(error).__name__
+    except _Unreachable as error:
+        raise ResultWriteError(
+            f"Nothing was sent: {name} {where} cannot be written to: {error.failure}"
+        ) from error.__cause__
     if problem:
-        where = quote_service(path)
         raise PlatformInputError(f"Nothing was sent: {name} {where}: {problem}.", field=name)
 
 
@@ -129,14 +152,23 @@ def is_local(path: Any) -> bool:
 
 @contextmanager
 def writing(path: Any) -> Iterator[None]:
-    """What a storage raises becomes a ResultWriteError that names the path."""
+    """What a storage raises becomes a ResultWriteError that names the path, what the storage said,
+    and what to do."""
     try:
         yield
     except PlatformError:
         raise
     except Exception as error:
-        said = getattr(error, "strerror", None) or str(error) or repr(error)
-        raise ResultWriteError(f"{path} could not be written: {quote_service(said)}.") from error
+        message = f"{path} could not be written: {read_failure(error)}"
+        raise ResultWriteError(message) from error
+
+
+class _Unreachable(Exception):
+    """A look at a storage failed in a way that a write would fail too."""
+
+    def __init__(self, failure: StorageFailure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
 
 
 def _local_problem(path: Path) -> str | None:
@@ -148,26 +180,80 @@ def _local_problem(path: Path) -> str | None:
     above = next((folder for folder in path.parents if folder.exists()), path.parent)
     if not above.is_dir():
         return f"{above} is a file, not a folder"
+    if problem := _name_problem(path, above):
+        return problem
     return None if os.access(above, os.W_OK) else f"nothing may be written in {above}"
 
 
-def _remote_problem(path: Any) -> str | None:
-    if path.protocol not in _OBJECT_STORES:
+def _name_problem(path: Path, above: Path) -> str | None:
+    """Whether the file system of the folder `above` takes the names of the path, also of folders
+    that are not there yet."""
+    if not hasattr(os, "pathconf"):
         return None
-    bucket = str(path.path).strip("/").partition("/")[0]
-    try:
-        path.fs.info(bucket)
-    except FileNotFoundError:
-        return f"there is no bucket {bucket!r}"
-    except Exception:  # noqa: BLE001 - who may not look may still be allowed to write
-        return None
+    longest = max(path.parts, key=lambda part: len(os.fsencode(part)))
+    for what, name, kind in (("a name", longest, "PC_NAME_MAX"), ("a path", path, "PC_PATH_MAX")):
+        length, limit = len(os.fsencode(name)), os.pathconf(above, kind)
+        if 0 <= limit < length:
+            return f"File name too long: {what} of {length} bytes, and {limit} fit there"
     return None
 
 
+def _remote_problem(path: Any) -> str | None:
+    """What is wrong with a path in a remote storage, None if nothing is known. Raises
+    _Unreachable."""
+    inside = str(path.path).strip("/")
+    if path.protocol not in _OBJECT_STORES:
+        with suppress(FileNotFoundError, NotImplementedError), _only_unreachable():
+            path.fs.info(str(path.path).rpartition("/")[0] or "/")
+        return None
+    bucket, _, key = inside.partition("/")
+    if not key:
+        return "this names a bucket, not a file in it"
+    if (length := len(key.encode("utf-8", "replace"))) > MAX_KEY_BYTES:
+        return (
+            f"the name has {length} bytes after the bucket, and object stores take {MAX_KEY_BYTES}"
+        )
+    try:
+        with _only_unreachable():
+            _look_into(path.fs, bucket)
+    except FileNotFoundError:
+        return f"there is no bucket {bucket!r}"
+    return None
+
+
+def _look_into(fs: Any, bucket: str) -> None:
+    """Ask the storage for a bucket. Raises what the storage raises."""
+    try:
+        fs.info(bucket)
+    except PermissionError:
+        # S3 answers HEAD without a body: only another request says whether it refuses the
+        # credentials, with which nothing can be written, or just the look.
+        if not hasattr(fs, "call_s3"):
+            raise
+        fs.call_s3("list_objects_v2", Bucket=bucket, MaxKeys=1)
+
+
+@contextmanager
+def _only_unreachable() -> Iterator[None]:
+    """Let a look at a storage fail only where a write would fail too: whoever may not look may
+    still be allowed to write. Raises FileNotFoundError, _Unreachable."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        failure = read_failure(error)
+        if failure.prevents_writing:
+            raise _Unreachable(failure) from error
+
+
 class _Target(ABC):
-    """Where the bytes of a file go until it is whole."""
+    """Where the bytes of a file go until it is whole. `unfinished` names them for the log, and
+    `removed_by` says what else can remove them."""
 
     file: Any
+    unfinished = "file"
+    removed_by = ""
 
     def write(self, data: Any) -> None:
         self.file.write(data)
@@ -188,9 +274,10 @@ class _LocalTarget(_Target):
         path = self._path = _link_target(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         # What a try has left that was killed; one that still lives can no longer finish then.
-        for left in path.parent.glob(f".{_escaped(path.name)}.{'[0-9a-f]' * 32}.part"):
+        stem = _partial_stem(path.name)
+        for left in path.parent.glob(f".{_escaped(stem)}.{'[0-9a-f]' * 32}.part"):
             left.unlink(missing_ok=True)
-        self._partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+        self._partial = path.with_name(f".{stem}.{uuid.uuid4().hex}.part")
         self._before = _status(path)
         # Until it has the mode of the file that it replaces, nobody else may read it.
         mode = 0o666 if self._before is None else 0o600
@@ -215,6 +302,9 @@ class _LocalTarget(_Target):
 class _ObjectTarget(_Target):
     """An upload, which makes the object when it is closed."""
 
+    unfinished = "upload"
+    removed_by = ", as a lifecycle rule of the bucket for unfinished uploads does"
+
     def __init__(self, path: Any) -> None:
         self.file = path.fs.open(path.path, "wb", block_size=PART_BYTES)
 
@@ -235,7 +325,7 @@ class _MovedTarget(_Target):
         self._fs, self._path = path.fs, str(path.path)
         folder, _, name = self._path.rpartition("/")
         self._fs.makedirs(folder or "/", exist_ok=True)
-        self._partial = f"{folder}/.{name}.{uuid.uuid4().hex}.part"
+        self._partial = f"{folder}/.{_partial_stem(name)}.{uuid.uuid4().hex}.part"
         self.file = self._fs.open(self._partial, "wb")
 
     def complete(self) -> None:
@@ -293,6 +383,13 @@ def _keep_attributes(descriptor: int, path: Path, before: os.stat_result) -> Non
             for name in os.listxattr(path):
                 if name.startswith(("user.", "system.posix_acl_access")):
                     os.setxattr(descriptor, name, os.getxattr(path, name))
+
+
+def _partial_stem(name: str) -> str:
+    """What the name of an unfinished file begins with: the file's name, or its digest where the
+    name is so long that a file system would refuse a longer one."""
+    data = os.fsencode(name)
+    return name if len(data) <= MAX_STEM_BYTES else hashlib.sha256(data).hexdigest()[:32]
 
 
 def _escaped(name: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.storage.breaking_proxy import BreakingProxy
+from tests.storage.refusing_proxy import RefusingProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,6 +82,24 @@ def breaking(s3: Any, proxy: BreakingProxy, monkeypatch: pytest.MonkeyPatch) -> 
     proxy.breaks_after, proxy.broken = None, 0
     monkeypatch.setenv("AIRFLOW_CONN_S3_BROKEN", connection(proxy.address))
     return proxy
+
+
+@pytest.fixture(scope="session")
+def refusing_proxy(s3_server: str) -> Iterator[RefusingProxy]:
+    """One for all tests: Airflow keeps what it has found for a connection."""
+    with RefusingProxy(s3_server) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def refusing(
+    s3: Any, refusing_proxy: RefusingProxy, monkeypatch: pytest.MonkeyPatch
+) -> RefusingProxy:
+    """A way to the server that refuses chosen requests; Airflow's connection `s3_refusing` goes
+    there."""
+    refusing_proxy.refusals, refusing_proxy.refused = [], 0
+    monkeypatch.setenv("AIRFLOW_CONN_S3_REFUSING", connection(refusing_proxy.address))
+    return refusing_proxy
 
 
 def connection(address: str) -> str:

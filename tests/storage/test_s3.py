@@ -10,17 +10,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client.errors import PlatformError, ResultWriteError
+from airflow_provider_platform.client.errors import ResultWriteError
 from airflow_provider_platform.operators._files.paths import storage_path
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
-from airflow_provider_platform.results.atomic_files import PART_BYTES, whole_file
+from airflow_provider_platform.results.atomic_files import PART_BYTES, whole_file, write_whole
 from tests.storage.conftest import BUCKET
+from tests.storage.refusing_proxy import Refusal
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.storage.breaking_proxy import BreakingProxy
+    from tests.storage.refusing_proxy import RefusingProxy
 
 MB = 1 << 20
 PART = PART_BYTES
@@ -31,6 +33,24 @@ def query(sql: str, path: str, **arguments: Any) -> dict[str, Any]:
         task_id="query", sql=sql, output_path=path, deferrable=False, **arguments
     )
     return task.execute(TaskTries().context())
+
+
+def answer(folder: str, **arguments: Any) -> dict[str, Any]:
+    task = PlatformChatOperator(
+        task_id="ask",
+        prompt="revenue by country",
+        output_path=folder,
+        output_format="csv",
+        deferrable=False,
+        **arguments,
+    )
+    return task.execute(TaskTries().context())
+
+
+def write_in_parts(path: Any, parts: int) -> None:
+    with whole_file(path) as file:
+        for _ in range(parts):
+            file.write(bytes(PART))
 
 
 def keys(s3: Any) -> list[str]:
@@ -108,14 +128,173 @@ def test_a_missing_bucket_is_told_before_anything_is_sent(
     assert platform_sandbox.control.state().requests == []
 
 
-def test_a_denied_write(s3: Any, platform_sandbox: Sandbox) -> None:
-    deny = {"Effect": "Deny", "Principal": "*", "Action": "s3:PutObject", "Resource": "*"}
-    s3.put_bucket_policy(
-        Bucket=BUCKET, Policy=json.dumps({"Version": "2012-10-17", "Statement": [deny]})
+@pytest.mark.parametrize("deferrable", [False, True], ids=["on the worker", "deferred"])
+def test_unknown_connection_in_an_address_is_refused_before_the_query_runs(
+    deferrable: bool,
+    s3: Any,
+    s3_server: str,
+    platform_sandbox: Sandbox,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The worker itself may write to the bucket here, so that nothing else would stop the task."""
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", "worker"),
+        ("AWS_SECRET_ACCESS_KEY", "own"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+        ("AWS_ENDPOINT_URL", s3_server),
+    ):
+        monkeypatch.setenv(name, value)
+    task = PlatformQueryOperator(
+        task_id="query",
+        sql="SELECT 1",
+        output_path=f"s3://s3_typo@{BUCKET}/rows.csv",
+        output_format="csv",
+        deferrable=deferrable,
     )
-    with pytest.raises(ResultWriteError, match=f"{BUCKET}/rows.parquet could not be written"):
-        query("SELECT 1", f"s3://s3@{BUCKET}/rows.parquet")
+    with pytest.raises(AirflowFailException, match="Airflow has no connection 's3_typo'"):
+        task.execute(TaskTries().context())
+    with pytest.raises(AirflowFailException, match="Airflow has no connection 's3_typo'"):
+        answer(f"s3://s3_typo@{BUCKET}/answers")
+    assert platform_sandbox.control.state().requests == []
     assert keys(s3) == []
+
+
+def test_key_and_secret_before_the_bucket_are_refused_and_not_shown(
+    platform_sandbox: Sandbox,
+) -> None:
+    with pytest.raises(AirflowFailException, match="not the id of an Airflow connection") as caught:
+        query("SELECT 1", f"s3://AKIAEXAMPLE:wJalrXUtnFEMI@{BUCKET}/rows.csv", output_format="csv")
+    assert "wJalrXUtnFEMI" not in str(caught.value)
+    assert "AKIAEXAMPLE" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("new\nline.csv", r"holds the control character '\\n' at position"),
+        ("rows.csv\n", r"holds the control character '\\n'"),
+        ("tab\t.csv", r"holds the control character '\\t'"),
+        ("rows.csv ", "begins or ends with a space"),
+        ("ä" * 511 + ".csv", "1026 bytes after the bucket"),
+    ],
+    ids=["line end", "line end at the end", "tab", "space at the end", "too long"],
+)
+def test_name_that_the_store_would_change_or_refuse_is_refused_before_the_query_runs(
+    key: str, said: str, s3: Any, platform_sandbox: Sandbox
+) -> None:
+    template, rendered = "{{ params.path }}", f"s3://s3@{BUCKET}/{key}"
+    task = PlatformQueryOperator(
+        task_id="query",
+        sql="SELECT 1",
+        output_path=template,
+        output_format="csv",
+        deferrable=False,
+    )
+    task.output_path = rendered
+    with pytest.raises(AirflowFailException, match=said):
+        task.execute(TaskTries().context())
+    assert platform_sandbox.control.state().requests == []
+    assert keys(s3) == []
+
+
+def test_longest_name_is_written(s3: Any, platform_sandbox: Sandbox) -> None:
+    key = "ä" * 510 + ".csv"
+    query("SELECT 1", f"s3://s3@{BUCKET}/{key}", output_format="csv")
+    assert keys(s3) == [key]
+
+
+def test_bucket_without_a_name_in_it_is_refused_before_the_query_runs(
+    s3: Any, platform_sandbox: Sandbox
+) -> None:
+    for path in (f"s3://s3@{BUCKET}", "s3://s3@/rows.csv"):
+        with pytest.raises(AirflowFailException, match="this names a bucket, not a file in it"):
+            query("SELECT 1", path, output_format="csv")
+    assert platform_sandbox.control.state().requests == []
+
+
+def test_refused_credentials_are_reported_before_the_query_runs(
+    s3: Any, refusing: RefusingProxy, platform_sandbox: Sandbox
+) -> None:
+    message = "The provided token has expired."
+    refusing.refusals = [
+        Refusal("HEAD", "", 403, "ExpiredToken", message),
+        Refusal("GET", "list-type", 403, "ExpiredToken", message),
+    ]
+    with pytest.raises(ResultWriteError, match=message) as caught:
+        query("SELECT 1", f"s3://s3_refusing@{BUCKET}/rows.csv", output_format="csv")
+    assert "ExpiredToken, status 403" in str(caught.value)
+    assert "renew or correct" in str(caught.value)
+    assert platform_sandbox.control.state().requests == []
+
+
+def test_connection_that_may_write_and_not_look_writes(
+    s3: Any, refusing: RefusingProxy, platform_sandbox: Sandbox
+) -> None:
+    refusing.refusals = [
+        Refusal("HEAD", "", 403, "AccessDenied"),
+        Refusal("GET", "list-type", 403, "AccessDenied"),
+    ]
+    query("SELECT 1", f"s3://s3_refusing@{BUCKET}/rows.csv", output_format="csv")
+    assert refusing.refused == 2
+    assert keys(s3) == ["rows.csv"]
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "advice"),
+    [
+        (403, "AccessDenied", "Allow the connection to write there"),
+        (403, "SignatureDoesNotMatch", "renew or correct"),
+        (403, "RequestTimeTooSkewed", "Set the clock of the worker"),
+        (400, "KeyTooLongError", "Use a shorter path"),
+        (404, "NoSuchBucket", "Create the bucket"),
+        (507, "XMinioStorageFull", "Free space"),
+        (503, "SlowDown", "a retry of the task can succeed"),
+    ],
+)
+@pytest.mark.parametrize("size", [0, 2], ids=["one request", "several parts"])
+def test_refused_write_names_the_path_the_operation_the_code_and_what_to_do(
+    size: int, status: int, code: str, advice: str, s3: Any, refusing: RefusingProxy
+) -> None:
+    path = storage_path("output_path", f"s3://s3_refusing@{BUCKET}/sales/rows.csv")
+    query, operation = ("partNumber", "UploadPart") if size else ("", "PutObject")
+    refusing.refusals = [Refusal("PUT", query, status, code, "It does not work.")]
+    with pytest.raises(ResultWriteError) as caught:
+        write_whole(path, bytes(PART * size + 1))
+    said = f"s3://s3_refusing@{BUCKET}/sales/rows.csv could not be written: It does not work "
+    assert str(caught.value).startswith(f"{said}({operation}, {code}, status {status}). ")
+    assert advice in str(caught.value)
+    assert caught.value.retryable
+    assert (keys(s3), uploads(s3)) == ([], [])
+
+
+def test_upload_whose_removal_is_refused_is_reported(
+    s3: Any, refusing: RefusingProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = storage_path("output_path", f"s3://s3_refusing@{BUCKET}/rows.csv")
+    refusing.refusals = [
+        Refusal("PUT", "partNumber=2", 500, "InternalError"),
+        Refusal("DELETE", "uploadId", 403, "AccessDenied", "Access Denied"),
+    ]
+    with pytest.raises(ResultWriteError, match="InternalError"):
+        write_in_parts(path, 2)
+    assert len(uploads(s3)) == 1
+    [said] = [one.getMessage() for one in caplog.records if "unfinished" in one.getMessage()]
+    assert f"The unfinished upload of s3://s3_refusing@{BUCKET}/rows.csv" in said
+    assert "Access Denied (AbortMultipartUpload, AccessDenied, status 403)" in said
+    assert "lifecycle rule" in said
+
+
+def test_upload_that_somebody_else_removed_is_one_error_and_no_warning(
+    s3: Any, refusing: RefusingProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = storage_path("output_path", f"s3://s3_refusing@{BUCKET}/rows.csv")
+    refusing.refusals = [
+        Refusal(method, "uploadId", 404, "NoSuchUpload") for method in ("PUT", "DELETE")
+    ]
+    with pytest.raises(ResultWriteError, match="a retry of the task writes it again"):
+        write_whole(path, bytes(PART))
+    assert refusing.refused == 2
+    assert "unfinished" not in caplog.text
 
 
 @pytest.mark.parametrize("size", [1, 3], ids=["one request", "several parts"])
@@ -138,10 +317,23 @@ def test_a_connection_that_ends_half_way(size: int, s3: Any, breaking: BreakingP
     assert s3.get_object(Bucket=BUCKET, Key="large")["Body"].read() == b"rows"
 
 
-def test_a_server_that_is_away_is_one_error(platform_sandbox: Sandbox, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("deferrable", [False, True], ids=["on the worker", "deferred"])
+def test_store_that_is_away_is_reported_before_the_query_runs(
+    deferrable: bool, platform_sandbox: Sandbox, monkeypatch: Any
+) -> None:
     from tests.storage.conftest import connection
 
     monkeypatch.setenv("AIRFLOW_CONN_S3_AWAY", connection("http://127.0.0.1:9"))
-    with pytest.raises(PlatformError, match="could not be written") as caught:
-        query("SELECT 1", f"s3://s3_away@{BUCKET}/rows.parquet")
+    task = PlatformQueryOperator(
+        task_id="query",
+        sql="SELECT 1",
+        output_path=f"s3://s3_away@{BUCKET}/rows.parquet",
+        deferrable=deferrable,
+    )
+    with pytest.raises(ResultWriteError, match="Could not connect to the endpoint") as caught:
+        task.execute(TaskTries().context())
+    with pytest.raises(ResultWriteError, match="Could not connect to the endpoint"):
+        answer(f"s3://s3_away@{BUCKET}/answers")
+    assert platform_sandbox.control.state().requests == []
+    assert "Check the endpoint" in str(caught.value)
     assert "secret" not in str(caught.value)

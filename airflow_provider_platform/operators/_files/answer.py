@@ -90,9 +90,9 @@ class WritesAnswer(PlatformOperator):
         self.charts: Any = charts
         self.on_chart_error = on_chart_error
 
-    def prepare_files(self, config: PlatformConfig) -> None:
-        """Whether the files can be written, before anything is asked. Raises
-        PlatformInputError."""
+    def prepare_files(self, context: Context, config: PlatformConfig) -> None:
+        """Check that the files can be written, before anything is asked. Raises
+        PlatformInputError, ResultWriteError."""
         if self.output_path is None:
             return
         from airflow_provider_platform.results.atomic_files import check_place
@@ -105,7 +105,7 @@ class WritesAnswer(PlatformOperator):
                 "airflow-provider-platform[charts].",
                 field="charts",
             )
-        check_place("output_path", storage_path("output_path", self.output_path) / "manifest.json")
+        check_place("output_path", self._folder(context) / "manifest.json")
         if self.all_rows:
             self._rights(config)
 
@@ -121,11 +121,8 @@ class WritesAnswer(PlatformOperator):
     ) -> dict[str, Any]:
         """The result with what was written of it."""
         from airflow_provider_platform.results.answer import AnswerFiles, write_answer
-        from airflow_provider_platform.results.file_names import task_folder
 
-        ti: Any = context["ti"]
-        place = (ti.dag_id, ti.run_id, ti.task_id, ti.map_index)
-        folder = storage_path("output_path", self.output_path) / task_folder(*place)
+        place, folder = _place(context), self._folder(context)
         names = ("dag_id", "run_id", "task_id", "map_index")
         wanted = AnswerFiles(
             folder=folder,
@@ -146,6 +143,12 @@ class WritesAnswer(PlatformOperator):
     def _output(self) -> Output:
         """How the file of each query is written."""
         return planned_output(None, self.output_format, self.output_options)
+
+    def _folder(self, context: Context) -> ObjectStoragePath:
+        """The folder of this task in this run."""
+        from airflow_provider_platform.results.file_names import task_folder
+
+        return storage_path("output_path", self.output_path) / task_folder(*_place(context))
 
     def _rows(self, client: PlatformClient, sql: str, branch_name: str | None) -> SqlRows:
         """All rows of a query of the agent, with the rights that were meant."""
@@ -180,6 +183,12 @@ class WritesAnswer(PlatformOperator):
                 field="all_rows_as",
             )
         return config.chat_service_token
+
+
+def _place(context: Context) -> tuple[str, str, str, int]:
+    """DAG, run, task and map index."""
+    ti: Any = context["ti"]
+    return ti.dag_id, ti.run_id, ti.task_id, ti.map_index
 
 
 def _facts(manifest: dict[str, Any], path: str) -> dict[str, Any]:

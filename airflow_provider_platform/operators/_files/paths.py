@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.errors import PlatformInputError, ResultWriteError
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.operators._base import arguments
 
@@ -19,12 +21,17 @@ _PROVIDERS = {
     **dict.fromkeys(("abfs", "abfss", "adl"), "apache-airflow-providers-microsoft-azure"),
 }
 
+_NOT_IN_PATHS = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode categories: control characters, halves of characters, line and paragraph separators."""
+
 
 def output_path(name: str, value: Any) -> Any:
     """Where to write: text, or a path object, that names a file. Raises PlatformInputError."""
     if isinstance(value, os.PathLike) or hasattr(value, "open"):
+        _check_characters(name, str(value))
         return value
     found = arguments.text(name, value)
+    _check_characters(name, found)
     if found.endswith(("/", os.sep)):
         raise PlatformInputError(
             f"Nothing was sent: {name} must name a file, not a folder.", field=name
@@ -36,8 +43,9 @@ optional_output_path = arguments.or_none(output_path)
 
 
 def storage_path(name: str, target: Any) -> ObjectStoragePath:
-    """The path in its storage. Raises PlatformInputError for a storage that Airflow does not
-    know, and for a path in somebody's home."""
+    """The path in its storage. Raises PlatformInputError for a storage or a connection that Airflow
+    does not know, and for a path in somebody's home; ResultWriteError for a storage that cannot be
+    reached."""
     from airflow_provider_platform._airflow import ObjectStoragePath
 
     if str(target).startswith("~"):
@@ -46,6 +54,8 @@ def storage_path(name: str, target: Any) -> ObjectStoragePath:
             "path.",
             field=name,
         )
+    # Before Airflow opens the storage: without the connection it would use the worker's own rights.
+    _check_connection(name, _connection_id(target))
     try:
         path = target if isinstance(target, ObjectStoragePath) else _object_path(str(target))
         path.fs  # noqa: B018 - looked up here, before anything is done for the file
@@ -55,7 +65,62 @@ def storage_path(name: str, target: Any) -> ObjectStoragePath:
             f"{_what_to_install(str(target))}.",
             field=name,
         ) from error
+    except Exception as error:
+        from airflow_provider_platform.results.storage_errors import read_failure
+
+        raise ResultWriteError(
+            f"Nothing was sent: {name} {quote_service(target)} cannot be written to: "
+            f"{read_failure(error)}"
+        ) from error
     return path
+
+
+def _connection_id(target: Any) -> str | None:
+    """The id of the Airflow connection that an address or a path object names, read as Airflow
+    reads it."""
+    if hasattr(target, "conn_id"):
+        named: str | None = target.conn_id
+        return named
+    text = str(target)
+    return urlsplit(text).netloc.rpartition("@")[0] or None if "://" in text else None
+
+
+def _check_connection(name: str, conn_id: str | None) -> None:
+    """Raises PlatformInputError for a connection that Airflow does not have."""
+    from airflow_provider_platform._airflow import AirflowNotFoundException, BaseHook
+
+    if conn_id is None:
+        return
+    try:
+        BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        if ":" in conn_id:  # may be a pasted key and its secret, which no error may show
+            said = "the text before the @ is not the id of an Airflow connection"
+        else:
+            said = f"Airflow has no connection {conn_id!r}"
+        raise PlatformInputError(
+            f"Nothing was sent: {name}: {said}. Create the connection, or correct the address "
+            "(s3://my_conn@bucket/key). Without an id before the @ the file is written with the "
+            "worker's own rights.",
+            field=name,
+        ) from None
+
+
+def _check_characters(name: str, text: str) -> None:
+    """Raises PlatformInputError for a path that would be written under another name than it seems:
+    a line end, another control character, half a character, or spaces around it."""
+    odd = next((one for one in text if unicodedata.category(one) in _NOT_IN_PATHS), None)
+    if odd is not None:
+        problem = f"holds the control character {odd!a} at position {text.index(odd) + 1}"
+    elif text != text.strip():
+        problem = "begins or ends with a space"
+    else:
+        return
+    raise PlatformInputError(
+        f"Nothing was sent: {name} {problem}. A template may render it: {{{{ value | trim }}}} "
+        "removes line ends and spaces around a value.",
+        field=name,
+    )
 
 
 def _object_path(text: str) -> ObjectStoragePath:
@@ -93,7 +158,11 @@ def optional_folder(name: str, value: Any) -> Any:
     """A folder, as text without a `/` at its end or as a path object; None where it says nothing.
     Raises PlatformInputError."""
     found = arguments.optional(value)
-    if found is None or isinstance(found, os.PathLike) or hasattr(found, "open"):
+    if found is None:
+        return None
+    if isinstance(found, os.PathLike) or hasattr(found, "open"):
+        _check_characters(name, str(found))
         return found
     text = arguments.text(name, found)
+    _check_characters(name, text)
     return text.rstrip("/") or text
