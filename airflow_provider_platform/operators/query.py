@@ -97,8 +97,11 @@ class PlatformQueryOperator(DeploymentOperator):
     :param output_options: how the file is written, as `{"delimiter": ";", "csv_safe": True}`: see
         "Options of a file" on the page Results
     :param max_rows: rows that go to XCom
-    :param types: `service` gives values the types of their columns, and fails for one that does not
-        fit; `text` leaves them as the service sends them
+    :param types: `service` gives values the types of their columns, and turns a column with a value
+        that does not fit into texts, with a warning and a `note` in the result; `strict` fails
+        there; `text` leaves all values as the service sends them. A dict says it for single
+        columns, `{"at": "timestamp", "price": "decimal(12, 2)"}`: int64, double, decimal, boolean,
+        date, timestamp, string. Its key `*` gives the mode of all other columns.
     :param on_truncated: `warn` or `fail` if there may be more rows than have come: the number of
         rows is a row limit of the deployment, or is round and was not asked for, or the connection
         ended without showing that all rows have come
@@ -126,7 +129,7 @@ class PlatformQueryOperator(DeploymentOperator):
         "output_format": optional_format,
         "output_options": optional_options,
         "max_rows": partial(arguments.whole_number, minimum=0),
-        "types": partial(arguments.choice, choices=("service", "text")),
+        "types": arguments.column_types,
         "on_truncated": partial(arguments.choice, choices=("warn", "fail")),
         "default_row_limit": arguments.optional_id,
         "max_row_limit": arguments.optional_id,
@@ -149,7 +152,7 @@ class PlatformQueryOperator(DeploymentOperator):
         output_format: str | None = None,
         output_options: dict[str, Any] | None = None,
         max_rows: int | str = 100,
-        types: str = "service",
+        types: str | dict[str, str] = "service",
         on_truncated: str = "warn",
         default_row_limit: int | str | None = None,
         max_row_limit: int | str | None = None,
@@ -341,5 +344,7 @@ class PlatformQueryOperator(DeploymentOperator):
             self.log.info(
                 "Wrote %s rows (%s bytes) to %s", saved.row_count, saved.bytes, saved.path
             )
+        for said in saved.warnings:
+            self.log.warning("%s", said)
         for line in log_lines({"queries": [shown]}):
             self.log.info("%s", line)

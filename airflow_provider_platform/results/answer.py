@@ -10,10 +10,11 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_provider_platform.client.errors import ResultValueError
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.results.atomic_files import OutputFile, write_whole, writing
 from airflow_provider_platform.results.charts import ChartError, ChartLimits, ChartRenderer
+from airflow_provider_platform.results.column_names import file_names
+from airflow_provider_platform.results.columns import ColumnTypes
 from airflow_provider_platform.results.file_names import query_name
 from airflow_provider_platform.results.output import PARQUET, Output
 from airflow_provider_platform.results.save import SavedRows, save_rows
@@ -22,8 +23,6 @@ from airflow_provider_platform.results.text.message import message_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from airflow_provider_platform.results.columns import Types
 
 ANSWER, MANIFEST = "answer.md", "manifest.json"
 
@@ -54,6 +53,7 @@ class AnswerFiles:
     folder: Any
     output: Output = PARQUET
     max_rows: int = 100
+    types: ColumnTypes = field(default_factory=ColumnTypes)
     charts: tuple[str, ...] = ()
     fail_on_chart_error: bool = False
     run: Callable[[str], Rows] | None = None
@@ -65,7 +65,6 @@ class _Written:
     """What there is of one query."""
 
     saved: SavedRows | None = None
-    types: Types = "service"
     why_truncated: str | None = None
     chart_columns: list[dict[str, str]] = field(default_factory=list)
     """As the service names them: the chart's specification refers to these names."""
@@ -113,12 +112,10 @@ def _write_query(
     if query["error"] is not None or not (query["columns"] or wanted.run):
         return _Written()
     path = wanted.folder / query_name(number, wanted.output.ending)
-    try:
-        written = _save(query, path, wanted, "service")
-    except ResultValueError as error:
-        wanted.warn(f"Query {number} is written as texts: {error.message}")
-        written = _save(query, path, wanted, "text")
+    written = _save(query, path, wanted)
     assert written.saved is not None  # noqa: S101 - for the type checker
+    for warning in written.saved.warnings:
+        wanted.warn(f"Query {number}: {warning}")
     missing = query["total_rows"] - written.saved.row_count
     if wanted.run and missing:
         wanted.warn(
@@ -133,28 +130,44 @@ def _write_query(
     return written
 
 
-def _save(query: dict[str, Any], path: Any, wanted: AnswerFiles, types: Types) -> _Written:
-    written = _Written(types=types)
+def _save(query: dict[str, Any], path: Any, wanted: AnswerFiles) -> _Written:
+    written = _Written()
     output = wanted.output
-    options: Any = {"path": path, "format": output.format, "style": output.style, "types": types}
+    options: Any = {"path": path, "format": output.format, "style": output.style}
     if wanted.run is None:
-        options["max_rows"] = len(query["rows"])
-        written.chart_columns = query["columns"]
+        options |= {"max_rows": len(query["rows"]), "types": _types_of(query["columns"], wanted)}
         written.saved = save_rows(query["columns"], [query["rows"]], **options)
         written.chart_rows = written.saved.first_rows
+        written.chart_columns = _chart_columns(query["columns"], written.saved)
         return written
     drawn = ChartLimits().rows + 1 if wanted.charts and query["chart"] is not None else 0
     rows = wanted.run(query["sql"])
     try:
-        options["max_rows"] = max(wanted.max_rows, drawn)
-        written.chart_columns = rows.columns
+        options |= {
+            "max_rows": max(wanted.max_rows, drawn),
+            "types": _types_of(rows.columns, wanted),
+        }
         saved = save_rows(rows.columns, rows.pieces(), **options)
         written.why_truncated = rows.why_truncated
     finally:
         rows.close()
     written.saved, written.chart_rows = saved, saved.first_rows
+    written.chart_columns = _chart_columns(rows.columns, saved)
     saved.first_rows = saved.first_rows[: wanted.max_rows]
     return written
+
+
+def _types_of(columns: list[dict[str, str]], wanted: AnswerFiles) -> ColumnTypes:
+    """What is wanted of the columns that this query has: another query has others."""
+    return wanted.types.only(file_names([column["name"] for column in columns]))
+
+
+def _chart_columns(columns: list[dict[str, str]], saved: SavedRows) -> list[dict[str, str]]:
+    """The columns by the service's names, with the types that their values have."""
+    return [
+        {"name": column["name"], "type": found["type"]}
+        for column, found in zip(columns, saved.columns, strict=True)
+    ]
 
 
 def _draw(
@@ -235,7 +248,7 @@ def _described(
         "number": number,
         **{key: query[key] for key in ("title", "description", "sql", "uuid", "error")},
         "columns": saved.columns if saved else query["columns"],
-        "types": written.types,
+        "types": wanted.types.mode,
         "rows_from": "chat" if wanted.run is None else "data API",
         "total_rows": query["total_rows"],
         "row_count": saved.row_count if saved else None,

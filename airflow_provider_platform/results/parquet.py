@@ -5,16 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from airflow_provider_platform.results.columns import (
-    DECIMAL_DIGITS,
-    DECIMAL_SCALE,
-    Column,
-    Kind,
-    misfit,
-)
+from airflow_provider_platform.results.columns import Column, Kind, round_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,16 +18,46 @@ if TYPE_CHECKING:
 _TYPES: dict[Kind, Any] = {
     "Int64": pa.int64(),
     "Double": pa.float64(),
-    "Decimal": pa.decimal128(DECIMAL_DIGITS, DECIMAL_SCALE),
     "Boolean": pa.bool_(),
     "Date": pa.date32(),
     "Timestamp": pa.timestamp("us"),
     "String": pa.string(),
 }
-_CHARACTERS: dict[Kind, bytes] = {"Int64": b"-0123456789", "Double": b"+-.eE0123456789"}
-_DECIMAL = r"^-?[0-9]{1,20}(\.[0-9]{1,18})?$"
-_YEAR_ZERO = b"0000-"
-"""A year that pyarrow has and Python has not."""
+
+
+def arrow_schema(columns: Sequence[Column]) -> Any:
+    """The pyarrow schema of columns."""
+    return pa.schema([(column.name, arrow_type(column)) for column in columns])
+
+
+def arrow_type(column: Column) -> Any:
+    """The pyarrow type of a column."""
+    if column.kind == "Decimal":
+        return pa.decimal128(column.precision, column.scale)
+    return _TYPES[column.kind]
+
+
+def arrow_table(columns: Sequence[Column], piece: Sequence[Sequence[str | None]]) -> Any:
+    """A piece of a result, columns of texts, as a pyarrow table."""
+    arrays = [arrow_array(column, texts) for column, texts in zip(columns, piece, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=arrow_schema(columns))
+
+
+def arrow_array(column: Column, texts: Sequence[str | None]) -> Any:
+    """The texts of a column as a pyarrow array of its type."""
+    wanted = arrow_type(column)
+    if column.kind == "String":
+        return pa.array(texts, wanted)
+    if column.regular:
+        try:
+            return pa.array(texts, pa.string()).cast(wanted)
+        except pa.ArrowInvalid:  # zeros behind the point, more than the scale of the column
+            pass
+    values = column.values(texts)
+    if column.kind == "Decimal":
+        scale = column.scale
+        values = [None if value is None else round_to(value, scale) for value in values]
+    return pa.array(values, wanted)
 
 
 class ParquetWriter:
@@ -43,25 +66,18 @@ class ParquetWriter:
 
     def __init__(self, file: OutputFile, columns: Sequence[Column], style: FileStyle) -> None:
         self._columns = columns
-        self._schema = pa.schema([(column.name, _TYPES[column.kind]) for column in columns])
         self._writer = pq.ParquetWriter(
-            file, self._schema, compression=style.compression or "snappy"
+            file, arrow_schema(columns), compression=style.compression or "snappy"
         )
         self._row_group = style.row_group_size
         self._waiting: list[Any] = []
         self._rows_waiting = 0
-        self._rows = 0
 
-    def write(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Write rows. Raises ResultValueError, ResultWriteError."""
-        values = zip(*rows, strict=True) if rows else [()] * len(self._columns)
-        arrays = [
-            _array(column, list(of), self._rows + 1)
-            for column, of in zip(self._columns, values, strict=True)
-        ]
-        self._rows += len(rows)
-        self._rows_waiting += len(rows)
-        self._waiting.append(pa.Table.from_arrays(arrays, schema=self._schema))
+    def write(self, piece: Sequence[Sequence[str | None]]) -> None:
+        """Write a piece of the rows, columns of texts. Raises ResultWriteError."""
+        table = arrow_table(self._columns, piece)
+        self._rows_waiting += table.num_rows
+        self._waiting.append(table)
         if self._rows_waiting >= self._row_group:
             self._write_groups(self._rows_waiting - self._rows_waiting % self._row_group)
 
@@ -80,44 +96,3 @@ class ParquetWriter:
         self._waiting = [waiting.slice(rows).combine_chunks()] if self._rows_waiting else []
         del waiting, groups
         pa.default_memory_pool().release_unused()  # it would keep what the next group needs anew
-
-
-def _array(column: Column, values: list[Any], first: int) -> Any:
-    """The values of a column; `first` is the number of the first row."""
-    try:
-        return _quick_array(column, values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeEncodeError):
-        return _careful_array(column, values, first)
-
-
-def _quick_array(column: Column, values: list[Any]) -> Any:
-    texts = pa.array(values, pa.string())
-    if column.kind == "String":
-        return texts
-    if not _is_read_alike(column.kind, texts):
-        raise pa.ArrowInvalid("pyarrow may read it otherwise")
-    return texts.cast(_TYPES[column.kind])
-
-
-def _is_read_alike(kind: Kind, texts: Any) -> bool:
-    """Whether what pyarrow accepts of these texts has the value that `Column.read` gives it, as
-    far as a look at all of them at once can tell."""
-    if kind == "Decimal":  # more digits overflow, and pyarrow does not notice
-        return bool(pc.all(pc.match_substring_regex(texts, _DECIMAL), min_count=0).as_py())
-    content = texts.buffers()[2]
-    data = content.to_pybytes() if content is not None else b""
-    if kind in _CHARACTERS:  # pyarrow takes hexadecimal numbers too
-        return not data.translate(None, _CHARACTERS[kind])
-    if kind == "Timestamp" and data.count(b":") != 2 * (len(texts) - texts.null_count):
-        return False  # pyarrow takes days, and times without seconds, too
-    return _YEAR_ZERO not in data
-
-
-def _careful_array(column: Column, values: list[Any], first: int) -> Any:
-    typed = []
-    for row, value in enumerate(values, start=first):
-        try:
-            typed.append(column.read(value))
-        except ValueError:
-            raise misfit(column, value, row) from None
-    return pa.array(typed, _TYPES[column.kind])

@@ -7,12 +7,11 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_provider_platform.results.columns import Column, Kind, plain, read_rows
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from airflow_provider_platform.results.atomic_files import OutputFile
+    from airflow_provider_platform.results.columns import Column, Kind
     from airflow_provider_platform.results.output import FileStyle
 
 _GZIP_LEVEL = 6
@@ -41,31 +40,27 @@ class CsvWriter:
     def __init__(self, file: OutputFile, columns: Sequence[Column], style: FileStyle) -> None:
         self._file = _compressed(file, style)
         self._columns = columns
-        self._rows = 0
         self._delimiter = style.delimiter
         self._end = _LINE_ENDS[style.line_end]
         self._cells = [_cell_writer(column.kind, style) for column in columns]
         if style.encoding == "utf-8-sig":
             self._file.write(b"\xef\xbb\xbf")
         if style.header:
-            cells = [_cell_writer("String", style)] * len(columns)
-            self._write(cells, [[column.name for column in columns]])
+            cell = _cell_writer("String", style)
+            self._write([[cell(column.name)] for column in columns])
 
-    def write(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Write rows. Raises ResultValueError, ResultWriteError."""
-        self._write(self._cells, read_rows(self._columns, rows, self._rows + 1))
-        self._rows += len(rows)
+    def write(self, piece: Sequence[Sequence[str | None]]) -> None:
+        """Write a piece of the rows, columns of texts. Raises ResultWriteError."""
+        columns = zip(self._columns, self._cells, piece, strict=True)
+        self._write([map(cell, column.texts(texts)) for column, cell, texts in columns])
 
     def finish(self) -> None:
         """The end of the rows."""
         self._file.close()
 
-    def _write(self, cells: list[Callable[[Any], str]], rows: list[list[Any]]) -> None:
-        lines = [
-            self._delimiter.join([cell(value) for cell, value in zip(cells, row, strict=True)])
-            + self._end
-            for row in rows
-        ]
+    def _write(self, columns: Sequence[Iterable[str]]) -> None:
+        rows = zip(*columns, strict=True)
+        lines = [self._delimiter.join(row) + self._end for row in rows]
         self._file.write("".join(lines).encode("utf-8", "replace"))
 
 
@@ -75,22 +70,20 @@ class JsonLinesWriter:
     def __init__(self, file: OutputFile, columns: Sequence[Column], style: FileStyle) -> None:
         self._file = _compressed(file, style)
         self._columns = columns
-        self._names = [column.name for column in columns]
-        self._rows = 0
+        names = [json.dumps(column.name, ensure_ascii=False) for column in columns]
+        cells = ",".join(name.replace("%", "%%") + ":%s" for name in names)
+        self._line = "{" + cells + "}\n"
 
-    def write(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Write rows. Raises ResultValueError, ResultWriteError."""
-        typed = read_rows(self._columns, rows, self._rows + 1)
-        self._rows += len(rows)
-        self._file.write("".join(map(self._line, typed)).encode("utf-8", "backslashreplace"))
+    def write(self, piece: Sequence[Sequence[str | None]]) -> None:
+        """Write a piece of the rows, columns of texts. Raises ResultWriteError."""
+        columns = zip(self._columns, piece, strict=True)
+        rows = zip(*(column.json_texts(texts) for column, texts in columns), strict=True)
+        lines = [self._line % row for row in rows]
+        self._file.write("".join(lines).encode("utf-8", "backslashreplace"))
 
     def finish(self) -> None:
         """The end of the rows."""
         self._file.close()
-
-    def _line(self, row: list[Any]) -> str:
-        values = dict(zip(self._names, map(plain, row), strict=True))
-        return json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def _compressed(file: OutputFile, style: FileStyle) -> ByteStream:
@@ -106,21 +99,17 @@ def _compressed(file: OutputFile, style: FileStyle) -> ByteStream:
     return file
 
 
-def _cell_writer(kind: Kind, style: FileStyle) -> Callable[[Any], str]:
-    """What makes a cell of a typed value of this kind."""
+def _cell_writer(kind: Kind, style: FileStyle) -> Callable[[str | None], str]:
+    """What makes a cell of the text of a value of this kind."""
     special = frozenset((style.delimiter, '"', "\r", "\n"))
     is_safe = not style.csv_safe or kind != "String"
     always = style.quoting == "all" or (style.quoting == "nonnumeric" and kind not in _NUMBERS)
 
-    def cell(value: Any) -> str:
-        if value is None:
+    def cell(text: str | None) -> str:
+        if text is None:
             return ""
-        if isinstance(value, bool):
-            text = "true" if value else "false"
-        else:
-            text = str(plain(value))
-            if not is_safe:
-                text = _without_formula(text)
+        if not is_safe:
+            text = _without_formula(text)
         if always or not text or not special.isdisjoint(text) or text != text.strip():
             return '"' + text.replace('"', '""') + '"'
         return text

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from airflow_provider_platform.client.formats.column_types import type_name
 from airflow_provider_platform.client.formats.json_text import (
     read_json,
     read_plain_json,
@@ -280,8 +281,8 @@ def _columns(schema: Any) -> list[dict[str, str]]:
     found = []
     for column in schema if isinstance(schema, list) else []:
         if isinstance(column, dict):
-            kind = column.get("column_type") or column.get("type") or ""
-            found.append({"name": str(column.get("name") or ""), "type": str(kind)})
+            kind = type_name(column.get("column_type") or column.get("type"))
+            found.append({"name": str(column.get("name") or ""), "type": kind})
     return found
 
 

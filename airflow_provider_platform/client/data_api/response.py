@@ -17,6 +17,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.formats.column_types import type_name
 from airflow_provider_platform.client.formats.database_words import TIME_OUT_ADVICE, says_time_out
 from airflow_provider_platform.client.formats.json_text import (
     read_unchecked_json,
@@ -178,5 +179,5 @@ def _together(events: Iterable[SqlColumns | SqlChunk]) -> Iterator[SqlColumns | 
 
 def _column(column: Any) -> dict[str, str]:
     known = column if isinstance(column, dict) else {}
-    name, kind = known.get("name"), known.get("column_type")
-    return {"name": whole_characters(str(name or "")), "type": whole_characters(str(kind or ""))}
+    kind = type_name(known.get("column_type"))
+    return {"name": whole_characters(str(known.get("name") or "")), "type": whole_characters(kind)}

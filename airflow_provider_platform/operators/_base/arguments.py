@@ -218,6 +218,21 @@ def session_settings(name: str, value: Any) -> dict[str, Any] | None:
     return found
 
 
+def column_types(name: str, value: Any) -> str | dict[str, str]:
+    """Types of the columns of a result: a mode, or a type for each column that is named, also as
+    JSON text. Raises PlatformInputError."""
+    from airflow_provider_platform.results.columns import ColumnTypes
+
+    is_object = isinstance(value, dict) or str(value).lstrip().startswith("{")
+    found: Any = _from_json(name, value, dict, "must be an object (dict)") if is_object else value
+    try:
+        ColumnTypes.parse(found)
+    except ValueError as error:
+        raise _refuse(name, str(error)) from None
+    types: str | dict[str, str] = found
+    return types
+
+
 def _from_json(name: str, value: Any, kind: type[T], rule: str) -> T | None:
     """A value of a kind, also as JSON text; None where it rendered to nothing."""
     found = optional(value)

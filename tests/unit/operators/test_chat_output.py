@@ -95,7 +95,7 @@ def test_what_the_chat_sends_in_files(
     [query] = result["queries"]
     assert (query["row_count"], query["total_rows"], len(query["rows"])) == (100, 480, 100)
     assert query["path"] == str(tmp_path / "dag" / "run" / "task" / "query-1.csv")
-    assert Path(query["path"]).read_text().splitlines()[1].endswith("2025-01-26T01:30:00,true")
+    assert Path(query["path"]).read_text().splitlines()[1].endswith("2025-01-26T01:30:00.000,true")
     assert len(Path(query["path"]).read_text().splitlines()) == 101
     manifest = manifest_of(result)
     assert manifest["question"] == PROMPT
@@ -137,9 +137,9 @@ def test_all_rows_are_read_with_the_token_of_the_user(
     result = ask(output_path=str(tmp_path), all_rows=True, max_rows=5, deferrable=deferrable)
     [query] = result["queries"]
     assert (query["row_count"], len(query["rows"]), query["truncated"]) == (480, 5, True)
-    assert query["rows"][0] == [1, 1, "11.21", "2025-01-26T01:30:00", True]
+    assert query["rows"][0] == [1, 1, "11.21", "2025-01-26T01:30:00.000", True]
     table = pq.read_table(query["path"])
-    assert (table.num_rows, str(table.schema.field("fee").type)) == (480, "decimal128(38, 18)")
+    assert (table.num_rows, str(table.schema.field("fee").type)) == (480, "decimal128(19, 2)")
     [told] = manifest_of(result)["queries"]
     assert (told["difference"], told["rows_from"]) == (0, "data API")
     [request] = data_requests(platform_sandbox)

@@ -78,7 +78,7 @@ def test_rows_go_to_xcom_with_their_types(query: Any) -> None:
     result = query(PAYMENTS, max_rows=2)
     assert [column["type"] for column in result["columns"]] == KINDS
     assert result["rows"][0] == [
-        *(1, "2025-01-26", "2025-01-26T01:30:00", "11.21", True, '3 pieces, "as ordered"')
+        *(1, "2025-01-26", "2025-01-26T01:30:00.000", "11.21", True, '3 pieces, "as ordered"')
     ]
     assert len(result["rows"]) == 2
     assert (result["row_count"], result["truncated"]) == (480, False)
@@ -117,7 +117,7 @@ def test_csv_and_json_lines(query: Any, tmp_path: Path) -> None:
     query(PAYMENTS, output_path=str(table), output_format="csv")
     rows = list(csv.reader(table.open(newline="")))
     assert rows[1] == [
-        *("1", "2025-01-26", "2025-01-26T01:30:00", "11.21", "true", '3 pieces, "as ordered"')
+        *("1", "2025-01-26", "2025-01-26T01:30:00.000", "11.21", "true", '3 pieces, "as ordered"')
     ]
     assert len(rows) == 481
 
@@ -475,7 +475,7 @@ def test_the_same_both_ways(platform_sandbox: Sandbox, tmp_path: Path) -> None:
         ({"sql": ""}, "sql must be a text"),
         ({"output_path": "s3://bucket/folder/"}, "must name a file, not a folder"),
         ({"output_format": "xlsx"}, "must be one of parquet, csv, jsonl"),
-        ({"types": "mine"}, "must be one of service, text"),
+        ({"types": "mine"}, "must be one of service, strict, text"),
         ({"on_truncated": "ignore"}, "must be one of warn, fail"),
         ({"max_row_limit": 0}, "max_row_limit must be at least 1"),
         ({"default_row_limit": "many"}, "default_row_limit must be a number"),

@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.results.column_names import describe_renaming, file_names
-from airflow_provider_platform.results.save import FORMATS, Format, save_rows
+from airflow_provider_platform.results.output import FORMATS, Format
+from airflow_provider_platform.results.save import save_rows
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -11,24 +14,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import ResultValueError
-from airflow_provider_platform.results.columns import (
-    KINDS,
-    Column,
-    kind_of,
-    plain,
-    read_columns,
-    read_rows,
-)
+from airflow_provider_platform.client.formats.column_types import type_name
+from airflow_provider_platform.results import row_buffer
+from airflow_provider_platform.results.columns import KINDS, Column, ColumnTypes
+from airflow_provider_platform.results.row_buffer import PIECE_ROWS, RowBuffer
 
+NOON = datetime(2025, 1, 31, 12, 30)
 FITTING: list[tuple[str, Any, Any, Any]] = [
     ("Int64", "12", 12, 12),
     ("Int64", "-9223372036854775808", -(2**63), -(2**63)),
     ("Int64", 3, 3, 3),
     ("Int64", 3.0, 3, 3),
+    ("Int64", "9223372036854775807", 2**63 - 1, 2**63 - 1),
+    ("Int64", "+12", 12, 12),
+    ("Int64", "-0", 0, 0),
+    ("Int32", "12", 12, 12),
+    ("Int32", "12.50", Decimal("12.50"), "12.50"),
+    ("Int32", "12.00", Decimal("12.00"), "12.00"),
+    ("Int32", "9223372036854775808", Decimal(2**63), "9223372036854775808"),
     ("Double", "12", 12.0, 12.0),
     ("Double", "-1.5e-3", -0.0015, -0.0015),
     ("Decimal", "0.00", Decimal("0.00"), "0.00"),
-    ("Decimal", "0E30", Decimal(0), "0"),
+    ("Decimal", "0E30", Decimal("0E30"), "0"),
     ("Double", "Infinity", float("inf"), "Infinity"),
     ("Double", "-inf", float("-inf"), "-Infinity"),
     ("Decimal", "12.30", Decimal("12.30"), "12.30"),
@@ -37,19 +44,25 @@ FITTING: list[tuple[str, Any, Any, Any]] = [
     ("Boolean", "true", True, True),
     ("Boolean", "F", False, False),
     ("Boolean", 1, True, True),
+    ("Boolean", True, True, True),
+    ("Boolean", False, False, False),
+    ("Date", "2024-02-29", date(2024, 2, 29), "2024-02-29"),
+    ("Date", "2025-01-31T12:00:00.000", datetime(2025, 1, 31, 12), "2025-01-31T12:00:00.000"),
+    ("Decimal", "1" * 38, Decimal("1" * 38), "1" * 38),
+    ("Decimal", "0." + "1" * 37, Decimal("0." + "1" * 37), "0." + "1" * 37),
     ("Date", "2025-01-31", date(2025, 1, 31), "2025-01-31"),
     ("Date", "2025-01-31T00:00:00.000", date(2025, 1, 31), "2025-01-31"),
-    ("Timestamp", "2025-01-31T12:30:00.000", datetime(2025, 1, 31, 12, 30), "2025-01-31T12:30:00"),
-    ("Timestamp", "2025-01-31 12:30:00", datetime(2025, 1, 31, 12, 30), "2025-01-31T12:30:00"),
+    ("Timestamp", "2025-01-31T12:30:00.000", NOON, "2025-01-31T12:30:00.000"),
+    ("Timestamp", "2025-01-31 12:30:00", NOON, "2025-01-31T12:30:00.000"),
     (
         "Timestamp",
         "2025-01-31T12:30:00.123456000",
         datetime(2025, 1, 31, 12, 30, 0, 123456),
         "2025-01-31T12:30:00.123456",
     ),
-    ("Timestamp", "2025-01-31", datetime(2025, 1, 31), "2025-01-31T00:00:00"),
-    ("Timestamp", "2025-01-31T12:30:00Z", datetime(2025, 1, 31, 12, 30), "2025-01-31T12:30:00"),
-    ("Timestamp", "2025-01-02 01:00:00+02:00", datetime(2025, 1, 1, 23), "2025-01-01T23:00:00"),
+    ("Timestamp", "2025-01-31", datetime(2025, 1, 31), "2025-01-31T00:00:00.000"),
+    ("Timestamp", "2025-01-31T12:30:00Z", NOON, "2025-01-31T12:30:00.000"),
+    ("Timestamp", "2025-01-02 01:00:00+02:00", datetime(2025, 1, 1, 23), "2025-01-01T23:00:00.000"),
     ("String", "", "", ""),
     ("String", 1.5, "1.5", "1.5"),
     ("Interval", "1 day", "1 day", "1 day"),
@@ -69,14 +82,20 @@ UNFITTING = [
     ("Double", True),
     ("Double", 10**400),
     ("Decimal", "NaN"),
-    ("Decimal", "1" * 21),
-    ("Decimal", "0." + "1" * 19),
+    ("Int32", "12,5"),
+    ("Double", "1e400"),
+    ("Double", "-1" + "0" * 400),
+    ("Double", "0x10"),
+    ("Decimal", "1" * 39),
+    ("Decimal", "1." + "1" * 38),
     ("Decimal", "1e99999999999"),
     ("Boolean", "yes"),
     ("Boolean", 2),
     ("Date", "31.01.2025"),
     ("Date", "2025-02-30"),
-    ("Date", "2025-01-31T12:00:00"),
+    ("Date", "2025-01-31T25:00:00"),
+    ("Date", "2025-02-29"),
+    ("Date", "0000-01-01"),
     ("Date", 20250131),
     ("Timestamp", "2025-01-31T25:00:00"),
     ("Timestamp", "2025-01-31T12:30:00.1234567"),
@@ -85,44 +104,269 @@ UNFITTING = [
 ]
 
 
+def read(
+    columns: list[dict[str, str]], rows: list[list[Any]], types: Any = "service"
+) -> tuple[list[Column], list[list[Any]], list[list[Any]]]:
+    """The columns of a result, its values, and the same as plain JSON."""
+    with RowBuffer(columns, types) as buffer:
+        buffer.add(rows)
+        found = buffer.finish()
+        values: list[list[Any]] = []
+        for piece in buffer.pieces():
+            typed = [one.values(texts) for one, texts in zip(found, piece, strict=True)]
+            values += map(list, zip(*typed, strict=True))
+        return found, values, buffer.first_rows(found, len(rows))
+
+
+def read_one(kind: str, values: list[Any], types: Any = "service") -> tuple[Column, list[Any]]:
+    """A column of this type, and its values as plain JSON."""
+    [column], _, plain = read([{"name": "a", "type": kind}], [[value] for value in values], types)
+    return column, [row[0] for row in plain]
+
+
+@pytest.mark.parametrize("other", [None, "as sent", "another"])
 @pytest.mark.parametrize(("kind", "value", "typed", "json"), FITTING)
-def test_a_value_that_fits(kind: str, value: Any, typed: Any, json: Any) -> None:
-    [column] = read_columns([{"name": "a", "type": kind}])
-    found = column.read(value)
-    assert (found, found.__class__) == (typed, typed.__class__)
-    assert plain(found) == json
+def test_value_gets_the_type_of_its_column(
+    kind: str, value: Any, typed: Any, json: Any, other: str | None
+) -> None:
+    """Alone, beside a missing value, and beside the same value in another form."""
+    rows = [[value]] if other is None else [[value], [value if other == "another" else None]]
+    [column], values, plain = read([{"name": "a", "type": kind}], rows)
+    assert (values[0][0], values[0][0].__class__) == (typed, typed.__class__)
+    assert plain[0][0] == json
+    assert column.note is None
 
 
 @pytest.mark.parametrize(("kind", "value"), UNFITTING)
-def test_a_value_that_does_not_fit_is_named_with_its_column_and_row(kind: str, value: Any) -> None:
-    columns = read_columns([{"name": "a", "type": "String"}, {"name": "b", "type": kind}])
-    with pytest.raises(ResultValueError, match=r"Row 12, column 'b': ") as caught:
-        read_rows(columns, [["x", None], ["y", value]], first=11)
-    assert (caught.value.column, caught.value.row) == ("b", 12)
+def test_strict_names_column_and_row_of_a_value_that_does_not_fit(kind: str, value: Any) -> None:
+    columns = [{"name": "a", "type": "String"}, {"name": "b", "type": kind}]
+    with pytest.raises(ResultValueError, match=r"Row 2, column 'b': ") as caught:
+        read(columns, [["x", None], ["y", value]], "strict")
+    assert (caught.value.column, caught.value.row) == ("b", 2)
     assert kind in str(caught.value)
 
 
-def test_as_texts_every_value_fits() -> None:
-    columns = read_columns([{"name": "a", "type": "Int64"}, {"name": "b", "type": "Date"}], "text")
+@pytest.mark.parametrize(("kind", "value"), UNFITTING)
+def test_value_that_does_not_fit_makes_its_column_text(kind: str, value: Any) -> None:
+    columns = [{"name": "a", "type": "Int64"}, {"name": "b", "type": kind}]
+    rows = [["1", None]] * PIECE_ROWS + [["2", value]]
+    [a, b], values, plain = read(columns, rows)
+    assert (a.kind, a.note) == ("Int64", None)
+    assert (b.kind, b.type) == ("String", "String")
+    assert b.note is not None
+    assert f"row {len(rows)}" in b.note
+    assert kind in b.note
+    assert [row[0] for row in values] == [1] * PIECE_ROWS + [2]
+    sent = value if isinstance(value, str) else json.dumps(value)
+    assert (values[-1][1], plain[-1][1]) == (sent, sent)
+
+
+@pytest.mark.parametrize("at", [0, 1, PIECE_ROWS, 2 * PIECE_ROWS + 5])
+def test_late_misfit_gives_back_all_earlier_values_as_they_were_sent(at: int) -> None:
+    sent = ["747", "1.50", "1e3"] * PIECE_ROWS
+    sent[at] = "n/a"
+    column, plain = read_one("Double", sent)
+    assert column.kind == "String"
+    assert plain == sent
+
+
+@pytest.mark.parametrize("at", [0, 1, PIECE_ROWS, 2 * PIECE_ROWS + 5])
+def test_one_decimal_makes_an_int32_column_decimal(at: int) -> None:
+    sent = ["12", None, "-7"] * PIECE_ROWS
+    sent[at] = "12.50"
+    column, plain = read_one("Int32", sent)
+    assert (column.kind, column.type, column.note) == ("Decimal", "Decimal", None)
+    assert (column.precision, column.scale) == (19, 2)
+    assert plain == sent
+    column, _ = read_one("Int32", sent, "strict")
+    assert column.kind == "Decimal"
+
+
+@pytest.mark.parametrize("first", ["decimal", "word"])
+def test_int32_with_decimals_and_words_is_text(first: str) -> None:
+    sent = ["12"] * (2 * PIECE_ROWS)
+    sent[PIECE_ROWS + 1 if first == "decimal" else 1] = "12.5"
+    sent[1 if first == "decimal" else PIECE_ROWS + 1] = "twelve"
+    column, plain = read_one("Int32", sent)
+    assert column.kind == "String"
+    assert column.note is not None
+    assert "'twelve'" in column.note
+    assert plain == sent
+
+
+def test_dates_with_a_time_are_timestamps() -> None:
+    for kind in ("Date", "Timestamp"):
+        column, plain = read_one(kind, ["2025-01-31", "2025-01-31T12:30:00.000"])
+        assert (column.kind, column.type) == ("Timestamp", "Timestamp")
+        assert plain == ["2025-01-31T00:00:00.000", "2025-01-31T12:30:00.000"]
+
+
+def test_timestamps_of_a_column_have_one_form() -> None:
+    sent = ["2025-01-31T12:30:00", "2025-01-31 12:30:00.5", "2025-01-31T12:30:00Z"]
+    _, plain = read_one("Timestamp", sent)
+    assert plain == ["2025-01-31T12:30:00.000", "2025-01-31T12:30:00.500", plain[0]]
+    _, plain = read_one("Timestamp", [*sent, "2025-01-31T12:30:00.000001"])
+    assert {len(text) for text in plain} == {len("2025-01-31T12:30:00.000001")}
+
+
+@pytest.mark.parametrize(
+    ("values", "size"),
+    [
+        ([], (19, 0)),
+        ([None], (19, 0)),
+        (["0"], (19, 0)),
+        (["0.00"], (19, 2)),
+        (["12.5", "3.25"], (19, 2)),
+        (["1" * 17, "0.01"], (19, 2)),
+        (["1" * 18, "0.01"], (38, 2)),
+        (["1" * 36, "0.01"], (38, 2)),
+        (["1.5e-3", "2E2"], (19, 4)),
+        (["0E30"], (19, 0)),
+    ],
+)
+def test_decimals_have_the_digits_that_their_values_need(
+    values: list[Any], size: tuple[int, int]
+) -> None:
+    column, _ = read_one("Decimal", values)
+    assert (column.precision, column.scale) == size
+    assert column.note is None
+
+
+def test_decimals_that_need_too_many_digits_together_are_text() -> None:
+    sent = ["1" * 37, "0.01"]
+    column, plain = read_one("Decimal", sent)
+    assert column.kind == "String"
+    assert plain == sent
+
+
+def test_as_texts_every_value_stays_as_it_was_sent() -> None:
+    columns = [{"name": "a", "type": "Int64"}, {"name": "b", "type": "Date"}]
     rows = [["twelve", "0000"], [None, "2025-01-01"]]
-    assert read_rows(columns, rows) == rows
+    found, values, plain = read(columns, rows, "text")
+    assert values == plain == rows
+    assert [column.described() for column in found] == columns
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@given(value=st.text() | st.none() | st.booleans() | st.floats() | st.integers())
-def test_a_value_is_read_or_refused(kind: Any, value: Any) -> None:
-    columns = [Column("a", kind, kind)]
-    try:
-        [[typed]] = read_rows(columns, [[value]])
-    except ResultValueError:
-        return
-    assert (typed is None) == (value is None)
-    again = plain(typed)
-    if kind != "String":
-        assert columns[0].read(again) == typed or typed != typed
-
-
-def test_types_with_parameters_and_in_other_cases() -> None:
-    assert [kind_of(one) for one in ("DECIMAL(10, 2)", "int64", "Unheard", "")] == [
-        *("Decimal", "Int64", "String", "String")
+def test_author_gives_single_columns_a_type() -> None:
+    columns = [{"name": name, "type": "String"} for name in ("at", "price", "total", "note")]
+    types = {"at": "timestamp", "price": "DECIMAL", "total": "decimal(12, 3)"}
+    rows = [["2025-01-31T12:30:00.000", "1.5", "2", "1"], [None, "20", "1.5000", "x"]]
+    found, values, _ = read(columns, rows, types)
+    assert values == [
+        [datetime(2025, 1, 31, 12, 30), Decimal("1.5"), Decimal(2), "1"],
+        [None, Decimal(20), Decimal("1.5"), "x"],
     ]
+    assert [column.type for column in found] == ["Timestamp", "Decimal", "Decimal", "String"]
+    assert [(c.precision, c.scale) for c in found[1:3]] == [(19, 1), (12, 3)]
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("timestamp", "soon"),
+        ("date", "2025-01-31T12:00:00.000"),
+        ("int64", "1.5"),
+        ("decimal(4, 2)", "123.4"),
+        ("decimal(4, 2)", "1.234"),
+    ],
+)
+def test_misfit_of_a_type_that_the_author_gave(said: str, value: str) -> None:
+    columns = [{"name": "a", "type": "String"}]
+    [column], values, _ = read(columns, [[value]], {"a": said})
+    assert (column.kind, values) == ("String", [[value]])
+    assert column.note is not None
+    assert column.note.startswith("types asks for ")
+    with pytest.raises(ResultValueError, match="Row 1, column 'a'"):
+        read(columns, [[value]], {"a": said, "*": "strict"})
+
+
+def test_star_gives_the_mode_of_all_other_columns() -> None:
+    columns = [{"name": "a", "type": "String"}, {"name": "b", "type": "Int64"}]
+    _, values, _ = read(columns, [["1", "2"]], {"a": "integer", "*": "text"})
+    assert values == [[1, "2"]]
+
+
+def test_type_for_a_column_that_the_result_lacks_is_refused() -> None:
+    with pytest.raises(ResultValueError, match=r"'At', which the result lacks\. .* 'at'"):
+        read([{"name": "at", "type": "String"}], [], {"At": "timestamp"})
+
+
+@pytest.mark.parametrize(
+    ("types", "said"),
+    [
+        ("mine", "must be one of service, strict, text"),
+        (7, "must be one of service, strict, text, or a type for each column"),
+        ({"a": "money"}, "'a' the type 'money'; known are int64, double"),
+        ({"a": "decimal(39, 2)"}, "1 to 38 digits"),
+        ({"a": "decimal(4, 5)"}, "1 to 38 digits"),
+        ({"a": None}, "with texts"),
+        ({1: "date"}, "with texts"),
+        ({"*": "date"}, "must be one of service, strict, text, not 'date'"),
+    ],
+)
+def test_bad_types_are_refused(types: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        ColumnTypes.parse(types)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "Int32"])
+@given(
+    values=st.lists(
+        st.text() | st.none() | st.booleans() | st.floats() | st.integers()
+        | st.sampled_from(["1", "1.5", "true", "2025-01-31", "2025-01-31T12:30:00.000", "\0", "\1"])
+    ),
+    pieces=st.lists(st.integers(0, 3), max_size=4),
+)  # fmt: skip
+def test_all_forms_of_a_value_agree(kind: str, values: list[Any], pieces: list[int]) -> None:
+    """Values, plain JSON, texts and JSON texts say the same, whatever came, and in what pieces."""
+    with pytest.MonkeyPatch.context() as patch, RowBuffer([{"name": "a", "type": kind}]) as buffer:
+        patch.setattr(row_buffer, "PIECE_ROWS", 2)
+        rest = [[value] for value in values]
+        for size in pieces:
+            buffer.add(rest[:size])
+            del rest[:size]
+        buffer.add(rest)
+        [column] = buffer.finish()
+        texts = [text for [piece] in buffer.pieces() for text in piece]
+    typed, plain = column.values(texts), column.plain(texts)
+    assert len(typed) == len(values)
+    assert [value is None for value in typed] == [value is None for value in values]
+    assert [json.loads(text) for text in column.json_texts(texts)] == plain or "NaN" in plain
+    again = Column("a", kind, column.kind, scale=column.scale)
+    forms = column.texts(texts)
+    assert repr(again.values(forms)) == repr(typed) or column.kind == "Decimal"
+    assert all(a == b or a != a for a, b in zip(again.values(forms), typed, strict=True))
+    regular = column.values(texts)
+    assert repr(replace(column, regular=False).values(texts)) == repr(regular)
+
+
+def test_result_beyond_the_memory_limit_goes_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_buffer, "MEMORY_BYTES", 1000)
+    sent = [str(number) for number in range(5 * PIECE_ROWS)]
+    sent[-1] = "12.5"
+    column, plain = read_one("Int32", sent)
+    assert (column.kind, plain) == ("Decimal", sent)
+
+
+@pytest.mark.parametrize(
+    ("column_type", "name"),
+    [
+        ("Int64", "Int64"),
+        ({"Date": False}, "Date"),
+        ({"Date": True}, "Date"),
+        ({"Interval": "MonthDayNano"}, "Interval"),
+        ({"List": {"name": "item", "data_type": "Utf8"}}, "List"),
+        ({"Decimal": [10, 2]}, "Decimal(10, 2)"),
+        (None, ""),
+        (5, ""),
+        ({}, ""),
+        ({"a": 1, "b": 2}, ""),
+    ],
+)
+def test_type_name_is_a_word(column_type: Any, name: str) -> None:
+    assert type_name(column_type) == name
+
+
+def test_types_with_parameters_and_in_other_cases_are_known() -> None:
+    kinds = [read_one(one, [])[0].kind for one in ("DECIMAL(10, 2)", "int64", "Unheard", "")]
+    assert kinds == ["Decimal", "Int64", "String", "String"]

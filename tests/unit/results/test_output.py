@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.results import output
+from airflow_provider_platform.results.columns import Column
 from airflow_provider_platform.results.output import (
     FileStyle,
     check_engine,
@@ -254,13 +255,11 @@ TEXTS = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=8
 def test_csv_of_any_style_is_read_back(
     rows: list[list[str | None]], delimiter: str, quoting: Any, line_end: Any
 ) -> None:
-    from airflow_provider_platform.results.columns import read_columns
-
     memory: Any = Memory()
-    columns = read_columns([{"name": "a", "type": "String"}, {"name": "b,;", "type": "String"}])
+    columns = [Column(name, "String", "String", regular=True) for name in ("a", "b,;")]
     style = FileStyle(delimiter=delimiter, quoting=quoting, line_end=line_end)
     writer = CsvWriter(memory, columns, style)
-    writer.write(rows)
+    writer.write([[row[at] for row in rows] for at in (0, 1)])
     writer.finish()
     text = io.StringIO(memory.data.decode(), newline="")
     found = list(csv.reader(text, delimiter=delimiter, strict=True))

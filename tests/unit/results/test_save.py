@@ -11,6 +11,7 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from datetime import date, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,8 +25,8 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.formats.json_text import storable
 from airflow_provider_platform.results import output
-from airflow_provider_platform.results.columns import plain, read_columns, read_rows
 from airflow_provider_platform.results.output import FORMATS, check_engine, plan_output
+from airflow_provider_platform.results.row_buffer import RowBuffer
 from airflow_provider_platform.results.save import NEVER, save_rows
 
 if TYPE_CHECKING:
@@ -58,6 +59,19 @@ ROWS = st.lists(
 )
 
 
+def read(rows: list[list[Any]]) -> tuple[list[list[Any]], list[list[Any]]]:
+    """The values of rows, and the same as plain JSON."""
+    with RowBuffer(COLUMNS) as buffer:
+        buffer.add(rows)
+        columns = buffer.finish()
+        typed = [
+            list(row)
+            for piece in buffer.pieces()
+            for row in zip(*(c.values(t) for c, t in zip(columns, piece, strict=True)), strict=True)
+        ]
+        return typed, buffer.first_rows(columns, len(rows))
+
+
 def pieces_of(rows: list[list[Any]], sizes: list[int]) -> Iterator[list[list[Any]]]:
     rest = rows
     for size in sizes:
@@ -72,7 +86,7 @@ def test_every_format_holds_the_typed_values(
     rows: list[list[Any]], sizes: list[int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("files")
-    typed = read_rows(read_columns(COLUMNS), rows)
+    typed, plain = read(rows)
     files = {}
     for kind in FORMATS:
         path = folder / f"rows.{kind}"
@@ -82,18 +96,21 @@ def test_every_format_holds_the_typed_values(
         assert path.read_bytes() == whole, "the pieces show in the file"
         assert one == two
         assert one.sha256 == hashlib.sha256(whole).hexdigest()
-        assert one.first_rows == storable([[plain(value) for value in row] for row in typed[:3]])
+        assert one.first_rows == storable(plain[:3])
         assert (one.row_count, one.bytes) == (len(rows), len(whole))
         files[kind] = path
     table = pq.read_table(files["parquet"])
     assert [list(row.values()) for row in table.to_pylist()] == typed
     lines = [json.loads(line) for line in files["jsonl"].read_bytes().decode().split("\n")[:-1]]
-    assert [list(line.values()) for line in lines] == [[plain(v) for v in row] for row in typed]
-    read = list(csv.reader(io.StringIO(files["csv"].read_bytes().decode(), newline="")))
-    assert read[0] == [column["name"] for column in COLUMNS]
-    for row, text in zip(typed, read[1:], strict=True):
-        assert [value if value is not None else "" for value in map(plain, row)][6] == text[6]
-        assert (row[0] is None) == (text[0] == "")
+    assert [list(line.values()) for line in lines] == plain
+    cells = list(csv.reader(io.StringIO(files["csv"].read_bytes().decode(), newline="")))
+    assert cells[0] == [column["name"] for column in COLUMNS]
+    for row, texts in zip(plain, cells[1:], strict=True):
+        for at in (2, 4, 5, 6):
+            assert texts[at] == (row[at] or "")
+        assert [row[0], row[1], row[3]] == [
+            json.loads(texts[at]) if texts[at] else None for at in (0, 1, 3)
+        ]
 
 
 def test_row_groups_have_the_same_size_whatever_the_pieces(tmp_path: Path) -> None:
@@ -125,8 +142,9 @@ def test_what_goes_wrong_half_way_leaves_the_old_file(
             raise PlatformTransportError("cut")
         yield [["3"], ["three"]]
 
+    columns = [{"name": "id", "type": "Int64"}]
     with pytest.raises((ResultValueError, PlatformTransportError)) as caught:
-        save_rows([{"name": "id", "type": "Int64"}], pieces(), path=path, format=kind)
+        save_rows(columns, pieces(), path=path, format=kind, types="strict")
     if isinstance(caught.value, ResultValueError):
         assert (caught.value.column, caught.value.row) == ("id", 4)
     assert [file.name for file in tmp_path.iterdir()] == ["rows"]
@@ -135,9 +153,63 @@ def test_what_goes_wrong_half_way_leaves_the_old_file(
 
 def test_without_a_file_the_same_values_are_wrong() -> None:
     columns = [{"name": "id", "type": "Int64"}]
+    pieces = [[["1"]], [["2"], ["three"]]]
     with pytest.raises(ResultValueError, match="Row 3"):
-        save_rows(columns, [[["1"]], [["2"], ["three"]]], max_rows=1)
+        save_rows(columns, pieces, max_rows=1, types="strict")
+    saved = save_rows(columns, pieces, max_rows=1)
+    assert saved.first_rows == [["1"]], "the third row makes the first one text"
+    assert saved.columns[0]["type"] == "String"
     assert save_rows(columns, [[["three"]]], types="text").first_rows == [["three"]]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_late_misfit_makes_the_column_text_in_every_format(kind: Any, tmp_path: Path) -> None:
+    columns = [{"name": "id", "type": "Int32"}, {"name": "price", "type": "Double"}]
+    rows = [[str(number), "747"] for number in range(9000)] + [["1.25", "n/a"]]
+    path = tmp_path / "rows"
+    saved = save_rows(columns, pieces_of(rows, [5000, 4000]), path=path, format=kind)
+    assert [column["type"] for column in saved.columns] == ["Decimal", "String"]
+    assert saved.first_rows[:2] == [["0", "747"], ["1", "747"]]
+    assert saved.warnings == [
+        "Column 'price' is text: the service declares Double, but row 9001 has 'n/a'; all values "
+        "are texts."
+    ]
+    if kind == "parquet":
+        table = pq.read_table(path)
+        assert str(table.schema.field("id").type) == "decimal128(19, 2)"
+        assert [[str(v) for v in row.values()] for row in table.slice(8999).to_pylist()] == [
+            ["8999.00", "747"],
+            ["1.25", "n/a"],
+        ]
+    elif kind == "csv":
+        lines = path.read_text().splitlines()
+        assert (lines[1], lines[-1]) == ("0,747", "1.25,n/a")
+    else:
+        lines = path.read_text().splitlines()
+        assert (lines[0], lines[-1]) == (
+            '{"id":"0","price":"747"}',
+            '{"id":"1.25","price":"n/a"}',
+        )
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_rows_are_complete_before_the_file_is_begun(kind: Any, tmp_path: Path) -> None:
+    def pieces() -> Iterator[list[list[Any]]]:
+        for _ in range(3):
+            yield [["1"]] * 5000
+            assert not list(tmp_path.iterdir())
+
+    columns = [{"name": "id", "type": "Int64"}]
+    assert save_rows(columns, pieces(), path=tmp_path / "rows", format=kind).row_count == 15_000
+
+
+def test_products_of_decimals_do_not_overflow_in_a_database(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    columns = [{"name": "price", "type": "Int32"}, {"name": "count", "type": "Decimal"}]
+    path = tmp_path / "rows.parquet"
+    save_rows(columns, [[["12.50", "3"], ["99999.99", "100000"]]], path=path)
+    found = duckdb.sql(f"SELECT sum(price * count * price) FROM '{path}'").fetchall()
+    assert found == [(Decimal("999999800000478.7500"),)]
 
 
 @pytest.mark.parametrize("cut", [False, True])
