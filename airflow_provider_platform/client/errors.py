@@ -315,6 +315,16 @@ class ResultTruncatedError(PlatformError):
     """A result ends where the service stops, and its author wants all rows or none."""
 
 
+class PageKeyError(PlatformError):
+    """The keys of a result that is read in pages do not name each of its rows in order."""
+
+
+class PagesChangedError(PlatformError):
+    """The rows of a result changed while it was read in pages."""
+
+    retryable = True
+
+
 class ResultWriteError(PlatformError):
     """A file could not be written; nothing of it stands under its name."""
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_platform.hooks._lazy import lazy_module
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
 
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.data_api import limits, query, rows
+    from airflow_provider_platform.client.data_api import limits, pages, paging, query, rows
     from airflow_provider_platform.client.data_api import parameters as binding
     from airflow_provider_platform.client.formats import durations
     from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
@@ -20,6 +20,8 @@ else:
     durations = lazy_module("airflow_provider_platform.client.formats.durations")
     binding = lazy_module("airflow_provider_platform.client.data_api.parameters")
     limits = lazy_module("airflow_provider_platform.client.data_api.limits")
+    pages = lazy_module("airflow_provider_platform.client.data_api.pages")
+    paging = lazy_module("airflow_provider_platform.client.data_api.paging")
     query = lazy_module("airflow_provider_platform.client.data_api.query")
     rows = lazy_module("airflow_provider_platform.client.data_api.rows")
 
@@ -53,6 +55,8 @@ class DataMethods:
         timeout: durations.Seconds = SQL_TIMEOUT,
         default_row_limit: int | None = None,
         max_row_limit: int | None = None,
+        page_by: Sequence[str] | None = None,
+        page_rows: int | None = None,
     ) -> rows.SqlRows:
         """The rows of a query, read while they are used: all of them, where the chat API sends
         the first ones (100 by default). `timeout` is in seconds, or a timedelta, until the first
@@ -67,18 +71,26 @@ class DataMethods:
         for one with, unless the deployment has other limits: `default_row_limit` and
         `max_row_limit` (default: the connection's). `truncated` of what is returned says after the
         last row whether there may be more.
+
+        With `page_by`, names of columns that name each row, the query is read in pages of at most
+        `page_rows` (default: the row limit) and gives all rows in the order of these columns;
+        `timeout` holds for each page. See `paging`; raises PlatformInputError at once for a query
+        that cannot be paged rightly, PageKeyError or PagesChangedError while it is read.
+
         The data API is the connection's `data_api_url`, else it is found through the management
         API, which also gives the token. Raises DataQueryError, PlatformError, when the
         first row is asked for or later.
         """
         sql = binding.bind_parameters(sql, parameters, timezone)
         options = (deployment_id, branch_name, timezone, cache, timeout)
+        paged = (page_by, page_rows, max_row_limit)
+        why_cut = self._why_cut(sql, default_row_limit, *paged)
 
         def begin() -> Events:
             client = self.open_client()
-            return client.events(_program(sql, options, client.config, client.clock))
+            return client.events(_program(sql, options, paged, client.config, client.clock))
 
-        return rows.SqlRows(begin, self._why_cut(str(sql), default_row_limit, max_row_limit))
+        return rows.SqlRows(begin, why_cut)
 
     def arun_sql(
         self,
@@ -92,22 +104,38 @@ class DataMethods:
         timeout: durations.Seconds = SQL_TIMEOUT,
         default_row_limit: int | None = None,
         max_row_limit: int | None = None,
+        page_by: Sequence[str] | None = None,
+        page_rows: int | None = None,
     ) -> rows.AsyncSqlRows:
         """`run_sql` for an event loop."""
         sql = binding.bind_parameters(sql, parameters, timezone)
         options = (deployment_id, branch_name, timezone, cache, timeout)
+        paged = (page_by, page_rows, max_row_limit)
+        why_cut = self._why_cut(sql, default_row_limit, *paged)
 
         async def begin() -> AsyncGenerator[Any]:
             client = await self.open_client_on_loop()
-            return client.events(_program(sql, options, client.config, client.clock))
+            return client.events(_program(sql, options, paged, client.config, client.clock))
 
-        return rows.AsyncSqlRows(begin, self._why_cut(str(sql), default_row_limit, max_row_limit))
+        return rows.AsyncSqlRows(begin, why_cut)
 
-    def _why_cut(self, sql: str, default: int | None, maximum: int | None) -> rows.WhyCut:
-        """How the number of rows is judged. The connection has been read by then. Raises
-        PlatformInputError for a limit that is not one."""
+    def _why_cut(
+        self,
+        sql: str,
+        default: int | None,
+        page_by: Sequence[str] | None,
+        page_rows: int | None,
+        maximum: int | None,
+    ) -> rows.WhyCut:
+        """How the number of rows is judged: that of a result in pages says nothing. The connection
+        has been read by then. Raises PlatformInputError for a limit that is not one, or a query
+        that has no pages."""
         limits.check_limit("default_row_limit", default)
         limits.check_limit("max_row_limit", maximum)
+        limits.check_limit("page_rows", page_rows)
+        if page_by is not None:
+            paging.PagedQuery.build(sql, page_by)
+            return lambda _: None
 
         def why_cut(row_count: int) -> str | None:
             return limits.known_limits(self.config, default, maximum).why_cut(sql, row_count)
@@ -116,7 +144,11 @@ class DataMethods:
 
 
 def _program(
-    sql: str, options: tuple[Any, ...], config: PlatformConfig, clock: Clock
+    sql: str,
+    options: tuple[Any, ...],
+    paged: tuple[Any, ...],
+    config: PlatformConfig,
+    clock: Clock,
 ) -> Program[None]:
     deployment_id, branch_name, timezone, cache, timeout = options
     prepared = query.SqlQuery.build(
@@ -127,4 +159,10 @@ def _program(
         timezone=timezone,
         cache=cache,
     )
-    return query.run_sql(prepared, config, clock)
+    page_by, page_rows, max_row_limit = paged
+    if page_by is None:
+        return query.run_sql(prepared, config, clock)
+    rows = limits.page_rows(config, page_rows, max_row_limit)
+    return pages.run_pages(
+        prepared, paging.PagedQuery.build(sql, page_by, rows=rows), config, clock
+    )

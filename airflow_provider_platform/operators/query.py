@@ -71,6 +71,31 @@ def sql_parameters(name: str, value: Any) -> Any:
     return found
 
 
+def column_names(name: str, value: Any) -> list[str] | None:
+    """Names of columns, or None. Raises PlatformInputError."""
+    found = arguments.sequence(name, value)
+    if found is not None and not all(isinstance(one, str) and one.strip() for one in found):
+        raise PlatformInputError(
+            f"Nothing was sent: {name} must be a list of names of columns.", field=name
+        )
+    return found or None
+
+
+def can_be_paged(page_by: list[str] | None, sql: str) -> None:
+    """A query that is read in pages must be one that a page can be cut from. Raises
+    PlatformInputError."""
+    if page_by is not None and sql is not None:
+        from airflow_provider_platform.client.data_api.paging import PagedQuery
+
+        PagedQuery.build(sql, page_by)
+
+
+def pages_have_rows(page_rows: int | None, page_by: list[str] | None) -> None:
+    """Only a result in pages has rows of a page. Raises ValueError."""
+    if page_rows is not None and page_by is None:
+        raise ValueError("page_rows is given without page_by, which names the keys of the pages")
+
+
 class PlatformQueryOperator(DeploymentOperator):
     """Run SQL over the data API: the rows go to a file, the first of them to XCom.
 
@@ -109,12 +134,17 @@ class PlatformQueryOperator(DeploymentOperator):
         the connection's, else 10,000 and, because that is a guess, any round number)
     :param max_row_limit: rows that the deployment gives at most for a query with a LIMIT (default:
         the connection's, else 50,000 and, because that is a guess, any round number)
+    :param page_by: names of columns that name each row together, as `["id"]`: all rows are read, in
+        pages in the order of these columns, however many the service gives at once. The query must
+        be one SELECT without ORDER BY and LIMIT (see Results); a query that cannot be paged rightly
+        is refused
+    :param page_rows: rows of a page (default: `max_row_limit`)
     :param branch_name: a development branch to run the query on
     :param timezone: the zone that times are given in
     :param cache: stale-if-slow, stale-while-revalidate, must-revalidate or no-cache
     :param deferrable: wait for the first row in the triggerer (default: `[operators]
         default_deferrable`)
-    :param timeout: seconds (or a timedelta) until the first row (default 600)
+    :param timeout: seconds (or a timedelta) until the first row, of each page (default 600)
     """
 
     operator_extra_links = Links(FileLink, BranchLink)
@@ -133,6 +163,8 @@ class PlatformQueryOperator(DeploymentOperator):
         "on_truncated": partial(arguments.choice, choices=("warn", "fail")),
         "default_row_limit": arguments.optional_id,
         "max_row_limit": arguments.optional_id,
+        "page_by": column_names,
+        "page_rows": partial(arguments.or_none(arguments.whole_number), minimum=2),
         "branch_name": arguments.optional_text,
         "timezone": arguments.optional_text,
         "cache": partial(arguments.optional_choice, choices=CACHES),
@@ -141,6 +173,8 @@ class PlatformQueryOperator(DeploymentOperator):
     }
     rules: ClassVar[Sequence[Rule]] = (
         (("output_path", "output_format", "output_options"), file_fits_its_name),
+        (("page_by", "sql"), can_be_paged),
+        (("page_rows", "page_by"), pages_have_rows),
     )
 
     def __init__(
@@ -156,6 +190,8 @@ class PlatformQueryOperator(DeploymentOperator):
         on_truncated: str = "warn",
         default_row_limit: int | str | None = None,
         max_row_limit: int | str | None = None,
+        page_by: Sequence[str] | str | None = None,
+        page_rows: int | str | None = None,
         branch_name: str | None = None,
         timezone: str | None = None,
         cache: str | None = None,
@@ -174,6 +210,8 @@ class PlatformQueryOperator(DeploymentOperator):
         self.on_truncated = on_truncated
         self.default_row_limit: Any = default_row_limit
         self.max_row_limit: Any = max_row_limit
+        self.page_by: Any = page_by
+        self.page_rows: Any = page_rows
         self.branch_name = branch_name
         self.timezone = timezone
         self.cache: Any = cache
@@ -265,6 +303,8 @@ class PlatformQueryOperator(DeploymentOperator):
         from airflow_provider_platform.triggers.query import PlatformQueryTrigger
 
         run = {"wait_id": uuid.uuid4().hex, "deadline": deadline, "sql": sql}
+        if self.page_by is not None:
+            run["first_page"] = self._first_page(hook, sql)
         left = max(0.0, deadline - hook.open_client().clock())
         self.defer(
             trigger=PlatformQueryTrigger(
@@ -282,6 +322,14 @@ class PlatformQueryOperator(DeploymentOperator):
             timeout=timedelta(seconds=left + BACKSTOP_SECONDS + hook.config.stream_idle_timeout),
         )
 
+    def _first_page(self, hook: PlatformHook, sql: str) -> str:
+        """The SQL of the first page, which the worker asks for again."""
+        from airflow_provider_platform.client.data_api.limits import page_rows
+        from airflow_provider_platform.client.data_api.paging import PagedQuery
+
+        rows = page_rows(hook.config, self.page_rows, self.max_row_limit)
+        return PagedQuery.build(sql, self.page_by, rows=rows).page()
+
     def _read(
         self,
         context: Context,
@@ -292,6 +340,8 @@ class PlatformQueryOperator(DeploymentOperator):
     ) -> dict[str, Any]:
         from airflow_provider_platform.results.save import save_rows
 
+        if self.page_by is not None:  # each page may wait as long as the first one
+            deadline = max(deadline, self._deadline(hook, context))
         output = self._output()
         rows = hook.run_sql(
             sql,
@@ -302,6 +352,8 @@ class PlatformQueryOperator(DeploymentOperator):
             timeout=deadline - hook.open_client().clock(),
             default_row_limit=self.default_row_limit,
             max_row_limit=self.max_row_limit,
+            page_by=self.page_by,
+            page_rows=self.page_rows,
         )
         with rows:
             saved = save_rows(

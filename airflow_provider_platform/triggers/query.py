@@ -17,14 +17,15 @@ class PlatformQueryTrigger(RemoteRunTrigger):
     """Asks for the query until it has its first row, and leaves the rows to the worker, who asks
     again: the service keeps the result, and drops a query that nobody asks for.
 
-    `run` names the wait and holds the SQL, which the worker must repeat as it was. The other
+    `run` names the wait and holds the SQL, which the worker must repeat as it was, and the SQL of
+    the first page (`first_page`) if the result is read in pages. The other
     arguments are those of the query; `deadline` is in Unix time.
     """
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
         given = self.limits
         query = SqlQuery.build(
-            self.ids["sql"],
+            self.ids.get("first_page") or self.ids["sql"],
             deployment_id=given["deployment_id"],
             deadline=float(given["deadline"]),
             branch_name=given["branch_name"],

@@ -11,7 +11,6 @@ names are skipped, parentheses hold parts of the query, and only a `LIMIT` outsi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,6 @@ MAXIMUM_LIMIT = 50_000
 _BEGINNINGS = frozenset(
     {"desc", "describe", "explain", "select", "show", "table", "values", "with"}
 )
-
 
 ROUND = 1000
 """A number of rows that is a multiple of this, or a power of two above, looks like a limit."""
@@ -50,7 +48,7 @@ class RowLimits:
         A result with as many rows as the query's own LIMIT is whole, unless the LIMIT is exactly
         the deployment's maximum: then more rows than that may exist, and no client can see it.
         """
-        tokens = _without_outer_parentheses([*_tokens(sql)])
+        tokens = _words(sql)
         at = _limit_at(tokens)
         known = self.default if at is None else self.maximum
         assumed = DEFAULT_LIMIT if at is None else MAXIMUM_LIMIT
@@ -90,6 +88,12 @@ def known_limits(
     )
 
 
+def page_rows(config: PlatformConfig, wanted: int | None = None, maximum: int | None = None) -> int:
+    """The LIMIT of a page: what the caller wants, at most the deployment's row limit."""
+    most = known_limits(config, maximum=maximum).maximum
+    return min(wanted or most or MAXIMUM_LIMIT, most or wanted or MAXIMUM_LIMIT)
+
+
 def check_limit(name: str, value: Any) -> int | None:
     """A row limit that a caller gives. Raises PlatformInputError."""
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
@@ -102,12 +106,12 @@ def check_limit(name: str, value: Any) -> int | None:
 def has_limit(sql: str) -> bool:
     """Whether the query as a whole has a limit: `LIMIT` (`LIMIT ALL` is none) or `FETCH FIRST`;
     one of a subquery, of a common table expression or of a part in parentheses is none."""
-    return _limit_at(_without_outer_parentheses([*_tokens(sql)])) is not None
+    return _limit_at(_words(sql)) is not None
 
 
 def own_limit(sql: str) -> int | None:
     """The number of the query's own LIMIT; None if it has none, or one that is not a number."""
-    tokens = _without_outer_parentheses([*_tokens(sql)])
+    tokens = _words(sql)
     at = _limit_at(tokens)
     return None if at is None else _number_at(tokens, at)
 
@@ -152,7 +156,7 @@ def _limit_at(tokens: list[str]) -> int | None:
 
 def not_a_query(sql: str) -> str | None:
     """Why the text cannot be one query, as far as its tokens tell; None where it may be one."""
-    tokens = [*_tokens(sql)]
+    tokens = _code(sql)
     while tokens and tokens[-1] == ";":
         tokens.pop()
     if not tokens:
@@ -172,9 +176,11 @@ def _counts(word: str, after: str) -> bool:
     return after not in ("", "all", ",", ")", "=", "<", ">", ".", "from", ";", "null")
 
 
-def _without_outer_parentheses(tokens: list[str]) -> list[str]:
+def _words(sql: str) -> list[str]:
+    """The code of the query's tokens, without parentheses around the whole query."""
+    tokens = _code(sql)
     while tokens and tokens[-1] == ";":
-        tokens = tokens[:-1]
+        tokens.pop()
     while tokens[:1] == ["("] and _closing(tokens) == len(tokens) - 1:
         tokens = tokens[1:-1]
     return tokens
@@ -190,9 +196,5 @@ def _closing(tokens: list[str]) -> int | None:
     return None
 
 
-def _tokens(sql: str) -> Iterator[str]:
-    """Words in lower case, signs, numbers, `'` for a string and `"` for a quoted name."""
-    shown = {"string": "'", "name": '"'}
-    for token in read_tokens(sql):
-        if token.is_code:
-            yield shown.get(token.kind) or token.text.lower()
+def _code(sql: str) -> list[str]:
+    return [token.code for token in read_tokens(sql) if token.is_code]

@@ -42,6 +42,8 @@ _KINDS: dict[str, TokenKind] = {
     "sign": "sign",
 }
 
+_SHOWN = {"string": "'", "name": '"'}
+
 
 class Token(NamedTuple):
     """A piece of the text: `text` is `sql[start : start + len(text)]`."""
@@ -54,6 +56,17 @@ class Token(NamedTuple):
     def is_code(self) -> bool:
         """Whether the piece is neither space nor a comment."""
         return self.kind not in ("gap", "comment")
+
+    @property
+    def end(self) -> int:
+        """Where the piece ends."""
+        return self.start + len(self.text)
+
+    @property
+    def code(self) -> str:
+        """What the piece is to a reader of clauses: a word in lower case, a sign, a number, `'` for
+        a string and `"` for a quoted name."""
+        return _SHOWN.get(self.kind) or self.text.lower()
 
 
 def read_tokens(sql: str) -> Iterator[Token]:

@@ -111,7 +111,33 @@ def test_hook_and_its_connection_know_the_row_limits(
     assert asyncio.run(read()) == [True, False]
 
 
-@pytest.mark.parametrize("name", ["default_row_limit", "max_row_limit"])
+def test_rows_in_pages(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(data_max_rows=200)
+    sql = "SELECT id, status FROM orders"
+
+    async def read() -> list[list[Any]]:
+        return [row async for row in hook.arun_sql(sql, page_by=["id"])]
+
+    rows = hook.run_sql(sql, page_by=["id"])
+    assert [column["name"] for column in rows.columns] == ["id", "status"]
+    found = list(rows)
+    assert [int(row[0]) for row in found] == [*range(1, 481)]
+    assert (rows.truncated, asyncio.run(read())) == (False, found)
+    with pytest.raises(PlatformInputError, match="page_by cannot be used: the query has ORDER BY"):
+        hook.run_sql(SQL, page_by=["id"])
+
+
+def test_time_out_holds_for_each_page(hook: PlatformHook, platform_sandbox: Sandbox) -> None:
+    """The second page waits for the service, which holds each query back for a while."""
+    platform_sandbox.control.set(data_max_rows=300, query_wait=0.1)
+    rows = hook.run_sql("SELECT id FROM orders", page_by=["id"], timeout=1.0)
+    assert next(rows) == ["1"]
+    platform_sandbox.control.set(query_seconds=3600.0)
+    with pytest.raises(PlatformDeadlineError):
+        list(rows)
+
+
+@pytest.mark.parametrize("name", ["default_row_limit", "max_row_limit", "page_rows"])
 @pytest.mark.parametrize("value", [0, -1, True, "20000", 2.5])
 def test_row_limit_that_is_no_number_of_rows_is_refused(
     name: str, value: Any, hook: PlatformHook, platform_sandbox: Sandbox

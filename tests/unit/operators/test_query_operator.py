@@ -18,6 +18,7 @@ from airflow.sdk import DAG, Asset
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import (
     DataQueryTimeoutError,
+    PagesChangedError,
     PlatformDeadlineError,
     PlatformInputError,
     PlatformInterruptedError,
@@ -25,6 +26,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.decorators.query import PlatformSqlDecoratedOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
+from airflow_provider_platform.sandbox.state.warehouse import Warehouse
 from tests.unit.client.http.http_server import Exchange, answer, serving
 from tests.unit.operators.task_context import TaskTries, deferral
 
@@ -211,6 +213,175 @@ def test_cut_at_a_deployments_own_limits_is_reported(
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", stored)
     result = query(f"SELECT id FROM events {sql}", max_rows=0, **arguments)
     assert (result["row_count"], result["truncated"]) == (3000 if sql else 2000, truncated)
+
+
+ORDERS = "SELECT id, customer_id, status FROM orders"
+
+
+@pytest.fixture
+def sent_queries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The SQL of each query that the warehouse has run, from now on."""
+    sent: list[str] = []
+    read = Warehouse.read
+
+    def noted(self: Warehouse, sql: str, *, limit: int | None) -> Any:
+        sent.append(sql)
+        return read(self, sql, limit=limit)
+
+    monkeypatch.setattr(Warehouse, "read", noted)
+    return sent
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_result_in_pages_is_the_whole_result(
+    ending: str, query: Any, platform_sandbox: Sandbox, sent_queries: list[str], tmp_path: Path
+) -> None:
+    """The deployment cuts pages at 70 rows, which nobody knows."""
+    whole, paged = (tmp_path / f"{name}.{ending}" for name in ("whole", "paged"))
+    query(f"{ORDERS} ORDER BY id", output_path=str(whole), output_format=ending)
+    platform_sandbox.control.set(data_max_rows=70, data_default_rows=50)
+    sent_queries.clear()
+    result = query(
+        ORDERS, page_by=["id"], page_rows=100, output_path=str(paged), output_format=ending
+    )
+    assert (result["row_count"], result["truncated"], len(result["rows"])) == (480, False, 100)
+    assert paged.read_bytes() == whole.read_bytes()
+    pages = [*dict.fromkeys(sent_queries)]
+    assert pages[0] == f"{ORDERS} ORDER BY id LIMIT 100"
+    assert "(id >= 70 OR id IS NULL)" in pages[1]
+    assert len(pages) == 8  # 70 rows, 69 new ones on each of the others, none on the last one
+
+
+@pytest.mark.parametrize(
+    ("sql", "page_by", "rows"),
+    [
+        ("SELECT * FROM orders WHERE status = 'returned' OR id < 9", ["customer_id", "id"], None),
+        (
+            "SELECT c.country AS land, month, COUNT(*) AS orders FROM orders "
+            "JOIN customers c ON c.id = customer_id GROUP BY 1, 2",
+            ["month", "land"],
+            None,
+        ),
+        ("SELECT DISTINCT status FROM orders", '["status"]', 2),
+        ("SELECT id FROM orders WHERE 1 = 0", ["id"], 0),
+    ],
+)
+def test_pages_by_several_keys_and_of_groups(
+    sql: str, page_by: Any, rows: int | None, query: Any, platform_sandbox: Sandbox
+) -> None:
+    whole = query(sql, max_rows=500)
+    platform_sandbox.control.set(data_max_rows=5)
+    paged = query(sql, page_by=page_by, max_rows=500)
+    assert sorted(paged["rows"]) == sorted(whole["rows"])
+    assert (paged["row_count"], paged["columns"]) == (len(whole["rows"]), whole["columns"])
+    assert rows in (None, paged["row_count"])
+
+
+def test_row_limit_that_is_known_is_the_size_of_a_page(
+    query: Any,
+    platform_sandbox: Sandbox,
+    sent_queries: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    platform_sandbox.control.set(data_max_rows=300)
+    stored = platform_sandbox.connection_json(max_row_limit=300)
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", stored)
+    assert query(ORDERS, page_by=["id"])["row_count"] == 480
+    assert query(ORDERS, page_by=["id"], page_rows=900)["row_count"] == 480
+    assert {sql.split()[-1] for sql in sent_queries} == {"300"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT customer_id, status FROM orders WHERE id < 99", "the keys must name each row"),
+        ("SELECT NULLIF(id, 300) AS customer_id FROM orders", "customer_id is null in row"),
+        ("SELECT * FROM products", "no such column: customer_id"),
+    ],
+)
+def test_keys_that_do_not_name_each_row_fail_without_a_file(
+    sql: str, reason: str, query: Any, platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.csv"
+    with pytest.raises(AirflowFailException, match=reason):
+        query(
+            sql,
+            page_by=["customer_id"],
+            page_rows=90,
+            output_path=str(path),
+            output_format="csv",
+        )
+    assert not path.exists()
+    assert platform_sandbox.control.state().requests != []
+
+
+@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+def test_query_without_pages_is_refused_before_anything_is_sent(
+    deferrable: bool, platform_sandbox: Sandbox
+) -> None:
+    refused = "page_by cannot be used: the query has ORDER BY. Remove it"
+    with pytest.raises(PlatformInputError, match=refused):
+        PlatformQueryOperator(task_id="query", sql=f"{ORDERS} ORDER BY id", page_by=["id"])
+    task = PlatformQueryOperator(
+        task_id="query", sql="{{ params.sql }}", page_by=["id"], deferrable=deferrable
+    )
+    task.sql = f"{ORDERS} ORDER BY id"
+    with pytest.raises(AirflowFailException, match=refused):
+        task.execute(TaskTries().context())
+    assert platform_sandbox.control.state().requests == []
+
+
+def test_decorated_function_gives_sql_that_is_read_in_pages(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(data_max_rows=70)
+
+    def in_pages(function: Any) -> Any:
+        return PlatformSqlDecoratedOperator(
+            task_id="rows", python_callable=function, page_by=["id"], op_args=[], op_kwargs={}
+        ).execute(TaskTries().context())
+
+    assert in_pages(lambda: ORDERS)["row_count"] == 480
+    with pytest.raises(AirflowFailException, match="the query has LIMIT"):
+        in_pages(lambda: f"{ORDERS} LIMIT 5")
+
+
+def page(*numbers: int, end: bool = True) -> Any:
+    """An answer with these rows; without an end of its own if `end` is false."""
+    columns = b'{"schema":[{"name":"n","column_type":"Int64"}]}\n'
+    body = columns + json.dumps({"data": [[str(number)] for number in numbers]}).encode() + b"\n"
+    if end:
+        return answer(body=body)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
+    return lambda exchange: exchange.send(head + body)
+
+
+@pytest.mark.parametrize("end", [True, False])
+def test_rows_that_a_page_loses_at_its_end_come_with_the_next_page(
+    end: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = answer(body=b'{"cubeApiToken": "data-token"}')
+    pages = [page(1, 2, end=False), page(2, 3), page(3, end=end)]
+    with serving(*(one for answered in pages for one in (token, answered))) as server:
+        extra = {"deployment_id": 7, "data_api_url": server.url}
+        connection = {"conn_type": "platform", "host": server.url, "password": "t", "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(connection))
+        task = PlatformQueryOperator(task_id="query", sql="SELECT n FROM t", page_by=["n"])
+        result = task.execute(TaskTries().context())
+    assert (result["rows"], result["truncated"]) == ([[1], [2], [3]], not end)
+
+
+def test_rows_that_change_between_pages_fail_the_try_and_a_retry_runs_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    token = answer(body=b'{"cubeApiToken": "data-token"}')
+    pages = [page(1, 2), page(3), page(1, 3), page(3)]
+    with serving(*(one for answered in pages for one in (token, answered))) as server:
+        extra = {"deployment_id": 7, "data_api_url": server.url}
+        connection = {"conn_type": "platform", "host": server.url, "password": "t", "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(connection))
+        task = PlatformQueryOperator(task_id="query", sql="SELECT n FROM t", page_by=["n"])
+        with pytest.raises(PagesChangedError, match="Page 2 does not begin with the last row"):
+            task.execute(TaskTries().context())
+        assert task.execute(TaskTries().context())["rows"] == [[1], [3]]
 
 
 def test_all_rows_or_none(query: Any, tmp_path: Path) -> None:
@@ -478,6 +649,15 @@ def test_the_same_both_ways(platform_sandbox: Sandbox, tmp_path: Path) -> None:
         ({"types": "mine"}, "must be one of service, strict, text"),
         ({"on_truncated": "ignore"}, "must be one of warn, fail"),
         ({"max_row_limit": 0}, "max_row_limit must be at least 1"),
+        ({"page_by": "id"}, "page_by must be a list"),
+        ({"page_by": [5]}, "page_by must be a list of names of columns"),
+        (
+            {"sql": "SELECT id FROM t", "page_by": ["other"]},
+            "other is not among the columns of the result",
+        ),
+        ({"page_by": ["id"]}, "page_by cannot be used: the query has no FROM"),
+        ({"page_by": ["id"], "page_rows": 1}, "page_rows must be at least 2"),
+        ({"page_rows": 100}, "page_rows is given without page_by"),
         ({"default_row_limit": "many"}, "default_row_limit must be a number"),
         ({"cache": "always"}, "must be one of stale-if-slow"),
         ({"max_rows": -1}, "must be at least 0"),

@@ -1,0 +1,81 @@
+"""A query whose result is read in pages: one query after another, the rows as one result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.data_api.paging import PagedQuery, PageReader
+from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
+from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlOpenEnd
+from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.operations.program import Clock, Notify, Program
+
+
+def run_pages(
+    query: SqlQuery, pages: PagedQuery, config: PlatformConfig, clock: Clock
+) -> Program[None]:
+    """Run a query page by page. Notifies as `run_sql` does, as if the result were one: of the
+    columns once, of new rows only, and of SqlOpenEnd if the last page had no end of its own.
+
+    Each page may wait for its first row as long as the first one. Raises what `run_sql` raises,
+    PageKeyError and PagesChangedError.
+    """
+    patience = query.deadline - clock()
+    reader = PageReader(pages)
+    while True:
+        page = _Page(reader)
+        body = query.body.model_copy(update={"query": reader.next_page()})
+        asked = replace(query, body=body, deadline=clock() + patience)
+        yield from _with_events(run_sql(asked, config, clock), page.take)
+        reader.finish_page()
+        if reader.ended:
+            if page.open_ended:
+                yield Notify(SqlOpenEnd())
+            return
+
+
+class _Page:
+    """What one page adds to the result."""
+
+    def __init__(self, reader: PageReader) -> None:
+        self._reader = reader
+        self.open_ended = False
+
+    def take(self, event: object) -> Iterable[object]:
+        if isinstance(event, SqlColumns):
+            return [event] if self._reader.take_columns(event.columns) else []
+        if isinstance(event, SqlOpenEnd):
+            # Rows that a page lost at its end are asked for again by the next one.
+            self.open_ended = True
+            return []
+        if isinstance(event, SqlChunk):
+            rows = self._reader.take_rows(event.rows)
+            return [SqlChunk(rows)] if rows else []
+        return [event]
+
+
+def _with_events(
+    program: Program[None], take: Callable[[object], Iterable[object]]
+) -> Program[None]:
+    """The same program with other events: those that `take` makes of each."""
+    try:
+        effect = next(program)
+        while True:
+            if isinstance(effect, Notify):
+                for event in take(effect.event):
+                    yield Notify(event)
+                effect = program.send(None)
+                continue
+            try:
+                outcome: Any = yield effect
+            except PlatformError as error:
+                effect = program.throw(error)
+            else:
+                effect = program.send(outcome)
+    except StopIteration:
+        return
+    finally:
+        program.close()

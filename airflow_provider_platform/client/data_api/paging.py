@@ -1,0 +1,581 @@
+"""All rows of a query beyond the service's row limit: pages that are cut by the values of keys.
+
+Each page is the author's own query with a condition in its WHERE, an ORDER BY of the keys and a
+LIMIT. The query is not wrapped into another one: the service may cut an inner query at its row
+limit before the outer one sees the rows, and nothing would show it. So `PagedQuery` takes only
+queries whose clauses a condition can be added to, and refuses the others with a reason.
+
+A page begins with the last row of the page before (`key >= value`, not `>`). That row proves that
+the rows are still the same, and a second row with the same keys cannot hide between two pages.
+The result ends with a page that brings no other row. How many rows a page has decides nothing,
+so a deployment that cuts pages at an unknown limit loses no row. Rows with a null key are asked
+for by every page, because they would be missed by any comparison; `PageReader` refuses them.
+
+The order is checked as it is read: keys must rise from row to row, by value for numbers and by
+code points for text, dates and times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from operator import lt
+from typing import Any, NoReturn, Self
+
+from airflow_provider_platform.client.data_api.limits import MAXIMUM_LIMIT
+from airflow_provider_platform.client.data_api.tokens import Token, read_tokens
+from airflow_provider_platform.client.errors import (
+    PageKeyError,
+    PagesChangedError,
+    PlatformInputError,
+)
+
+LEAST_PAGE = 2
+"""Rows of a page: the last row of the page before, and a new one."""
+
+_CLAUSES = ("select", "from", "where", "group", "having")
+_ORDERED = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "fetch": "FETCH"}
+_NOT_ONE_SELECT = ("union", "intersect", "except")
+_AGGREGATES = frozenset({"avg", "count", "max", "measure", "min", "sum"})
+_NO_NAMES = frozenset({"case", "cast", "date", "false", "interval", "not", "null", "true"})
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_BOOLEANS = {"true": True, "True": True, "false": False, "False": False}
+_NUMBERS = ("int", "uint", "float", "double", "decimal", "numeric", "real", "bigint", "smallint")
+_TEXTS = ("string", "text", "varchar", "utf8", "date", "time")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the select list: its name in the result (None if it has none of its own) and the
+    expression that gives it; `alias` is the alias as it is written. `star` is `*`, or `t.*`."""
+
+    name: str | None
+    expression: str
+    tokens: tuple[str, ...]
+    quoted: bool = False
+    alias: str | None = None
+    star: bool = False
+
+    def is_called(self, name: str) -> bool:
+        """Whether this is the column that somebody calls by this name."""
+        if self.name is None:
+            return False
+        return self.name == name or (not self.quoted and self.name.lower() == name.lower())
+
+
+@dataclass(frozen=True)
+class PageKey:
+    """A key: its column's name in the result, what WHERE compares and what ORDER BY sorts by."""
+
+    name: str
+    compared: str
+    sorted_by: str
+
+
+@dataclass(frozen=True)
+class PagedQuery:
+    """A query in the parts that pages are made of: `head` reaches to the end of FROM, `tail` holds
+    GROUP BY and HAVING. `rows` is the LIMIT of a page."""
+
+    head: str
+    where: str
+    tail: str
+    keys: tuple[PageKey, ...]
+    rows: int = MAXIMUM_LIMIT
+
+    @classmethod
+    def build(cls, sql: str, page_by: Sequence[str], *, rows: int = MAXIMUM_LIMIT) -> Self:
+        """The query, to be read in pages by these columns. Raises PlatformInputError for a query
+        that cannot be paged rightly, with the reason."""
+        names = _checked_names(page_by)
+        if rows < LEAST_PAGE:
+            _refuse(f"a page needs {LEAST_PAGE} rows at least, and would have {rows}", "page_rows")
+        parts = _Parts.of(sql)
+        columns = parts.columns()
+        keys = [_key_column(name, columns) for name in names]
+        _check_groups(parts, columns, keys)
+        return cls(
+            head=parts.text("select", "from"),
+            where=parts.text("where", "where"),
+            tail=parts.text("group", "having"),
+            keys=tuple(_page_key(name, key) for name, key in zip(names, keys, strict=True)),
+            rows=rows,
+        )
+
+    def page(self, after: Sequence[str] | None = None) -> str:
+        """The SQL of the first page, or of the page that begins with the row whose keys have these
+        values, as SQL literals."""
+        conditions = [f"({self.where})"] if self.where else []
+        if after is not None:
+            conditions.append(_from_row([key.compared for key in self.keys], after))
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        tail = f" {self.tail}" if self.tail else ""
+        order = ", ".join(key.sorted_by for key in self.keys)
+        return f"{self.head}{where}{tail} ORDER BY {order} LIMIT {self.rows}"
+
+
+class PageReader:
+    """Checks the rows of all pages, and passes on those that are new. Raises PageKeyError for keys
+    that do not name each row in order, PagesChangedError if rows changed between two pages."""
+
+    def __init__(self, query: PagedQuery) -> None:
+        self._query = query
+        self._names = [key.name for key in query.keys]
+        self._columns: list[dict[str, str]] | None = None
+        self._places: list[int] = []
+        self._last: tuple[Any, ...] | None = None
+        self._literals: list[str] | None = None
+        self._on_page = 0
+        self.pages = 0
+        self.row_count = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether the page that was read to its end brought no new row."""
+        return self._on_page <= (self.pages > 1)
+
+    def next_page(self) -> str:
+        """The SQL of the page that is to be read now."""
+        self.pages += 1
+        self._on_page = 0
+        return self._query.page(self._literals)
+
+    def take_columns(self, columns: list[dict[str, str]]) -> bool:
+        """Check the columns of a page; True for those of the first page."""
+        if self._columns is not None:
+            if columns != self._columns:
+                raise PagesChangedError(
+                    f"Page {self.pages} has other columns than the pages before: the data model "
+                    "changed while the pages were read. Run the query again."
+                )
+            return False
+        self._columns = columns
+        self._places = [_place(name, columns) for name in self._names]
+        for name, place in zip(self._names, self._places, strict=True):
+            _kind(name, columns[place]["type"])
+        return True
+
+    def take_rows(self, rows: list[list[Any]]) -> list[list[Any]]:
+        """Check some rows of the page; returns the new ones."""
+        if not rows:
+            return rows
+        keys = self._keys(rows)
+        if self.pages > 1 and not self._on_page:
+            self._check_overlap(keys[0])
+            self._on_page, rows, keys = 1, rows[1:], keys[1:]
+            if not rows:
+                return rows
+        before = [*keys[:-1]] if self._last is None else [self._last, *keys[:-1]]
+        after = keys[1:] if self._last is None else keys
+        if not all(map(lt, before, after)):
+            self._refuse_order(before, after)
+        self._on_page += len(rows)
+        self.row_count += len(rows)
+        self._last = keys[-1]
+        assert self._columns is not None  # noqa: S101 - rows come after columns
+        self._literals = [
+            _literal(_kind(name, self._columns[at]["type"]), rows[-1][at])
+            for name, at in zip(self._names, self._places, strict=True)
+        ]
+        return rows
+
+    def finish_page(self) -> None:
+        """The page was read to its end."""
+        if self.pages > 1 and not self._on_page:
+            self._lost()
+
+    def _keys(self, rows: list[list[Any]]) -> list[tuple[Any, ...]]:
+        assert self._columns is not None  # noqa: S101 - rows come after columns
+        columns = []
+        for name, at in zip(self._names, self._places, strict=True):
+            values = [row[at] for row in rows]
+            if None in values:
+                raise PageKeyError(
+                    f"page_by {name} is null in row {self._row(values.index(None))}: a key must "
+                    "have a value in every row. Leave such rows out with WHERE "
+                    f"{name} IS NOT NULL, or page by other columns."
+                )
+            columns.append(self._comparable(name, self._columns[at]["type"], values))
+        return [*zip(*columns, strict=True)]
+
+    def _comparable(self, name: str, declared: str, values: list[Any]) -> list[Any]:
+        """The values of a key, so that Python orders them as the service must."""
+        kind = _kind(name, declared)
+        texts = [str(value) for value in values]
+        if kind == "text":
+            return texts
+        read = _BOOLEANS.__getitem__ if kind == "boolean" else _number
+        try:
+            return [read(text) for text in texts]
+        except (KeyError, ValueError):
+            wrong = next(at for at, text in enumerate(texts) if not _is_value(kind, text))
+            raise PageKeyError(
+                f"page_by {name} is of type {declared}, and its value in row {self._row(wrong)} is "
+                f"not a {kind}: such keys cannot be ordered."
+            ) from None
+
+    def _row(self, index: int) -> int:
+        """The number in the whole result (from 1) of a row that has just come."""
+        overlap = self.pages > 1 and not self._on_page
+        return self.row_count + index + 1 - overlap
+
+    def _check_overlap(self, first: tuple[Any, ...]) -> None:
+        if first != self._last:
+            self._lost()
+
+    def _lost(self) -> NoReturn:
+        raise PagesChangedError(
+            f"Page {self.pages} does not begin with the last row of the page before (row "
+            f"{self.row_count}). The data changed while the pages were read, or the service shows "
+            f"values of {_listed(self._names)} rounded. Run the query again; if that does not "
+            "help, page by other columns."
+        )
+
+    def _refuse_order(
+        self, before: Sequence[tuple[Any, ...]], after: Sequence[tuple[Any, ...]]
+    ) -> NoReturn:
+        at = next(at for at, (one, two) in enumerate(zip(before, after, strict=True)) if one >= two)
+        row = self.row_count + at + (1 if self._last is None else 0)
+        names = _listed(self._names)
+        if before[at] == after[at]:
+            raise PageKeyError(
+                f"Rows {row} and {row + 1} have the same values of page_by {names}: the keys must "
+                "name each row, or rows would be lost between pages. Add columns to page_by until "
+                "they do."
+            )
+        raise PageKeyError(
+            f"Row {row + 1} comes after row {row}, and its values of page_by {names} are smaller: "
+            "the service orders them in another way than by number or code point, as a collation "
+            "of a language does. Page by numbers, dates, times, or texts without upper case."
+        )
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The clauses of a query that is one SELECT, by the word that each begins with: the tokens
+    between the words."""
+
+    sql: str
+    clauses: dict[str, list[Token]]
+
+    @classmethod
+    def of(cls, sql: str) -> Self:
+        tokens = [token for token in read_tokens(sql) if token.is_code]
+        while tokens and tokens[-1].code == ";":
+            tokens.pop()
+        _refuse_shape([token.code for token in tokens])
+        clauses: dict[str, list[Token]] = {"select": []}
+        clause, depth = "select", 0
+        for at, token in enumerate(tokens[1:], start=1):
+            word = token.code
+            depth += (word == "(") - (word == ")")
+            if depth == 0 and _begins_clause(tokens, at):
+                _refuse_clause(word)
+                if _CLAUSES.index(word) <= _CLAUSES.index(clause):
+                    _refuse(f"the query has {word.upper()} behind {clause.upper()}")
+                clause, clauses[word] = word, []
+            else:
+                clauses[clause].append(token)
+        if "from" not in clauses:
+            _refuse("the query has no FROM")
+        for name, found in clauses.items():
+            if not found:
+                _refuse(f"the query has nothing behind {name.upper()}")
+        return cls(sql, clauses)
+
+    def text(self, first: str, last: str) -> str:
+        """The SQL from one clause to another; for WHERE without its word. A query without them has
+        none."""
+        wanted = _CLAUSES[_CLAUSES.index(first) : _CLAUSES.index(last) + 1]
+        found = [name for name in wanted if name in self.clauses]
+        if not found:
+            return ""
+        tokens = [token for name in found for token in self.clauses[name]]
+        body = self.sql[tokens[0].start : tokens[-1].end]
+        return body if first == "where" else f"{found[0].upper()} {body}"
+
+    def columns(self) -> list[Column]:
+        """The columns of the select list."""
+        tokens = self.clauses["select"]
+        if tokens and tokens[0].code in ("distinct", "all"):
+            tokens = tokens[1:]
+            if tokens and tokens[0].code == "on":
+                _refuse("the query has DISTINCT ON, which chooses rows by an order of its own")
+        return [self._column(item) for item in _by_commas(tokens)]
+
+    def groups(self) -> list[list[Token]] | None:
+        """The items of GROUP BY; None for a query without."""
+        group = self.clauses.get("group")
+        return None if group is None else [*_by_commas(group[1:])]
+
+    def source(self, tokens: Sequence[Token]) -> str:
+        """The SQL that these tokens come from."""
+        return self.sql[tokens[0].start : tokens[-1].end]
+
+    def _column(self, tokens: list[Token]) -> Column:
+        if not tokens:
+            _refuse("the select list has an empty column")
+        words = [token.code for token in tokens]
+        if words == ["*"] or (words[-2:] == [".", "*"] and _is_chain(words[:-2])):
+            return Column(None, self.source(tokens), tuple(words), star=True)
+        name = _is_name(words[-1])
+        if name and _is_chain(words):
+            return self._named(tokens[-1], tokens)
+        if name and len(tokens) > 2 and words[-2] == "as":
+            return self._named(tokens[-1], tokens[:-2], alias=self.source(tokens[-1:]))
+        if name and len(tokens) > 1 and (words[-2] in (")", "end") or _is_chain(words[:-1])):
+            return self._named(tokens[-1], tokens[:-1], alias=self.source(tokens[-1:]))
+        return Column(None, self.source(tokens), tuple(words))
+
+    def _named(self, name: Token, tokens: Sequence[Token], *, alias: str | None = None) -> Column:
+        return Column(
+            name=_name_in(name),
+            expression=self.source(tokens),
+            tokens=_normal(tokens),
+            quoted=name.code == '"',
+            alias=alias,
+        )
+
+
+def _checked_names(page_by: Any) -> list[str]:
+    given = [] if isinstance(page_by, str) or not isinstance(page_by, Sequence) else [*page_by]
+    if not given or not all(isinstance(name, str) and name.strip() for name in given):
+        _refuse("it must be a list of names of columns")
+    if len({name.lower() for name in given}) < len(given):
+        _refuse("it names a column twice")
+    return given
+
+
+def _refuse_shape(words: list[str]) -> None:
+    """Raise PlatformInputError for what is not one plain SELECT."""
+    if words[:1] != ["select"]:
+        begins = words[0].upper()[:20] if words else "nothing"
+        _refuse(f"the query must be one SELECT, and begins with {begins}")
+    if words.count("select") > 1:
+        _refuse(
+            "the query has a query inside, which the service may cut at its row limit before the "
+            "condition of a page holds"
+        )
+    for word, after in pairwise(words):
+        if word == "over" and (after == "(" or _is_name(after)):
+            _refuse("the query has a window function (OVER), which would see one page only")
+    if ";" in words:
+        _refuse("the query holds several statements")
+
+
+def _begins_clause(tokens: Sequence[Token], at: int) -> bool:
+    """Whether the token is a word that begins a clause, not a name."""
+    word = tokens[at].code
+    before = tokens[at - 1].code
+    after = tokens[at + 1].code if at + 1 < len(tokens) else ""
+    if before in (".", "as"):
+        return False
+    if word == "from":
+        return before != "distinct"
+    if word in ("group", "order"):
+        return after == "by"
+    if word == "fetch":
+        return after in ("first", "next")
+    if word in ("limit", "offset"):
+        return after not in ("", ",", ")", "=", "<", ">", ".")
+    if word in ("for", "window", "qualify"):
+        return _is_name(after) or after == '"'
+    return word in ("where", "having", "into", *_NOT_ONE_SELECT)
+
+
+def _refuse_clause(word: str) -> None:
+    if word in _ORDERED:
+        _refuse(
+            f"the query has {_ORDERED[word]}. Remove it: the pages are ordered and limited by "
+            "page_by"
+        )
+    if word in _NOT_ONE_SELECT:
+        _refuse(f"the query must be one SELECT, and has {word.upper()}")
+    if word not in _CLAUSES:
+        _refuse(f"the query has {word.upper()}, which pages cannot have")
+
+
+def _key_column(name: str, columns: list[Column]) -> Column:
+    found = [column for column in columns if column.is_called(name)]
+    if len(found) > 1:
+        _refuse(f"the result has {len(found)} columns that are called {name}")
+    if found:
+        calls = {word for word, after in pairwise(found[0].tokens) if after == "("}
+        if calls & _AGGREGATES:
+            _refuse(f"{name} is an aggregate, which WHERE cannot compare")
+        return found[0]
+    stars = [column for column in columns if column.star]
+    if not stars:
+        known = [column.name for column in columns if column.name is not None]
+        _refuse(
+            f"{name} is not among the columns of the result that have a name "
+            f"({', '.join(known[:20]) or 'none'}). Select it, or name it with AS"
+        )
+    table = stars[0].expression.removesuffix("*") if len(stars) == 1 else ""
+    expression = table + _quoted(name)
+    return Column(name, expression, (name.lower(),))
+
+
+def _page_key(name: str, column: Column) -> PageKey:
+    compared = column.expression if _is_chain(column.tokens) else f"({column.expression})"
+    return PageKey(name, compared, column.alias or column.expression)
+
+
+def _check_groups(parts: _Parts, columns: list[Column], keys: list[Column]) -> None:
+    """The keys of a grouped query are what it groups by, all of it: only then does a condition keep
+    or drop whole groups, and do the keys name each row."""
+    groups = parts.groups()
+    if groups is None:
+        return
+    grouped = []
+    for item in groups:
+        column = _group_column(item, columns)
+        if column is None:
+            _refuse(
+                f"GROUP BY has {parts.source(item)[:60]}, which is not a column of the result with "
+                "a name: without it the keys would repeat. Select it, with AS if it is an "
+                "expression"
+            )
+        grouped.append(column)
+    for key in keys:
+        if key not in grouped:
+            _refuse(f"{key.name} is not in GROUP BY")
+    missing = [column.name or column.expression for column in grouped if column not in keys]
+    if missing:
+        _refuse(
+            f"the query groups by {_listed(missing)} too, so that several rows may have the same "
+            "keys. Add it to page_by"
+        )
+
+
+def _group_column(item: list[Token], columns: list[Column]) -> Column | None:
+    if not item:
+        return None
+    if len(item) == 1 and item[0].code.isdecimal():
+        at = int(item[0].code) - 1
+        has_star = any(column.star for column in columns[: at + 1])
+        found = columns[at] if 0 <= at < len(columns) and not has_star else None
+        return found if found is not None and found.name is not None else None
+    normal = _normal(item)
+    for column in columns:
+        if column.name is not None and column.tokens == normal:
+            return column
+    if len(item) == 1 and _is_name(item[0].code):
+        name = _name_in(item[0])
+        for column in columns:
+            if column.is_called(name):
+                return column
+    return None
+
+
+def _by_commas(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    item: list[Token] = []
+    depth = 0
+    for token in tokens:
+        depth += (token.code in "([") - (token.code in ")]")
+        if token.code == "," and depth == 0:
+            yield item
+            item = []
+        else:
+            item.append(token)
+    yield item
+
+
+def _is_name(word: str) -> bool:
+    return word == '"' or ((word[:1].isalpha() or word[:1] == "_") and word not in _NO_NAMES)
+
+
+def _is_chain(words: Sequence[str]) -> bool:
+    """Whether the tokens are a name, or names with dots between."""
+    names, dots = words[::2], words[1::2]
+    return len(words) % 2 == 1 and all(map(_is_name, names)) and {*dots} <= {"."}
+
+
+def _name_in(token: Token) -> str:
+    """The name that a token says, without its quotes."""
+    if token.kind != "name":
+        return token.text
+    return token.text[1:-1].replace(token.text[0] * 2, token.text[0])
+
+
+def _normal(tokens: Sequence[Token]) -> tuple[str, ...]:
+    """The tokens so that the same expression has the same: words in lower case, the others as they
+    are written."""
+    return tuple(token.text if token.kind in ("string", "name") else token.code for token in tokens)
+
+
+def _quoted(name: str) -> str:
+    """A name as SQL: with quotes only where it needs them."""
+    return name if _PLAIN.fullmatch(name) else f'"{_double(name)}"'
+
+
+def _double(name: str) -> str:
+    return name.replace('"', '""')
+
+
+def _from_row(keys: Sequence[str], values: Sequence[str]) -> str:
+    """The condition of the rows from this one on, and of those with a null key."""
+    key, value = keys[0], values[0]
+    if len(keys) == 1:
+        return f"({key} >= {value} OR {key} IS NULL)"
+    inner = _from_row(keys[1:], values[1:])
+    return f"({key} > {value} OR ({key} = {value} AND {inner}) OR {key} IS NULL)"
+
+
+def _place(name: str, columns: list[dict[str, str]]) -> int:
+    """Where the key's column is in the result. Raises PageKeyError."""
+    exact = [at for at, column in enumerate(columns) if column["name"] == name]
+    alike = [at for at, column in enumerate(columns) if column["name"].lower() == name.lower()]
+    found = exact or alike
+    if len(found) != 1:
+        known = ", ".join(column["name"] for column in columns[:20])
+        problem = f"{len(found)} columns" if found else "no column"
+        raise PageKeyError(f"page_by {name}: the result has {problem} of this name, only: {known}.")
+    return found[0]
+
+
+def _kind(name: str, declared: str) -> str:
+    """How the values of a key are compared. Raises PageKeyError for a type without an order."""
+    word = declared.lower()
+    if word.startswith("bool"):
+        return "boolean"
+    if word.startswith(_NUMBERS) and not word.startswith("interval"):
+        return "number"
+    if word.startswith(_TEXTS):
+        return "text"
+    raise PageKeyError(
+        f"page_by {name} is of type {declared or 'unknown'}: keys are numbers, texts, dates, times "
+        "or booleans."
+    )
+
+
+def _number(text: str) -> int | Decimal:
+    """A number as it can be compared. Raises ValueError for what is not one in SQL too."""
+    if not _NUMBER.fullmatch(text):
+        raise ValueError
+    return int(text) if text.lstrip("-").isdecimal() else Decimal(text)
+
+
+def _is_value(kind: str, text: str) -> bool:
+    return text in _BOOLEANS if kind == "boolean" else bool(_NUMBER.fullmatch(text))
+
+
+def _literal(kind: str, value: Any) -> str:
+    """The value as SQL. A number stands as the service wrote it."""
+    if kind == "boolean":
+        return str(_BOOLEANS[str(value)]).upper()
+    if kind == "number":
+        return str(value)
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)
+
+
+def _refuse(reason: str, field: str = "page_by") -> NoReturn:
+    raise PlatformInputError(f"Nothing was sent: page_by cannot be used: {reason}.", field=field)
