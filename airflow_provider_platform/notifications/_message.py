@@ -40,6 +40,7 @@ class Answer:
         title: str | None,
         max_rows: int,
         charts: bool,
+        chart_fonts: str | None,
         log: Any,
     ) -> None:
         self.context = context
@@ -47,6 +48,7 @@ class Answer:
         self._title = title
         self._max_rows = max_rows
         self._charts = charts
+        self._chart_fonts = chart_fonts
         self._log = log
         self._folder: Path | None = None
         self.pictures: dict[int, Path] = {}
@@ -196,13 +198,15 @@ class Answer:
         if not wanted:
             return
         self._folder = Path(tempfile.mkdtemp(prefix="platform-answer-"))
-        with ChartRenderer() as renderer:
+        with ChartRenderer(fonts=self._chart_fonts) as renderer:
             for position, section in wanted:
                 try:
                     content = _stored(section)
                     if content is None and section.complete:
                         drawn = renderer.render(section.chart or {}, section.columns, section.rows)
                         content = drawn["png"]
+                        for note in drawn.notes:
+                            self._log.warning("The chart of %r: %s", section.title, note)
                 except (ChartError, OSError) as error:
                     self._log.warning("The chart of %r is left out: %s", section.title, error)
                     continue

@@ -41,10 +41,11 @@ class PlatformAnswerNotifier(BaseNotifier):
     :param title: the first line (templated); default: the task and how it ended
     :param max_rows: rows of each query that the message shows
     :param charts: whether e-mails and files carry charts as pictures
+    :param chart_fonts: a local folder of fonts for them, as of `PlatformChatOperator`
     :param context: Airflow's; a deadline alert gives it
     """
 
-    template_fields: Sequence[str] = ("task_id", "title", "max_rows", "charts")
+    template_fields: Sequence[str] = ("task_id", "title", "max_rows", "charts", "chart_fonts")
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class PlatformAnswerNotifier(BaseNotifier):
         title: str | None = None,
         max_rows: int | str = 10,
         charts: bool | str = True,
+        chart_fonts: str | None = None,
         context: Any = None,
     ) -> None:
         super().__init__()
@@ -63,6 +65,7 @@ class PlatformAnswerNotifier(BaseNotifier):
         self.title = title
         self.max_rows = max_rows
         self.charts = charts
+        self.chart_fonts = chart_fonts
         self._check()
 
     def _check(self) -> None:
@@ -127,5 +130,6 @@ class PlatformAnswerNotifier(BaseNotifier):
             title=self.title or None,
             max_rows=arguments.whole_number("max_rows", self.max_rows, minimum=0),
             charts=arguments.boolean("charts", self.charts),
+            chart_fonts=self.chart_fonts or None,
             log=self.log,
         )

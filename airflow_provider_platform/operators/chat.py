@@ -60,6 +60,8 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
     :param all_rows_as: whose rights read them: `user`, who asks (needs a service token), or
         `connection`, which may be allowed to see more
     :param charts: write the charts too: png, svg, html (needs the extra `charts`)
+    :param chart_fonts: a local folder of fonts (ttf, otf, ttc), for scripts that the worker's own
+        fonts lack and for fonts that a chart names
     :param on_chart_error: `warn` when a chart cannot be drawn, or `fail`
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too

@@ -55,6 +55,8 @@ class AnswerFiles:
     max_rows: int = 100
     types: ColumnTypes = field(default_factory=ColumnTypes)
     charts: tuple[str, ...] = ()
+    chart_fonts: str | None = None
+    """A folder of fonts for the charts."""
     fail_on_chart_error: bool = False
     run: Callable[[str], Rows] | None = None
     warn: Callable[[str], None] = lambda _: None
@@ -71,6 +73,7 @@ class _Written:
     chart_rows: list[list[Any]] = field(default_factory=list)
     charts: list[dict[str, Any]] = field(default_factory=list)
     chart_error: str | None = None
+    chart_notes: list[str] = field(default_factory=list)
 
 
 def write_answer(
@@ -84,7 +87,7 @@ def write_answer(
     """
     left = _take_manifest_away(wanted.folder)
     queries, told = [], []
-    with ChartRenderer() as renderer:
+    with ChartRenderer(fonts=wanted.chart_fonts) as renderer:
         for number, query in enumerate(result["queries"], start=1):
             written = _write_query(number, query, wanted, renderer)
             queries.append(_with_files(query, written, wanted))
@@ -194,6 +197,9 @@ def _draw(
         written.chart_error = error.message
         wanted.warn(f"The chart of query {number} was not drawn: {error.message}")
         return
+    written.chart_notes = list(pictures.notes)
+    for note in pictures.notes:
+        wanted.warn(f"The chart of query {number}: {note}")
     for ending, data in pictures.items():
         name = query_name(number, ending)
         written.charts.append(_facts(name, wanted.folder / name, ending, data))
@@ -257,6 +263,7 @@ def _described(
         "file": _file(name, saved.path, wanted.output.format, saved) if saved else None,
         "charts": written.charts,
         "chart_error": written.chart_error,
+        "chart_notes": written.chart_notes,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import PlatformInputError
@@ -44,6 +45,12 @@ def _pictures(name: str, value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(arguments.choice(name, str(one), PICTURES) for one in found))
 
 
+def _fonts_folder(name: str, value: Any) -> str | None:
+    """A local folder of fonts; None where none is named. Raises PlatformInputError."""
+    found = optional_folder(name, value)
+    return None if found is None else str(found)
+
+
 def _needs_folder(*, output_path: Any, **written: Any) -> None:
     """A rule: what is written needs a place."""
     for name, given in written.items():
@@ -61,6 +68,7 @@ class WritesAnswer(PlatformOperator):
         "all_rows": arguments.boolean,
         "all_rows_as": partial(arguments.choice, choices=("user", "connection")),
         "charts": _pictures,
+        "chart_fonts": _fonts_folder,
         "on_chart_error": partial(arguments.choice, choices=("warn", "fail")),
     }
     rules: ClassVar[Sequence[Rule]] = (
@@ -78,6 +86,7 @@ class WritesAnswer(PlatformOperator):
         all_rows: bool | str = False,
         all_rows_as: str = "user",
         charts: Sequence[str] | str = (),
+        chart_fonts: str | os.PathLike[str] | None = None,
         on_chart_error: str = "warn",
         **kwargs: Any,
     ) -> None:
@@ -88,6 +97,7 @@ class WritesAnswer(PlatformOperator):
         self.all_rows = all_rows
         self.all_rows_as = all_rows_as
         self.charts: Any = charts
+        self.chart_fonts: Any = chart_fonts
         self.on_chart_error = on_chart_error
 
     def prepare_files(self, context: Context, config: PlatformConfig) -> None:
@@ -104,6 +114,11 @@ class WritesAnswer(PlatformOperator):
                 "Nothing was sent: charts need vl-convert-python. Install "
                 "airflow-provider-platform[charts].",
                 field="charts",
+            )
+        if self.charts and self.chart_fonts is not None and not Path(self.chart_fonts).is_dir():
+            raise PlatformInputError(
+                f"Nothing was sent: chart_fonts {self.chart_fonts} is no folder on this worker.",
+                field="chart_fonts",
             )
         check_place("output_path", self._folder(context) / "manifest.json")
         if self.all_rows:
@@ -129,6 +144,7 @@ class WritesAnswer(PlatformOperator):
             output=self._output(),
             max_rows=max_rows,
             charts=self.charts,
+            chart_fonts=self.chart_fonts,
             fail_on_chart_error=self.on_chart_error == "fail",
             run=(lambda sql: self._rows(client, sql, branch_name)) if self.all_rows else None,
             warn=lambda said: self.log.warning("%s", client.secrets.redact(said)),

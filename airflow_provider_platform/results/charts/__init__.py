@@ -7,7 +7,8 @@ from airflow_provider_platform.results.charts.limits import ChartLimits
 from airflow_provider_platform.results.charts.renderer import (
     FORMATS,
     ChartRenderer,
+    Pictures,
     render_chart,
 )
 
-__all__ = ["FORMATS", "ChartError", "ChartLimits", "ChartRenderer", "render_chart"]
+__all__ = ["FORMATS", "ChartError", "ChartLimits", "ChartRenderer", "Pictures", "render_chart"]

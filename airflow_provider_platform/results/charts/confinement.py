@@ -7,10 +7,11 @@ the Linux kernel do that, both without rights of root, both for good:
 - A seccomp filter answers system calls by number: connections, programs and child processes,
   everything that changes files, other processes and their memory, and the kernel itself. It must
   stand; where it does not, nothing is drawn (`ConfinementError`).
-- Landlock (Linux 5.13) answers by path: files are read below the folders of fonts only, so that
-  the `/proc` entries of the parent, and files with secrets, stay closed. Where the kernel has no
-  Landlock, `seal` closes all files instead, once the library has started. Texts in scripts that
-  the library's own fonts lack then show boxes.
+- Landlock (Linux 5.13) answers by path: besides the time zone and the number of processors, files
+  are read below one folder only, which the parent makes and copies fonts into. So the `/proc`
+  entries of the parent, and files with secrets, stay closed. Where the kernel has no Landlock,
+  `seal` closes all files instead, once the library has started. Texts in scripts that the
+  library's own fonts lack then show boxes.
 
 A result of zero is no proof: an emulator or an outer filter can answer zero and do nothing. So
 each means is tried from inside before a specification is read.
@@ -115,11 +116,10 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | 0o20
 _AT_FDCWD = -100
 
 READABLE = (
-    "/usr/share/fonts", "/usr/local/share/fonts", "/etc/fonts", "/usr/share/fontconfig",
     "/usr/share/zoneinfo", "/etc/localtime", "/sys/devices/system/cpu", "/sys/fs/cgroup",
     "/dev/urandom", "/dev/null",
 )  # fmt: skip
-"""What the library reads while it draws: fonts, the time zone, the number of processors."""
+"""What the library reads while it draws, besides fonts: the time zone, the number of processors."""
 
 _READ_FILE, _READ_DIR = 1 << 2, 1 << 3
 _FILE_RIGHTS = ((1, 13), (2, 14), (3, 15), (5, 16))

@@ -157,6 +157,25 @@ def check_specification(vega: Mapping[str, Any]) -> None:
         check_expression(text)
 
 
+def members_of(text: str, name: str) -> list[list[str]]:
+    """The members of a name that an expression reads: `datum.a.b` is `["a", "b"]`, and what follows
+    a computed key is left out. Raises ExpressionError."""
+    found: list[list[str]] = []
+    nodes = [_Parser(text).expression()] if len(text) <= _LONGEST else []
+    while nodes:
+        node = nodes.pop()
+        if node.kind == "member":
+            path, keys, root = _path(node)
+            if root.kind == "name" and root.value == name:
+                written = path[: path.index(None)] if None in path else path
+                if written:
+                    found.append([str(part) for part in written])
+                nodes += keys
+                continue
+        nodes += reversed(node.parts)
+    return found
+
+
 _NO_ITEM = Node("unary", "!", (Node("member", "item", (Node("name", "event"),)),))
 """`!event.item`, by which Vega-Lite asks whether the pointer is over nothing."""
 

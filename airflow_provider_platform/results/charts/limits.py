@@ -18,5 +18,11 @@ class ChartLimits:
     input_bytes: int = 64 << 20
     output_bytes: int = 64 << 20
     """All pictures of one chart."""
+    specification_characters: int = 4 << 20
+    """Of a specification without the rows."""
+    side: int = 16_384
+    """Pixels of a picture's longer side: beyond it browsers and mail programs show nothing."""
+    pixels: int = 1 << 26
+    """Of a whole picture, four bytes each in memory."""
     depth: int = 64
     """Objects and lists inside each other in a specification."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.results.charts.errors import ChartError
+from airflow_provider_platform.results.charts.fonts import FontFolder
 
 if TYPE_CHECKING:
     from airflow_provider_platform.results.charts.limits import ChartLimits
@@ -37,13 +38,14 @@ def packages_folder() -> str:
 class DrawingProcess:
     """One process; after an overrun or a crash it is gone, and the next request starts another."""
 
-    def __init__(self, limits: ChartLimits) -> None:
+    def __init__(self, limits: ChartLimits, fonts: FontFolder | None = None) -> None:
         self._limits = limits
+        self._fonts = fonts or FontFolder()
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request. Raises ChartError, also for what the library says."""
-        frame = _frame({**request, "seconds": self._limits.seconds})
+        frame = _frame({**request, "fonts": self._fonts.folders, "seconds": self._limits.seconds})
         if len(frame) > self._limits.input_bytes:
             raise ChartError(
                 f"The chart's specification and rows are {len(frame):,} bytes, more than the limit "
@@ -73,8 +75,15 @@ class DrawingProcess:
                     pipe.close()
 
     def _start(self) -> subprocess.Popen[bytes]:
+        try:
+            fonts = self._fonts.path
+        except OSError as error:
+            raise ChartError(
+                f"Charts cannot be drawn here: no temporary folder can be made ({error})."
+            ) from error
         settings = {
             "packages": packages_folder(),
+            "fonts": fonts,
             "seconds": self._limits.seconds,
             "memory_bytes": self._limits.memory_bytes,
         }

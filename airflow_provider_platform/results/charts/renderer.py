@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
+from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.results.charts.errors import ChartError
+from airflow_provider_platform.results.charts.fonts import FontFolder, unusual
 from airflow_provider_platform.results.charts.limits import ChartLimits
 from airflow_provider_platform.results.charts.picture import check_svg, page
 from airflow_provider_platform.results.charts.process import DrawingProcess
-from airflow_provider_platform.results.charts.specification import drawable
+from airflow_provider_platform.results.charts.records import unique_names
+from airflow_provider_platform.results.charts.specification import Drawable, drawable
+
+if TYPE_CHECKING:
+    import os
 
 FORMATS = ("png", "svg", "html")
 SCALE = 2.0
 """Dots of a PNG for each unit of the chart: sharp on the screens of today."""
+
+
+class Pictures(dict[str, bytes]):
+    """The pictures of a chart by their formats, and what a person has to know of them."""
+
+    notes: tuple[str, ...] = ()
+    """What is not as the specification has it: data that were left out, values that are no
+    numbers, characters that no font has."""
 
 
 def render_chart(
@@ -23,9 +38,10 @@ def render_chart(
     rows: Sequence[Sequence[Any]],
     formats: Sequence[str] = ("png",),
     limits: ChartLimits | None = None,
-) -> dict[str, bytes]:
+    fonts: str | os.PathLike[str] | None = None,
+) -> Pictures:
     """Draw one chart; see `ChartRenderer.render`."""
-    with ChartRenderer(limits) as renderer:
+    with ChartRenderer(limits, fonts) as renderer:
         return renderer.render(spec, columns, rows, formats)
 
 
@@ -33,11 +49,17 @@ class ChartRenderer:
     """Draws charts, one after the other, in one process, which the first chart starts.
 
     A context manager; not for several threads at once.
+
+    :param fonts: a folder of font files (ttf, otf, ttc) for characters that the library's own fonts
+        and those of the system lack, and for fonts that a specification names
     """
 
-    def __init__(self, limits: ChartLimits | None = None) -> None:
+    def __init__(
+        self, limits: ChartLimits | None = None, fonts: str | os.PathLike[str] | None = None
+    ) -> None:
         self.limits = limits or ChartLimits()
-        self._process = DrawingProcess(self.limits)
+        self._fonts = FontFolder(fonts)
+        self._process = DrawingProcess(self.limits, self._fonts)
 
     def render(
         self,
@@ -45,13 +67,16 @@ class ChartRenderer:
         columns: Sequence[Mapping[str, Any]],
         rows: Sequence[Sequence[Any]],
         formats: Sequence[str] = ("png",),
-    ) -> dict[str, bytes]:
+    ) -> Pictures:
         """The chart in each format: PNG, SVG, or a page of HTML that needs nothing else.
+
+        The picture of a result without rows says that there are none.
 
         :param spec: a Vega-Lite 5 specification without data
         :param columns: `[{"name": str, "type": str}]`, as in the result of a chat
         :param rows: lists in the order of the columns
-        :raises ChartError: it cannot be drawn, exceeds a limit, or the extra `charts` is missing
+        :raises ChartError: it cannot be drawn, shows nothing, reads fields that the rows lack,
+            exceeds a limit, or the extra `charts` is missing
         """
         unknown = [name for name in formats if name not in FORMATS]
         if unknown:
@@ -62,31 +87,134 @@ class ChartRenderer:
             raise ChartError(
                 f"The chart has {len(rows):,} rows, more than the limit of {self.limits.rows:,}."
             )
-        ready = drawable(spec, columns, rows, depth=self.limits.depth)
+        ready = drawable(spec, columns, rows, self.limits)
         wanted = list(dict.fromkeys(formats))
         if not wanted:
-            return {}
-        answer = self._process.ask({"spec": ready, "formats": wanted, "scale": SCALE})
-        found = {name: base64.b64decode(text) for name, text in answer["pictures"].items()}
+            return Pictures()
+        characters = self._find_fonts(ready.spec)
+        answer = self._process.ask(
+            {
+                "spec": ready.spec,
+                "formats": wanted,
+                "scale": SCALE,
+                "side": self.limits.side,
+                "pixels": self.limits.pixels,
+                "unusual": characters if "png" in wanted else "",
+            }
+        )
+        if answer.get("too_large"):
+            raise ChartError(_too_large(answer, ready, columns, rows, self.limits))
+        if not answer["drawn"]:
+            raise ChartError(
+                "The chart would show nothing: no row of its data becomes a mark. Its filters keep "
+                "no row, or the values that it draws are missing or of another type "
+                f"({len(rows):,} rows, columns: {_columns(columns)})."
+            )
+        found = Pictures(
+            (name, base64.b64decode(text)) for name, text in answer["pictures"].items()
+        )
         if "svg" in found:
             check_svg(found["svg"].decode())
         if "html" in wanted:
-            found["html"] = page(ready, answer["bundle"], title=_title(ready)).encode()
+            found["html"] = page(ready.spec, answer["bundle"], title=_title(ready.spec)).encode()
         if sum(map(len, found.values())) > self.limits.output_bytes:
             raise ChartError(
                 "The chart's pictures are larger than the limit of "
                 f"{self.limits.output_bytes:,} bytes."
             )
-        return {name: found[name] for name in wanted}
+        pictures = Pictures((name, found[name]) for name in wanted)
+        pictures.notes = (*ready.notes, *_notes(answer, wanted))
+        return pictures
+
+    def _find_fonts(self, spec: Mapping[str, Any]) -> str:
+        """Give the process the fonts that the chart needs; return its unusual characters."""
+        characters = unusual(json.dumps(spec, ensure_ascii=False))
+        families = set(_families(spec))
+        if not characters and not families:
+            return ""
+        lacking = self._process.ask({"characters": characters})["lacking"] if characters else ""
+        try:
+            self._fonts.add(lacking, families)
+        except OSError as error:
+            raise ChartError(f"The fonts of the chart cannot be copied: {error}.") from error
+        return characters
 
     def close(self) -> None:
         self._process.kill()
+        self._fonts.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _notes(answer: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:
+    """What the drawing process says of the picture."""
+    notes = []
+    if answer["lacking"]:
+        shown = answer["lacking"][:20]
+        more = len(answer["lacking"]) - len(shown)
+        notes.append(
+            f"No font has a glyph for {quote_service(shown)}{f' and {more} more' if more else ''}: "
+            "the picture shows boxes in their places. Install fonts for this script (as the "
+            "package fonts-noto does), or name a folder of fonts (chart_fonts)."
+        )
+    if answer["points"]:
+        notes.append(
+            "A line or an area has one point only, which a picture shows as a dot or not at all."
+        )
+    if "png" in wanted and answer["scale"] < SCALE:
+        notes.append(
+            f"The chart is {answer['width']:,.0f} × {answer['height']:,.0f} units large: the PNG "
+            "is drawn at single size."
+        )
+    return notes
+
+
+def _too_large(
+    answer: Mapping[str, Any],
+    ready: Drawable,
+    columns: Sequence[Mapping[str, Any]],
+    rows: Sequence[Sequence[Any]],
+    limits: ChartLimits,
+) -> str:
+    """Why a chart is too large to be a picture, and which columns make it so."""
+    counts = {
+        name: len({str(row[at]) for row in rows if at < len(row)})
+        for at, name in enumerate(unique_names(columns))
+        if name in ready.labels
+    }
+    many = [
+        f"'{quote_service(name)}' has {count:,} different values"
+        for name, count in sorted(counts.items(), key=lambda item: -item[1])
+        if count > 50
+    ]
+    because = f" ({'; '.join(many[:3])})" if many else ""
+    return (
+        f"The picture would be {answer['width']:,.0f} × {answer['height']:,.0f} pixels large"
+        f"{because}; the limit is {limits.side:,} for a side and {limits.pixels:,} in all. Ask for "
+        "fewer categories, for example the 20 largest, or for a fixed width and height."
+    )
+
+
+def _columns(columns: Sequence[Mapping[str, Any]]) -> str:
+    names = [f"'{quote_service(name)}'" for name in unique_names(columns)]
+    return ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+
+
+def _families(value: Any) -> Iterator[str]:
+    """The fonts that a specification names, without its rows."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _families(item)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if isinstance(item, str) and key.lower().endswith("font"):
+                yield from (name.strip(" '\"") for name in item.split(","))
+            elif key not in ("values", "datasets"):
+                yield from _families(item)
 
 
 def _title(spec: Mapping[str, Any]) -> str:

@@ -11,20 +11,23 @@ what values of the data can still do in a picture.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime, time
-from decimal import Decimal
+from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.formats.service_text import quote_service, shortened
 from airflow_provider_platform.results.charts.errors import ChartError
+from airflow_provider_platform.results.charts.fields import GENERATORS, resolve_fields
+from airflow_provider_platform.results.charts.limits import ChartLimits
+from airflow_provider_platform.results.charts.records import (
+    duplicates,
+    records_of,
+    structured,
+    unique_names,
+)
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
-GENERATORS = ("sequence", "sphere", "graticule")
-"""Data that Vega-Lite makes by itself."""
-NUMERIC = re.compile(r"int|double|float|decimal|numeric|number|real", re.IGNORECASE)
 
 _DROPPED = {"$schema", "url", "usermeta", "src", "srcset", "xlink:href", "baseURL", "loader"}
 _SELECTION_CALL = re.compile(r"vlSelection|\bmodify\s*\(")
@@ -35,48 +38,147 @@ _HTTPS = re.compile(r"https://[^\s\x00-\x20\"'<>\\^`{|}]+")
 Json = dict[str, Any]
 
 
+@dataclass
+class Drawable:
+    """A specification with its rows, and what a person has to know of the picture."""
+
+    spec: Json
+    notes: list[str] = field(default_factory=list)
+    is_empty: bool = False
+    """Whether the result has no rows: the picture says so in the place of the chart."""
+    labels: frozenset[str] = frozenset()
+    """Columns whose values are labels, each with a place of its own."""
+
+
 def drawable(
     spec: Mapping[str, Any],
     columns: Sequence[Mapping[str, Any]],
     rows: Sequence[Sequence[Any]],
-    *,
-    depth: int,
+    limits: ChartLimits | None = None,
+) -> Drawable:
+    """The specification that is drawn. Raises ChartError for what is none, for a field that the
+    rows lack, and for numbers that are none."""
+    limits = limits or ChartLimits()
+    notes: list[str] = []
+    cleaned = without_loading(spec, limits, notes)
+    names = unique_names(columns)
+    fields = resolve_fields(cleaned, names, structured(names, rows))
+    notes += fields.notes
+    if not rows:
+        return Drawable(_without_rows(cleaned), [*notes, "The query returned no rows."], True)
+    notes += duplicates(columns, names, rows)
+    records = records_of(columns, rows, fields.uses, fields.keys, notes)
+    _replaced(cleaned, notes)
+    labels = frozenset(fields.uses.labels)
+    return Drawable(with_rows(fields.spec, records), notes, labels=labels)
+
+
+def without_loading(
+    spec: Mapping[str, Any], limits: ChartLimits | None = None, notes: list[str] | None = None
 ) -> Json:
-    """The specification that is drawn. Raises ChartError for what is none."""
-    return with_rows(without_loading(spec, depth=depth), columns, rows)
+    """A copy in which nothing loads anything, and links lead to https only.
 
-
-def without_loading(spec: Mapping[str, Any], *, depth: int = 64) -> Json:
-    """A copy in which nothing loads anything, and links lead to https only."""
+    `notes` takes what was left out and would be seen. Raises ChartError for what is no object, and
+    beyond the limits before the rest is read.
+    """
     if not isinstance(spec, Mapping):
         raise ChartError("The chart is no specification: it is not a JSON object.")
-    cleaned: Json = _clean(spec, depth)
+    cleaner = _Cleaner(limits or ChartLimits(), notes if notes is not None else [])
+    cleaned: Json = cleaner.clean(spec, cleaner.limits.depth)
     return cleaned
 
 
-def _clean(value: Any, depth: int) -> Any:
-    if depth < 0:
-        raise ChartError("The chart's specification is nested too deeply.")
-    if isinstance(value, Mapping):
-        found = {}
-        for key, item in value.items():
-            if key in _DROPPED:
-                continue
-            if key == "href":
-                link = safe_link(item)
-                if link is not None:
-                    found[key] = link
-                continue
-            found[str(key)] = _clean(item, depth - 1)
-        return found
-    if isinstance(value, (list, tuple)):
-        return [_clean(item, depth - 1) for item in value]
-    if isinstance(value, str) and _SELECTION_CALL.search(value):
-        raise ChartError(
-            f"The chart's specification calls a function of selections: {quote_service(value)}. "
-            "Only Vega-Lite may call those. Ask for the chart without that expression."
+class _Cleaner:
+    """Copies a specification without what loads; counts what it copies."""
+
+    def __init__(self, limits: ChartLimits, notes: list[str]) -> None:
+        self.limits = limits
+        self._left = limits.specification_characters
+        self._notes = notes
+
+    def clean(self, value: Any, depth: int) -> Any:
+        if depth < 0:
+            raise ChartError("The chart's specification is nested too deeply.")
+        self._left -= len(value) + 2 if isinstance(value, str) else 2
+        if self._left < 0:
+            raise ChartError(
+                "The chart's specification is longer than the limit of "
+                f"{self.limits.specification_characters:,} characters. Its data belong into the "
+                "result; ask for the chart again."
+            )
+        if isinstance(value, Mapping):
+            found = {}
+            for key, item in value.items():
+                self._left -= len(str(key)) + 2
+                if key in _DROPPED:
+                    self._note(key, item, value)
+                    continue
+                if key == "href":
+                    link = safe_link(item)
+                    if link is not None:
+                        found[key] = link
+                    else:
+                        self._say("Links that do not lead to a fixed https address are left out.")
+                    continue
+                found[str(key)] = self.clean(item, depth - 1)
+            return found
+        if isinstance(value, (list, tuple)):
+            return [self.clean(item, depth - 1) for item in value]
+        if isinstance(value, str) and _SELECTION_CALL.search(value):
+            raise ChartError(
+                "The chart's specification calls a function of selections: "
+                f"{quote_service(value)}. Only Vega-Lite may call those. Ask for the chart without "
+                "that expression."
+            )
+        return value
+
+    def _note(self, key: str, item: Any, owner: Mapping[str, Any]) -> None:
+        """Say what is left out, where a picture would show it."""
+        if key not in ("url", "src"):
+            return
+        address = f" '{shortened(item, 100)}'" if isinstance(item, str) else ""
+        is_image = "mark" in owner or owner.get("type") == "image" or not isinstance(item, str)
+        if is_image:
+            self._say(f"The image{address} is left out: a chart loads nothing.")
+        else:
+            self._say(
+                f"The chart's own data{address} are not loaded: the rows of the query take their "
+                "place, and what the chart looks up in them stays empty."
+            )
+
+    def _say(self, note: str) -> None:
+        if note not in self._notes:
+            self._notes.append(note)
+
+
+def _replaced(spec: Json, notes: list[str]) -> None:
+    """Note data of the specification that the rows take the place of."""
+    data = spec.get("data")
+    if not isinstance(data, Mapping):
+        return
+    values = data.get("values")
+    if isinstance(data.get("name"), str):
+        datasets = spec.get("datasets")
+        values = values or (datasets.get(data["name"]) if isinstance(datasets, Mapping) else None)
+    if values:
+        count = f" ({len(values):,} rows)" if isinstance(values, list) else ""
+        notes.append(
+            f"The specification holds data of its own{count}. The chart shows the rows of the "
+            "query in their place."
         )
-    return value
+
+
+def _without_rows(spec: Json) -> Json:
+    """The chart's title, and that there are no rows."""
+    found: Json = {
+        "$schema": SCHEMA,
+        "data": {"values": [{}]},
+        "width": 300,
+        "height": 120,
+        "mark": {"type": "text", "fontSize": 14, "color": "#666666"},
+        "encoding": {"text": {"value": "No rows"}},
+    }
+    return {**found, "title": spec["title"]} if "title" in spec else found
 
 
 def safe_link(value: Any) -> Any:
@@ -90,15 +192,12 @@ def safe_link(value: Any) -> Any:
     return {"value": constant} if isinstance(value, Mapping) else constant
 
 
-def with_rows(
-    spec: Json, columns: Sequence[Mapping[str, Any]], rows: Sequence[Sequence[Any]]
-) -> Json:
+def with_rows(spec: Json, records: list[Json]) -> Json:
     """The specification with the rows where it expects its data.
 
     They are the data of the whole chart, under the name that it has there, and of every other name
     that is used and not defined. Data that the chart makes itself (a sequence) stays.
     """
-    records = list(records_of(columns, rows))
     top = spec.get("data")
     data: Json = dict(top) if isinstance(top, Mapping) else {}
     given = spec.get("datasets")
@@ -157,56 +256,3 @@ def _names(value: Any) -> Iterator[str]:
                     yield name
             else:
                 yield from _names(item)
-
-
-def records_of(
-    columns: Sequence[Mapping[str, Any]], rows: Sequence[Sequence[Any]]
-) -> Iterator[Json]:
-    """The rows as objects of plain JSON.
-
-    Numbers that came as text become numbers where their column is one of numbers. A column
-    `orders.count` can also be reached as the field `count` of `orders`, which is what Vega-Lite
-    takes such a name for.
-    """
-    names = [str(column.get("name", "")) for column in columns]
-    numeric = [bool(NUMERIC.search(str(column.get("type") or ""))) for column in columns]
-    for row in rows:
-        record: Json = {}
-        for name, is_numeric, value in zip(names, numeric, row, strict=False):
-            record[name] = plain(value, is_numeric)
-        for name in names:
-            _nest(record, name, names)
-        yield record
-
-
-def _nest(record: Json, name: str, names: list[str]) -> None:
-    path = name.split(".")
-    if len(path) < 2 or path[0] in names or name not in record:
-        return
-    at = record
-    for part in path[:-1]:
-        deeper = at.setdefault(part, {})
-        if not isinstance(deeper, dict):
-            return
-        at = deeper
-    at.setdefault(path[-1], record[name])
-
-
-def plain(value: Any, numeric: bool = False) -> Any:
-    """A value of a row as JSON has it; a number that JSON lacks is no value."""
-    if isinstance(value, Decimal) or (numeric and isinstance(value, str)):
-        try:
-            value = float(value)
-        except (ValueError, OverflowError):
-            return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, (datetime, date, time)):
-        return value.isoformat()
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return str(value)

@@ -6,8 +6,16 @@ expressions are checked (see `expressions`), and only then is it run. What a spe
 V8 ends here.
 
 Standard input and output carry frames: four bytes of length, then JSON. The first one that it
-sends is `{"ready": true}`, or `{"error": str}`. A request is `{"spec", "formats", "seconds",
-"scale"}`, its answer `{"pictures": {format: base64}, "bundle": str}` or `{"error": str}`.
+sends is `{"ready": true}`, or `{"error": str}`. Requests, each with `seconds`
+and with `fonts`, the folders of fonts that it shall know:
+
+- `{"characters": str}`: which of these have no glyph in any font, as `{"lacking": str}`;
+- `{"spec", "formats", "scale", "side", "pixels", "unusual"}`: a chart, as `{"pictures":
+  {format: base64}, "bundle": str, "width": float, "height": float, "scale": float, "drawn": bool,
+  "points": int, "lacking": str}`, or `{"width", "height", "too_large": true}`. `lacking` has those
+  of the `unusual` characters that the picture shows and no font has.
+
+The answer to each can be `{"error": str}`.
 """
 
 from __future__ import annotations
@@ -15,6 +23,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -33,7 +42,19 @@ else:  # the files beside this one: the package would bring all that it imports
     finally:
         del sys.path[0]
 
+_SIZE = re.compile(r'<svg[^>]*? width="([0-9.eE+]+)" height="([0-9.eE+]+)"')
+_MARKS = re.compile(r'<g class="mark-(?!group)(\w+) role-mark[^>]*[^/>]>(.*?)</g>', re.DOTALL)
+"""The marks of one kind with their shapes; a container without any closes itself."""
+_SHAPE = re.compile(r'\sd="[^"]|<line|<text|<image')
+_POINT = re.compile(r'\sd="M[^A-Za-z"]*Z?"')
+"""A line through one point: where it starts, it ends."""
+_TEXT = re.compile(r">([^<]+)<")
+_UNASSIGNED = "\u0378"
+"""No font has a glyph for it, so that it shows what a missing glyph looks like."""
+_MOST_CHARACTERS = 2_000
+
 _WARM_UP = {"data": {"values": [{"a": 1}]}, "mark": "bar", "encoding": {"x": {"field": "a"}}}
+_LIMITS = {"side": 1000, "pixels": 1 << 20, "unusual": ""}
 
 
 def main() -> None:
@@ -51,9 +72,12 @@ def main() -> None:
         on_linux = sys.platform == "linux"
         # No more can be opened later.
         status = open("/proc/self/status", "rb") if on_linux else None  # noqa: PTH123, SIM115
-        landlocked = confinement.confine() if on_linux else True
+        readable = (*confinement.READABLE, settings["fonts"])
+        landlocked = confinement.confine(readable) if on_linux else True
+        # The library reads it when it first draws: none of the system's fonts, see `fonts`.
+        os.environ["FONTCONFIG_FILE"] = os.path.join(settings["fonts"], "fonts.conf")  # noqa: PTH118
         version = newest_version(vl_convert.get_vegalite_versions())
-        draw(vl_convert, version, {"spec": _WARM_UP, "formats": ["png"], "scale": 1})
+        draw(vl_convert, version, {**_LIMITS, "spec": _WARM_UP, "formats": ["png"], "scale": 1})
         if not landlocked:
             confinement.seal()
         if status is not None:
@@ -66,21 +90,60 @@ def main() -> None:
         return
     signal.alarm(0)
     send(frames, {"ready": True})
+    glyphs = Glyphs(vl_convert, reads_fonts=landlocked)
     while (request := receive()) is not None:
         limit_time(float(request["seconds"]))
-        send(frames, answer(vl_convert, version, request))
+        send(frames, answer(vl_convert, version, request, glyphs))
         signal.alarm(0)
 
 
-def answer(library: Any, version: str, request: dict[str, Any]) -> dict[str, Any]:
-    """What `draw` returns, or `{"error": str}`."""
+def answer(library: Any, version: str, request: dict[str, Any], glyphs: Glyphs) -> dict[str, Any]:
+    """The answer to a request, or `{"error": str}`."""
     try:
-        return draw(library, version, request)
+        glyphs.register(request["fonts"])
+        if "characters" in request:
+            return {"lacking": glyphs.lacking(request["characters"])}
+        return draw(library, version, request, glyphs)
     except Exception as error:  # noqa: BLE001
         return {"error": str(error)}
 
 
-def draw(library: Any, version: str, request: dict[str, Any]) -> dict[str, Any]:
+class Glyphs:
+    """Which characters the library can draw, asked of the library itself."""
+
+    def __init__(self, library: Any, *, reads_fonts: bool) -> None:
+        self._library = library
+        self._reads_fonts = reads_fonts
+        self._folders: set[str] = set()
+        self._known: dict[str, bool] = {}
+
+    def register(self, folders: list[str]) -> None:
+        """Have the library know the fonts in these folders."""
+        for folder in folders:
+            if folder not in self._folders and self._reads_fonts:
+                self._library.register_font_directory(folder)
+                self._folders.add(folder)
+                self._known.clear()
+
+    def lacking(self, characters: str) -> str:
+        """The characters that look like one that no font has."""
+        missing = self._picture(_UNASSIGNED)
+        for character in characters[:_MOST_CHARACTERS]:
+            if character not in self._known:
+                self._known[character] = self._picture(character) != missing
+        return "".join(one for one in characters if not self._known.get(one, True))
+
+    def _picture(self, character: str) -> bytes:
+        picture: bytes = self._library.svg_to_png(
+            '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="24"><text x="4" y="18" '
+            f'font-size="16" font-family="sans-serif">{character}</text></svg>'
+        )
+        return picture
+
+
+def draw(
+    library: Any, version: str, request: dict[str, Any], glyphs: Glyphs | None = None
+) -> dict[str, Any]:
     """The pictures that are asked for; a page needs the bundle only, which the caller fills.
 
     Raises ExpressionError before anything of the specification runs, and what the library raises.
@@ -88,19 +151,46 @@ def draw(library: Any, version: str, request: dict[str, Any]) -> dict[str, Any]:
     vega = library.vegalite_to_vega(request["spec"], vl_version=version)
     expressions.check_specification(vega)
     checked = json.dumps(vega)  # which the library reads faster than objects
-    found: dict[str, Any] = {"pictures": {}}
     # Also where only a page is wanted: it says whether the specification can be drawn.
     svg = library.vega_to_svg(checked, allowed_base_urls=[])
+    size = _SIZE.search(svg)
+    width, height = (float(size[1]), float(size[2])) if size else (0.0, 0.0)
+    found: dict[str, Any] = {"pictures": {}, "width": width, "height": height}
+    scale = fitting_scale(width, height, request)
+    if scale is None:
+        return {**found, "too_large": True}
+    shapes = [(kind, shape) for kind, shape in _MARKS.findall(svg)]
+    found["scale"] = scale
+    found["drawn"] = any(_SHAPE.search(shape) for _, shape in shapes)
+    found["points"] = sum(
+        len(_POINT.findall(shape)) for kind, shape in shapes if kind in ("line", "area")
+    )
+    unusual = {one for one in set("".join(_TEXT.findall(svg))) if one in request["unusual"]}
+    found["lacking"] = glyphs.lacking("".join(sorted(unusual))) if glyphs and unusual else ""
     for name in request["formats"]:
         if name == "svg":
             picture = svg.encode()
         elif name == "png":
-            picture = library.vega_to_png(checked, scale=request["scale"], allowed_base_urls=[])
+            # Vega has run: its SVG needs no second run, unless it would load an image.
+            picture = (
+                library.vega_to_png(checked, scale=scale, allowed_base_urls=[])
+                if "<image" in svg
+                else library.svg_to_png(svg, scale=scale)
+            )
         else:
             found["bundle"] = bundle(library, version)
             continue
         found["pictures"][name] = base64.b64encode(picture).decode()
     return found
+
+
+def fitting_scale(width: float, height: float, request: dict[str, Any]) -> float | None:
+    """The scale that is asked for, or 1, or None where no picture is small enough."""
+    for scale in (float(request["scale"]), 1.0):
+        wide, high = width * scale, height * scale
+        if max(wide, high) <= request["side"] and wide * high <= request["pixels"]:
+            return scale
+    return None
 
 
 def bundle(library: Any, version: str) -> str:

@@ -17,7 +17,9 @@ from airflow.sdk import Asset
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.results.answer import AnswerFiles, write_answer
 from airflow_provider_platform.results.charts import confinement
+from airflow_provider_platform.results.output import PLAIN, Output
 from tests.unit.operators.task_context import TaskTries, deferral
 from tests.unit.results.charts import outer_filter
 
@@ -301,6 +303,55 @@ def test_a_chart_of_some_of_its_rows_is_not_drawn(
     assert "use all_rows" in manifest_of(result)["queries"][0]["chart_error"]
     result = ask(**arguments, all_rows=True, all_rows_as="connection")
     assert len(result["queries"][0]["chart_paths"]) == 1
+
+
+def answer_with(chart: dict[str, Any], rows: list[list[Any]]) -> dict[str, Any]:
+    query = {
+        "title": "Revenue", "description": None, "sql": "SELECT 1", "uuid": None, "error": None,
+        "columns": [{"name": "country", "type": "String"}, {"name": "revenue", "type": "Double"}],
+        "rows": rows, "total_rows": len(rows), "truncated": False, "chart": chart,
+    }  # fmt: skip
+    return {"chat_id": "c", "message_id": "m", "answer": "a", "usage": None, "queries": [query]}
+
+
+def test_chart_whose_field_the_result_lacks_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    encoding = {"x": {"field": "Country"}, "y": {"field": "revenue", "type": "quantitative"}}
+    said: list[str] = []
+    wanted = AnswerFiles(tmp_path, Output("csv", PLAIN), charts=("png",), warn=said.append)
+    result = answer_with({"mark": "bar", "encoding": encoding}, [["Spain", "12.5"]])
+    written, manifest = write_answer(result, wanted, {"question": "q"})
+    assert written["queries"][0]["chart_paths"] == []
+    [query] = manifest["queries"]
+    assert "'Country' (did you mean 'country'?)" in query["chart_error"]
+    assert "'country', 'revenue'" in query["chart_error"]
+    assert len(said) == 1
+    assert "'Country'" in said[0]
+
+
+def test_what_a_chart_leaves_out_is_warned_of_and_in_the_manifest(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    encoding = {"x": {"field": "country"}, "y": {"field": "revenue", "type": "quantitative"}}
+    chart = {"mark": "bar", "encoding": encoding, "data": {"url": "https://x.example/a.csv"}}
+    said: list[str] = []
+    wanted = AnswerFiles(tmp_path, Output("csv", PLAIN), charts=("png",), warn=said.append)
+    written, manifest = write_answer(answer_with(chart, []), wanted, {"question": "q"})
+    assert len(written["queries"][0]["chart_paths"]) == 1
+    [query] = manifest["queries"]
+    assert [note[:30] for note in query["chart_notes"]] == [
+        "The chart's own data 'https://", "The query returned no rows."
+    ]  # fmt: skip
+    assert [f"The chart of query 1: {note}" for note in query["chart_notes"]] == said
+
+
+def test_folder_of_fonts_is_looked_up_before_anything_is_sent(
+    platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    pytest.importorskip("vl_convert")
+    missing = str(tmp_path / "fonts")
+    with pytest.raises(AirflowFailException, match=r"chart_fonts .* is no folder on this worker"):
+        ask(prompt=PROMPT, output_path=str(tmp_path), charts="png", chart_fonts=missing)
+    assert platform_sandbox.control.state().requests == []
 
 
 @pytest.mark.parametrize(("charts", "name"), [(["svg"], "query-1.svg"), ([], "query-1.csv")])

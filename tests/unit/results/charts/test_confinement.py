@@ -36,6 +36,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 LIMITS = ChartLimits(seconds=120)
+REQUEST = {"formats": ["svg"], "scale": 1, "side": 9, "pixels": 9, "unusual": ""}
 LANDLOCK_CALLS = [[number, None, errno.ENOSYS] for number in (444, 445, 446)]
 
 HOSTILE_LIBRARY = '''
@@ -47,7 +48,7 @@ def get_vegalite_versions():
 def vegalite_to_vega(spec, vl_version):
     return spec
 
-def vega_to_png(spec, scale, allowed_base_urls):
+def svg_to_png(svg, scale=1):
     return b""
 
 def vega_to_svg(spec, allowed_base_urls):
@@ -114,7 +115,7 @@ def worker(
 
 
 def outcome(worker: DrawingProcess, attempt: str) -> str:
-    answer = worker.ask({"spec": {"attempt": attempt}, "formats": ["svg"], "scale": 1})
+    answer = worker.ask({**REQUEST, "spec": {"attempt": attempt}})
     return base64.b64decode(answer["pictures"]["svg"]).decode()
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 COLUMNS = [{"name": "a", "type": "Double"}, {"name": "b", "type": "Double"},
            {"name": "c", "type": "String"}, {"name": "d", "type": "Date"}]  # fmt: skip
 ROWS: list[list[Any]] = [[1, 2, "u", "2020-01-02"], [3, 1, "w", "2021-05-02"]]
+TWICE = [*ROWS, [1, 5, "u", "2020-01-02"], [3, 4, "w", "2021-05-02"]]
 XY: dict[str, Any] = {
     "x": {"field": "a", "type": "quantitative"},
     "y": {"field": "b", "type": "quantitative"},
@@ -343,4 +344,4 @@ FEATURES: list[dict[str, Any]] = [
 def test_what_vega_lite_makes_of_its_features_is_drawn(
     renderer: ChartRenderer, spec: dict[str, Any]
 ) -> None:
-    assert renderer.render(spec, COLUMNS, ROWS, ["svg"])["svg"].startswith(b"<svg")
+    assert renderer.render(spec, COLUMNS, TWICE, ["svg"])["svg"].startswith(b"<svg")

@@ -182,3 +182,118 @@ def test_columns_with_dots_are_drawn(renderer: ChartRenderer) -> None:
     columns = [{"name": "orders.country"}, {"name": "orders.revenue", "type": "Int64"}]
     found = renderer.render({"mark": "bar", "encoding": encoding}, columns, ROWS, ["svg"])
     assert "Spain" in texts(found["svg"])
+
+
+def test_picture_of_a_result_without_rows_says_so(renderer: ChartRenderer) -> None:
+    found = renderer.render(BARS, COLUMNS, [], ["svg", "png", "html"])
+    assert texts(found["svg"]) == ["No rows", BARS["title"]]
+    assert found.notes == ("The query returned no rows.",)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {**BARS, "transform": [{"filter": "datum.revenue > 1000"}]},
+        {**BARS, "mark": "line", "transform": [{"filter": "datum.revenue > 1000"}]},
+        {**BARS, "encoding": {**BARS["encoding"], "x": {"field": "country", "type": "temporal"}}},
+    ],
+)
+def test_chart_that_would_show_nothing_is_refused(
+    renderer: ChartRenderer, spec: dict[str, Any]
+) -> None:
+    with pytest.raises(ChartError, match=r"would show nothing.*2 rows.*'country', 'revenue'"):
+        renderer.render(spec, COLUMNS, ROWS, ["svg"])
+
+
+def test_field_that_the_result_lacks_is_refused_before_anything_starts() -> None:
+    with ChartRenderer() as renderer:
+        spec = {**BARS, "encoding": {"x": {"field": "Country"}, "y": BARS["encoding"]["y"]}}
+        with pytest.raises(ChartError, match=r"'Country' .*'country', 'revenue'"):
+            renderer.render(spec, COLUMNS, ROWS)
+        assert pid_of(renderer) is None
+
+
+NAMES = ["orders.country", "a.b.c", "a[0]", "it's", 'say "x"', "back\\slash", "net [€]", "['x']"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_column_with_any_name_is_drawn_with_its_title(renderer: ChartRenderer, name: str) -> None:
+    columns = [{"name": name, "type": "String"}, {"name": f"{name} sum", "type": "Int64"}]
+    encoding = {
+        "y": {"field": name, "sort": {"field": f"{name} sum"}},
+        "x": {"field": f"{name} sum", "aggregate": "sum"},
+    }
+    rows = [["Spain", "9"], ["Italy", "10"]]
+    drawn = renderer.render({"mark": "bar", "encoding": encoding}, columns, rows, ["svg"])["svg"]
+    shown = texts(drawn)
+    assert {"Spain", "Italy", name, f"Sum of {name} sum"} <= set(shown)
+    assert drawn.count(b'aria-roledescription="bar"') == 2
+
+
+def test_ids_beyond_two_to_the_53_have_a_bar_each(renderer: ChartRenderer) -> None:
+    columns = [{"name": "country", "type": "Int64"}, COLUMNS[1]]
+    rows = [["9007199254740993", 1], ["9007199254740992", 2]]
+    shown = texts(renderer.render(BARS, columns, rows, ["svg"])["svg"])
+    assert {"9007199254740993", "9007199254740992"} <= set(shown)
+
+
+def test_texts_that_are_numbers_are_sorted_and_calculated_as_numbers(
+    renderer: ChartRenderer,
+) -> None:
+    columns = [{"name": "country", "type": "String"}, {"name": "revenue", "type": "Decimal"}]
+    spec = {
+        **BARS,
+        "transform": [
+            {"calculate": "datum.revenue + 1", "as": "more"},
+            {"window": [{"op": "rank", "as": "rank"}], "sort": [{"field": "revenue"}]},
+        ],
+        "encoding": {
+            "x": {"field": "country", "sort": {"field": "revenue"}},
+            "y": {"field": "more", "type": "quantitative"},
+            "text": {"field": "rank"},
+        },
+        "mark": "text",
+    }
+    drawn = renderer.render(spec, columns, [["b", "10.50"], ["a", "9.25"]], ["svg"])["svg"]
+    said = [one.get("aria-label") for one in ET.fromstring(drawn).iter() if one.get("aria-label")]
+    assert [one for one in said if one.startswith("country")] == [
+        "country: b; more: 11.5; rank: 2",
+        "country: a; more: 10.25; rank: 1",
+    ]
+    shown = [text for text in texts(drawn) if text in "ab"]
+    assert shown == ["a", "b"]
+
+
+def test_dates_on_a_nominal_axis_are_dates(renderer: ChartRenderer) -> None:
+    columns = [{"name": "country", "type": "Timestamp"}, COLUMNS[1]]
+    rows = [["2025-01-01T00:00:00.000", 1], ["2025-02-01T00:00:00.000", 2]]
+    shown = texts(renderer.render(BARS, columns, rows, ["svg"])["svg"])
+    assert {"2025-01-01", "2025-02-01"} <= set(shown)
+
+
+def test_years_on_a_scale_of_time_are_years(renderer: ChartRenderer) -> None:
+    columns = [{"name": "country", "type": "Int64"}, COLUMNS[1]]
+    encoding = {**BARS["encoding"], "x": {"field": "country", "type": "temporal"}}
+    spec = {"mark": "line", "encoding": encoding}
+    shown = texts(renderer.render(spec, columns, [["2020", 1], ["2025", 2]], ["svg"])["svg"])
+    assert "2020" in shown
+    assert "2025" in shown
+
+
+def test_picture_with_too_many_categories_is_refused_with_their_number(
+    renderer: ChartRenderer,
+) -> None:
+    rows = [[f"customer {number}", number] for number in range(3_000)]
+    with pytest.raises(
+        ChartError, match=r"60,\d+ × \d+ pixels large \('country' has 3,000 different values\)"
+    ):
+        renderer.render(BARS, COLUMNS, rows, ["png"])
+    [note] = renderer.render(BARS, COLUMNS, rows[:500], ["png"]).notes
+    assert "the PNG is drawn at single size" in note
+
+
+def test_line_through_one_point_is_noted(renderer: ChartRenderer) -> None:
+    spec = {**BARS, "mark": "line"}
+    [note] = renderer.render(spec, COLUMNS, ROWS[:1], ["svg"]).notes
+    assert "one point only" in note
+    assert renderer.render(spec, COLUMNS, ROWS, ["svg"]).notes == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -11,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.results.charts import ChartError
+from airflow_provider_platform.results.charts import ChartError, ChartLimits
+from airflow_provider_platform.results.charts.records import plain, records_of
 from airflow_provider_platform.results.charts.specification import (
-    plain,
-    records_of,
+    drawable,
     with_rows,
     without_loading,
 )
@@ -22,7 +23,10 @@ from airflow_provider_platform.results.charts.specification import (
 COLUMNS = [{"name": "country", "type": "String"}, {"name": "revenue", "type": "Double"}]
 ROWS = [["Spain", "12.5"], ["Italy", 7]]
 RECORDS = [{"country": "Spain", "revenue": 12.5}, {"country": "Italy", "revenue": 7}]
-BARS = {"mark": "bar", "encoding": {"x": {"field": "country"}, "y": {"field": "revenue"}}}
+BARS: dict[str, Any] = {
+    "mark": "bar",
+    "encoding": {"x": {"field": "country"}, "y": {"field": "revenue"}},
+}
 
 _ADDRESSES = st.sampled_from(
     ["file:///etc/passwd", "http://evil.example/x", "https://good.example/x", "javascript:x", ""]
@@ -69,7 +73,7 @@ def test_nothing_that_loads_is_left_anywhere(spec: dict[str, Any]) -> None:
 def test_a_cleaned_specification_takes_rows(spec: dict[str, Any]) -> None:
     cleaned = without_loading(spec)
     before = json.dumps(cleaned)
-    found = with_rows(cleaned, COLUMNS, ROWS)
+    found = with_rows(cleaned, RECORDS)
     assert json.dumps(cleaned) == before
     assert "url" not in {key for key, _ in pairs(found)}
     assert found["$schema"].startswith("https://vega.github.io/schema/vega-lite/v5")
@@ -124,14 +128,14 @@ def test_what_is_no_object_is_refused(spec: Any) -> None:
     "data", [None, {}, {"url": "file:///etc/passwd"}, {"values": []}, {"values": [{"a": 1}]}, "x"]
 )
 def test_rows_are_the_data_of_the_chart(data: Any) -> None:
-    found = with_rows(without_loading({**BARS, "data": data}), COLUMNS, ROWS)
+    found = with_rows(without_loading({**BARS, "data": data}), RECORDS)
     assert found["data"] == {"values": RECORDS}
     assert found["mark"] == "bar"
 
 
 def test_rows_keep_the_name_that_the_chart_gives_them() -> None:
     spec = {**BARS, "data": {"name": "result", "format": {"type": "csv", "parse": {"d": "date"}}}}
-    found = with_rows(spec, COLUMNS, ROWS)
+    found = with_rows(spec, RECORDS)
     assert found["data"] == {
         "name": "result", "values": RECORDS, "format": {"parse": {"d": "date"}},
     }  # fmt: skip
@@ -141,26 +145,26 @@ def test_rows_keep_the_name_that_the_chart_gives_them() -> None:
 def test_rows_are_every_dataset_that_is_used_and_not_defined() -> None:
     layers = [{**BARS, "data": {"name": "rows"}}, {**BARS, "data": {"name": "goal"}}]
     spec = {"layer": layers, "datasets": {"goal": [{"revenue": 5}]}}
-    found = with_rows(spec, COLUMNS, ROWS)
+    found = with_rows(spec, RECORDS)
     assert found["datasets"] == {"goal": [{"revenue": 5}], "rows": RECORDS}
 
 
 def test_inner_views_without_their_address_take_the_charts_rows() -> None:
     spec = {"vconcat": [{**BARS, "data": {"url": "https://x.example/a.csv"}}, BARS]}
-    found = with_rows(without_loading(spec), COLUMNS, ROWS)
+    found = with_rows(without_loading(spec), RECORDS)
     assert found["vconcat"] == [BARS, BARS]
 
 
 def test_a_lookup_without_its_address_finds_nothing() -> None:
     source = {"data": {"url": "https://x.example/a.csv"}, "key": "country", "fields": ["flag"]}
     spec = {**BARS, "transform": [{"lookup": "country", "from": source}]}
-    [transform] = with_rows(without_loading(spec), COLUMNS, ROWS)["transform"]
+    [transform] = with_rows(without_loading(spec), RECORDS)["transform"]
     assert transform["from"] == {"data": {"values": []}, "key": "country", "fields": ["flag"]}
 
 
 def test_data_that_the_chart_makes_itself_stays() -> None:
     spec = {"data": {"graticule": True}, "mark": "geoshape"}
-    assert with_rows(spec, COLUMNS, ROWS)["data"] == {"graticule": True}
+    assert with_rows(spec, RECORDS)["data"] == {"graticule": True}
 
 
 def test_a_column_with_a_dot_is_found_by_both_its_names() -> None:
@@ -181,7 +185,50 @@ def test_values_become_plain_json() -> None:
     assert [plain(value) for value in values] == [
         1.5, "2025-01-02", "2025-01-02T00:00:00+00:00", None, None,
     ]  # fmt: skip
-    assert plain("12", numeric=True) == 12.0
-    assert plain("n/a", numeric=True) == "n/a"
     assert plain("12") == "12"
-    assert plain(True, numeric=True) is True
+    assert plain(True) is True
+
+
+def test_large_specification_is_refused_before_it_is_read_to_its_end() -> None:
+    def endless() -> Any:
+        yield from ({"a": "x" * 1000} for _ in range(10))
+        raise AssertionError("read on")
+
+    class Endless(list[Any]):
+        def __iter__(self) -> Any:
+            return endless()
+
+    limits = ChartLimits(specification_characters=5_000)
+    with pytest.raises(ChartError, match="longer than the limit of 5,000 characters"):
+        without_loading({"data": {"values": Endless()}}, limits)
+    assert without_loading({"title": "x" * 4_000}, limits)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({**BARS, "data": {"url": "https://x.example/a.csv"}}, "'https://x.example/a.csv' are not"),
+        ({**BARS, "data": {"values": [{"country": "Mars"}]}}, r"data of its own \(1 rows\)"),
+        ({**BARS, "data": {"name": "d"}, "datasets": {"d": [{}, {}]}}, r"of its own \(2 rows\)"),
+        ({**BARS, "mark": {"type": "image", "url": "https://x.example/a.png"}}, "image 'https"),
+        ({**BARS, "encoding": {**BARS["encoding"], "href": {"value": "http://x"}}}, "Links that"),
+        ({**BARS, "transform": [{"lookup": "country", "from": {
+            "data": {"url": "f.csv"}, "key": "c", "fields": ["flag"]}}]}, "'f.csv' are not"),
+    ],
+)  # fmt: skip
+def test_data_that_are_left_out_are_noted(spec: dict[str, Any], said: str) -> None:
+    [note] = drawable(spec, COLUMNS, ROWS).notes
+    assert re.search(said, note), note
+
+
+def test_specification_whose_data_are_the_rows_has_no_notes() -> None:
+    for data in ({}, {"name": "d"}, {"values": []}, {"sequence": {"start": 0, "stop": 1}}):
+        assert drawable({**BARS, "data": data, "usermeta": {}}, COLUMNS, ROWS).notes == []
+
+
+def test_result_without_rows_becomes_a_picture_that_says_so() -> None:
+    found = drawable({**BARS, "title": "Revenue"}, COLUMNS, [])
+    assert found.is_empty
+    assert found.notes == ["The query returned no rows."]
+    assert found.spec["title"] == "Revenue"
+    assert found.spec["encoding"] == {"text": {"value": "No rows"}}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.results.text.bars import bar_chart
 from airflow_provider_platform.results.text.cells import shorten, width
+from airflow_provider_platform.results.text.chart_values import chart_values
 from airflow_provider_platform.results.text.table import aligned_table
 
 VALUES = (
@@ -111,3 +113,39 @@ def test_negative_values_look_different() -> None:
     drawn = bar_chart({}, SALES, [["Jan", 5], ["Feb", -5]])
     assert "░" in drawn[1]
     assert "█" not in drawn[1]
+
+
+def test_bars_count_rows_where_the_chart_counts_them() -> None:
+    spec = chart(x={"field": "month"}, y={"aggregate": "count"})
+    rows = [["Jan", 500], ["Jan", 7], ["Feb", 9]]
+    assert chart_values(spec, SALES, rows) == [("Jan", 2), ("Feb", 1)]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        chart(x={"field": "Month"}, y={"field": "sales", "type": "quantitative"}),
+        chart(x={"field": "month"}, y={"field": "revenue", "type": "quantitative"}),
+        chart(x={"field": "month"}, y={"field": "sales", "aggregate": "stdev"}),
+        chart(x={"field": "month", "timeUnit": "year"}, y={"field": "sales"}),
+        {**chart(x={"field": "month"}, y={"field": "sales"}),
+         "transform": [{"calculate": "-datum.sales", "as": "sales"}]},
+        {"layer": [{**chart(x={"field": "month"}, y={"field": "sales"}),
+                    "data": {"values": [{"month": 1}]}}]},
+    ],
+)  # fmt: skip
+def test_chart_that_the_rows_alone_do_not_show_has_no_bars(spec: Any) -> None:
+    assert bar_chart(spec, SALES, [["Jan", 10], ["Feb", 5]]) == []
+
+
+def test_bars_of_dates_have_short_labels() -> None:
+    spec = chart(x={"field": "month"}, y={"field": "sales"})
+    rows = [["2025-01-01T00:00:00.000", 1], ["2025-02-01T00:00:00.000", 2]]
+    assert [label for label, _ in chart_values(spec, SALES, rows)] == ["2025-01-01", "2025-02-01"]
+
+
+@pytest.mark.parametrize("field", ["orders.count", r"orders\.count", "['orders.count']"])
+def test_bars_find_columns_with_dots(field: str) -> None:
+    spec = chart(x={"field": "month"}, y={"field": field})
+    columns = [{"name": "month"}, {"name": "orders.count"}]
+    assert chart_values(spec, columns, [["Jan", "3"]]) == [("Jan", 3.0)]
