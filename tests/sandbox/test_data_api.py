@@ -65,12 +65,25 @@ def test_row_limits_are_settings_of_the_deployment(
     assert load({**of_the_model, "limit": 31})[0] == 400
 
 
-def test_types_and_values(ask: Any) -> None:
-    head, data = ask("SELECT paid_on, paid_at, fee, settled, id, note FROM payments LIMIT 1")
+TYPED = "SELECT paid_on, paid_at, fee, settled, id, note FROM payments LIMIT 1"
+
+
+def test_types_are_declared_as_the_open_core_does(ask: Any) -> None:
+    head, data = ask(TYPED)
+    kinds = [column["column_type"] for column in head["schema"]]
+    assert kinds == [{"Date": False}, "String", "Int32", "Boolean", "Int64", "String"]
+    assert data["data"][0][:5] == ["2025-01-26", "2025-01-26T01:30:00.000", "11.21", True, "1"]
+    head, data = ask("SELECT quantity, 747.0 AS price, 0.0000001 AS tiny FROM orders LIMIT 1")
+    assert [c["column_type"] for c in head["schema"]] == ["Int32", "Double", "Double"]
+    assert data["data"][0][1:] == ["747", "0.0000001"]
+
+
+def test_types_can_be_declared_by_their_words(ask: Any, platform: Platform) -> None:
+    platform.control.set(column_types="words")
+    head, data = ask(TYPED)
     kinds = [column["column_type"] for column in head["schema"]]
     assert kinds == ["Date", "Timestamp", "Decimal", "Boolean", "Int64", "String"]
-    [row] = data["data"]
-    assert row[:5] == ["2025-01-26", "2025-01-26T01:30:00.000", "11.21", "true", "1"]
+    assert data["data"][0][:5] == ["2025-01-26", "2025-01-26T01:30:00.000", "11.21", "true", "1"]
 
 
 def test_a_deployment_that_does_not_stream_sends_all_rows_in_one_line(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from decimal import Decimal
 from typing import Any
 
 from starlette.requests import Request
@@ -12,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from airflow_provider_platform.sandbox.data_api import load, members, requests
+from airflow_provider_platform.sandbox.data_api.column_types import declared, sent
 from airflow_provider_platform.sandbox.data_api.limits import row_limit
 from airflow_provider_platform.sandbox.data_api.queries import RunningQueries
 from airflow_provider_platform.sandbox.data_api.requests import DataRequest, Refused, refuse
@@ -19,7 +19,7 @@ from airflow_provider_platform.sandbox.http import checks
 from airflow_provider_platform.sandbox.http.responses import JsonLines
 from airflow_provider_platform.sandbox.management.shared.resource import VERBS
 from airflow_provider_platform.sandbox.state.settings import Settings
-from airflow_provider_platform.sandbox.state.warehouse import QueryError, Reading
+from airflow_provider_platform.sandbox.state.warehouse import QueryError
 
 _SQL_BODY = checks.structure(
     {
@@ -107,12 +107,12 @@ async def _lines(asked: DataRequest) -> AsyncIterator[dict[str, Any]]:
     try:
         limit = row_limit(document["query"], world.settings)
         reading = world.warehouse.read(document["query"], limit=limit)
-        start: dict[str, Any] = {"schema": reading.schema}
+        start: dict[str, Any] = {"schema": declared(reading.schema, world.settings)}
         yield start if streaming else {**start, "lastRefreshTime": load.REFRESHED}
         empty = True
         for rows in reading.pieces(_rows_per_line(world.settings, limit)):
             empty = False
-            yield {"data": _texts(reading, rows)}
+            yield {"data": sent(reading.schema, rows, world.settings)}
             await asyncio.sleep(0)  # others are served meanwhile, and who has left is noticed
         if empty:
             yield {"data": []}
@@ -125,22 +125,3 @@ def _rows_per_line(settings: Settings, limit: int | None) -> int:
     if settings.data_chunk_rows is not None:
         return settings.data_chunk_rows
     return STREAMED_ROWS if settings.data_streaming or limit is None else limit
-
-
-def _texts(reading: Reading, rows: list[list[Any]]) -> list[list[str | None]]:
-    """Values as this API sends them: strings, whatever their type."""
-    kinds = [column["column_type"] for column in reading.schema]
-    special = {at: kind for at, kind in enumerate(kinds) if kind in ("Boolean", "Decimal")}
-    texts = [[None if value is None else str(value) for value in row] for row in rows]
-    for at, kind in special.items():
-        for row, text in zip(rows, texts, strict=True):
-            text[at] = _text(row[at], kind)
-    return texts
-
-
-def _text(value: Any, kind: str) -> str | None:
-    if value is None:
-        return None
-    if kind == "Boolean" and value in (0, 1):
-        return "true" if value else "false"
-    return f"{Decimal(str(value)):.2f}" if isinstance(value, float) else str(value)

@@ -225,6 +225,10 @@ class Settings(BaseModel):
     data_chunk_rows: Count | None = None
     """Rows per line of a data API answer. None: all rows in one line, and 500 rows per line where
     the deployment streams."""
+    column_types: Literal["core", "words"] = "core"
+    """How the data API declares types. ``core``: as the open core, where decimals are ``Int32``,
+    timestamps ``String``, dates ``{"Date": false}`` and booleans JSON booleans; ``words``: each by
+    the word for its type, with texts as values."""
     data_bearer: Literal["as_documented", "either"] = "as_documented"
     """``as_documented``: a token of a deployment stands alone in the header, those of usage
     analytics and of metadata follow ``Bearer``; ``either``: both forms are taken for all."""

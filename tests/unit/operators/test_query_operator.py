@@ -76,8 +76,13 @@ def queries(sandbox: Sandbox) -> int:
     return sum("cubesql" in request.path for request in sandbox.control.state().requests)
 
 
-def test_rows_go_to_xcom_with_their_types(query: Any) -> None:
-    result = query(PAYMENTS, max_rows=2)
+@pytest.mark.parametrize("shape", ["core", "words"])
+def test_rows_go_to_xcom_with_their_types(
+    shape: str, query: Any, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(column_types=shape)
+    types = {"paid_at": "timestamp"} if shape == "core" else "service"
+    result = query(PAYMENTS, max_rows=2, types=types)
     assert [column["type"] for column in result["columns"]] == KINDS
     assert result["rows"][0] == [
         *(1, "2025-01-26", "2025-01-26T01:30:00.000", "11.21", True, '3 pieces, "as ordered"')
@@ -90,7 +95,7 @@ def test_rows_go_to_xcom_with_their_types(query: Any) -> None:
 def test_a_parquet_file(query: Any, tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "new" / "payments.parquet"
-    result = query(PAYMENTS, output_path=str(path))
+    result = query(PAYMENTS, output_path=str(path), types={"paid_at": "timestamp"})
     table = pq.read_table(path)
     assert table.num_rows == result["row_count"] == 480
     assert result["path"] == str(path)
@@ -152,6 +157,59 @@ def test_file_xcom_and_asset_event_name_colliding_columns_alike(
     assert "column 2 'total' is 'total_3'" in capfd.readouterr().out + caplog.text
     without_file = query(sql, max_rows=1)
     assert [column["name"] for column in without_file["columns"]] == names
+
+
+MIXED = """
+SELECT id, CASE WHEN id = 301 THEN 'n/a' ELSE amount END AS amount,
+       CASE WHEN id = 480 THEN 1.5 ELSE quantity END AS quantity
+FROM orders ORDER BY id
+"""
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_late_value_that_does_not_fit_makes_its_column_text(
+    kind: str, query: Any, tmp_path: Path, caplog: Any, capfd: Any
+) -> None:
+    path = tmp_path / f"orders.{kind}"
+    result = query(MIXED, output_path=str(path), max_rows=480)
+    assert [column["type"] for column in result["columns"]] == ["Int64", "String", "Decimal"]
+    note = result["columns"][1]["note"]
+    assert note == "the service declares Double, but row 301 has 'n/a'; all values are texts"
+    assert f"Column 'amount' is text: {note}." in capfd.readouterr().out + caplog.text
+    assert {type(row[1]) for row in result["rows"]} == {str}
+    assert (result["rows"][300][1], result["rows"][479][2]) == ("n/a", "1.5")
+    if kind == "parquet":
+        table = pytest.importorskip("pyarrow.parquet").read_table(path)
+        assert list(map(str, table.schema.types)) == ["int64", "string", "decimal128(19, 1)"]
+        rows = [[one["id"], one["amount"]] for one in table.to_pylist()]
+    elif kind == "csv":
+        rows = [[int(row[0]), row[1]] for row in list(csv.reader(path.open(newline="")))[1:]]
+    else:
+        found = map(json.loads, path.read_text().splitlines())
+        rows = [[one["id"], one["amount"]] for one in found]
+    assert rows == [row[:2] for row in result["rows"]]
+
+
+def test_strict_fails_for_a_value_that_does_not_fit_and_leaves_no_file(
+    query: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "orders.csv"
+    with pytest.raises(AirflowFailException, match="Row 301, column 'amount': 'n/a'"):
+        query(MIXED, output_path=str(path), types="strict")
+    assert not path.exists()
+
+
+def test_types_for_a_column_that_the_result_lacks_fail_the_task(query: Any, tmp_path: Path) -> None:
+    with pytest.raises(AirflowFailException, match=r"'paid', which the result lacks\."):
+        query(PAYMENTS, output_path=str(tmp_path / "a.csv"), types={"paid": "timestamp"})
+    assert not list(tmp_path.iterdir())
+
+
+def test_types_may_be_a_rendered_json_text(query: Any) -> None:
+    result = query(PAYMENTS, types='{"paid_at": "timestamp", "*": "text"}', max_rows=1)
+    kinds = [column["type"] for column in result["columns"]]
+    assert kinds == ["Int64", "Date", "Timestamp", "Int32", "Boolean", "String"]
+    assert result["rows"][0][0] == "1"
 
 
 def test_values_as_texts(query: Any) -> None:
@@ -646,6 +704,8 @@ def test_the_same_both_ways(platform_sandbox: Sandbox, tmp_path: Path) -> None:
         ({"sql": ""}, "sql must be a text"),
         ({"output_path": "s3://bucket/folder/"}, "must name a file, not a folder"),
         ({"output_format": "xlsx"}, "must be one of parquet, csv, jsonl"),
+        ({"types": {"at": "time"}}, "gives 'at' the type 'time'; known are int64"),
+        ({"types": "{"}, "no JSON"),
         ({"types": "mine"}, "must be one of service, strict, text"),
         ({"on_truncated": "ignore"}, "must be one of warn, fail"),
         ({"max_row_limit": 0}, "max_row_limit must be at least 1"),
