@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import chat_end_to_end, chat_fold, herd, import_cost, rows_to_parquet, waiting_chats
+from benchmarks import (
+    chat_end_to_end,
+    chat_fold,
+    frames,
+    herd,
+    import_cost,
+    rows_to_parquet,
+    waiting_chats,
+)
 
 BENCHMARKS = {
     "chat_end_to_end": chat_end_to_end.main,
     "chat_fold": chat_fold.main,
+    "frames": frames.main,
     "herd": herd.main,
     "import_cost": import_cost.main,
     "rows_to_parquet": rows_to_parquet.main,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
     from airflow_provider_platform.client.http.events import Events
     from airflow_provider_platform.client.operations.program import Clock, Program
+    from airflow_provider_platform.hooks import query_rows
 else:
     durations = lazy_module("airflow_provider_platform.client.formats.durations")
     binding = lazy_module("airflow_provider_platform.client.data_api.parameters")
@@ -23,6 +24,7 @@ else:
     pages = lazy_module("airflow_provider_platform.client.data_api.pages")
     paging = lazy_module("airflow_provider_platform.client.data_api.paging")
     query = lazy_module("airflow_provider_platform.client.data_api.query")
+    query_rows = lazy_module("airflow_provider_platform.hooks.query_rows")
     rows = lazy_module("airflow_provider_platform.client.data_api.rows")
 
 SQL_TIMEOUT = 600.0
@@ -57,7 +59,7 @@ class DataMethods:
         max_row_limit: int | None = None,
         page_by: Sequence[str] | None = None,
         page_rows: int | None = None,
-    ) -> rows.SqlRows:
+    ) -> query_rows.QueryRows:
         """The rows of a query, read while they are used: all of them, where the chat API sends
         the first ones (100 by default). `timeout` is in seconds, or a timedelta, until the first
         row.
@@ -67,7 +69,10 @@ class DataMethods:
         bool, None, date, datetime, UUID, or after `IN` a list of them. Raises PlatformInputError
         for a placeholder or a value that does not fit, before anything is sent.
 
-        Values are texts. The service gives 10,000 rows at most for a query without a LIMIT, 50,000
+        An iteration gives the rows as lists of texts. `to_arrow()`, `to_pandas()` and `to_polars()`
+        of what is returned read all rows into a table whose columns have types.
+
+        The service gives 10,000 rows at most for a query without a LIMIT, 50,000
         for one with, unless the deployment has other limits: `default_row_limit` and
         `max_row_limit` (default: the connection's). `truncated` of what is returned says after the
         last row whether there may be more.
@@ -90,7 +95,7 @@ class DataMethods:
             client = self.open_client()
             return client.events(_program(sql, options, paged, client.config, client.clock))
 
-        return rows.SqlRows(begin, why_cut)
+        return query_rows.QueryRows(begin, why_cut)
 
     def arun_sql(
         self,
@@ -106,7 +111,7 @@ class DataMethods:
         max_row_limit: int | None = None,
         page_by: Sequence[str] | None = None,
         page_rows: int | None = None,
-    ) -> rows.AsyncSqlRows:
+    ) -> query_rows.AsyncQueryRows:
         """`run_sql` for an event loop."""
         sql = binding.bind_parameters(sql, parameters, timezone)
         options = (deployment_id, branch_name, timezone, cache, timeout)
@@ -117,7 +122,7 @@ class DataMethods:
             client = await self.open_client_on_loop()
             return client.events(_program(sql, options, paged, client.config, client.clock))
 
-        return rows.AsyncSqlRows(begin, why_cut)
+        return query_rows.AsyncQueryRows(begin, why_cut)
 
     def _why_cut(
         self,

@@ -113,6 +113,11 @@ class Column:
     fraction: int = 3
     note: str | None = None
 
+    @property
+    def warning(self) -> str | None:
+        """The note as a sentence that names the column."""
+        return None if self.note is None else f"Column {self.name!r} is text: {self.note}."
+
     def described(self) -> dict[str, str]:
         """`{"name", "type"}`, with `note` where there is one."""
         told = {"name": self.name, "type": self.type}

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import gc
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_platform.client.formats.json_text import storable
 from airflow_provider_platform.results.atomic_files import whole_file
+from airflow_provider_platform.results.collector import no_full_collections
 from airflow_provider_platform.results.column_names import describe_renaming
 from airflow_provider_platform.results.output import PLAIN, FileStyle, Format
 from airflow_provider_platform.results.row_buffer import RowBuffer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from airflow_provider_platform.results.atomic_files import OutputFile
     from airflow_provider_platform.results.columns import Column, ColumnTypes, Types
-
-NEVER = 2**31 - 1
-"""So many collections of younger objects the collector lets pass before a full one."""
 
 
 class RowWriter(Protocol):
@@ -37,8 +33,8 @@ class RowWriter(Protocol):
 class SavedRows:
     """What came of a result: its columns by their names in the file (`{"name", "type"}` each, with
     a `note` if it is text although another type was declared or asked for), how many rows, the
-    first of them as plain JSON, and the file. `renaming` says which columns lost the service's
-    name."""
+    first of them as plain JSON, and the file. `warnings` has a sentence for each column with a
+    note, `renaming` says which columns lost the service's name."""
 
     columns: list[dict[str, str]]
     row_count: int = 0
@@ -48,15 +44,7 @@ class SavedRows:
     bytes: int | None = None
     sha256: str | None = None
     renaming: str | None = None
-
-    @property
-    def warnings(self) -> list[str]:
-        """A sentence for each column with a note."""
-        return [
-            f"Column {column['name']!r} is text: {column['note']}."
-            for column in self.columns
-            if "note" in column
-        ]
+    warnings: list[str] = field(default_factory=list)
 
 
 def save_rows(
@@ -76,7 +64,7 @@ def save_rows(
     since the last one may still change the type of a column. Raises ResultValueError,
     ResultWriteError.
     """
-    with _no_full_collections(), RowBuffer(columns, types) as buffer:
+    with no_full_collections(), RowBuffer(columns, types) as buffer:
         for rows in pieces:
             buffer.add(rows)
         typed = buffer.finish()
@@ -84,6 +72,7 @@ def save_rows(
             columns=[storable(column.described()) for column in typed],
             row_count=buffer.row_count,
             first_rows=storable(buffer.first_rows(typed, max_rows)),
+            warnings=storable([one.warning for one in typed if one.warning is not None]),
         )
         names = [column.name for column in typed]
         saved.renaming = describe_renaming([one.get("name") for one in columns], names)
@@ -96,19 +85,6 @@ def save_rows(
             saved.path, saved.format = str(path), format
             saved.bytes, saved.sha256 = file.bytes, file.sha256
     return saved
-
-
-@contextmanager
-def _no_full_collections() -> Iterator[None]:
-    """The garbage collector looks at new objects only. Every row is an object that it counts, so
-    that it would look through all of Airflow some twenty times in a million rows: almost half of
-    the time that they take."""
-    young, middle, full = gc.get_threshold()
-    gc.set_threshold(young, middle, NEVER)
-    try:
-        yield
-    finally:
-        gc.set_threshold(young, middle, full)
 
 
 def _writer(format: Format) -> Callable[[OutputFile, list[Column], FileStyle], RowWriter]:

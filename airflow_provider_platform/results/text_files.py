@@ -35,7 +35,7 @@ class ByteStream(Protocol):
 
 class CsvWriter:
     """RFC 4180: a header, then the rows. A missing value is nothing between two delimiters, an
-    empty text is `""`."""
+    empty text is `""`. In a file of one column both are `""`."""
 
     def __init__(self, file: OutputFile, columns: Sequence[Column], style: FileStyle) -> None:
         self._file = _compressed(file, style)
@@ -60,7 +60,8 @@ class CsvWriter:
 
     def _write(self, columns: Sequence[Iterable[str]]) -> None:
         rows = zip(*columns, strict=True)
-        lines = [self._delimiter.join(row) + self._end for row in rows]
+        # Many programs skip an empty line, which a row of one missing value would be.
+        lines = [(self._delimiter.join(row) or '""') + self._end for row in rows]
         self._file.write("".join(lines).encode("utf-8", "replace"))
 
 

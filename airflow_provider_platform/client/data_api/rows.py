@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlOpenEnd
@@ -36,6 +36,11 @@ class _Received:
         else:
             self.rows.extend(event.rows)
             self.row_count += len(event.rows)
+
+    @property
+    def handed_out(self) -> int:
+        """How many rows the caller has already got."""
+        return self.row_count - len(self.rows)
 
     @property
     def truncated(self) -> bool | None:
@@ -116,6 +121,11 @@ class SqlRows:
         before the last row has come."""
         return self._received.why_truncated
 
+    @property
+    def rows_read(self) -> int:
+        """How many rows the caller has already got."""
+        return self._received.handed_out
+
     def pieces(self) -> Iterator[list[list[Any]]]:
         """The rows in pieces as they come, which is quicker for many than one at a time."""
         while self._received.rows or self._receive():
@@ -186,6 +196,17 @@ class AsyncSqlRows:
     def why_truncated(self) -> str | None:
         """As `SqlRows.why_truncated`."""
         return self._received.why_truncated
+
+    @property
+    def rows_read(self) -> int:
+        """As `SqlRows.rows_read`."""
+        return self._received.handed_out
+
+    async def pieces(self) -> AsyncIterator[list[list[Any]]]:
+        """The rows in pieces as they come, which is quicker for many than one at a time."""
+        while self._received.rows or await self._receive():
+            if rows := self._received.take_rows():
+                yield rows
 
     async def aclose(self) -> None:
         """Stop reading and close the connection."""

@@ -25,9 +25,10 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.formats.json_text import storable
 from airflow_provider_platform.results import output
+from airflow_provider_platform.results.collector import NEVER
 from airflow_provider_platform.results.output import FORMATS, check_engine, plan_output
 from airflow_provider_platform.results.row_buffer import RowBuffer
-from airflow_provider_platform.results.save import NEVER, save_rows
+from airflow_provider_platform.results.save import save_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
