@@ -137,6 +137,15 @@ def get_run_xcom(*, dag_id: str, run_id: str, task_id: str, key: str) -> Any:
     return XCom.get_one(dag_id=dag_id, run_id=run_id, task_id=task_id, key=key)
 
 
+def get_mapped_xcoms(ti: Any, key: str) -> list[Any]:
+    """The values that all indexes of a mapped task have stored in this run; not for an event
+    loop."""
+    from airflow.sdk.execution_time.xcom import XCom
+
+    found = XCom.get_all(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, key=key)
+    return list(found or ())
+
+
 def redacted(text: str) -> str:
     """The text with `***` for every secret that this process has had masked."""
     from importlib import import_module

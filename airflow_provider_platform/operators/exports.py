@@ -57,7 +57,8 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["Exp
     nothing, so a start whose answer was lost is repeated.
 
     :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
-        as `s3://my_conn@bucket/dashboard.pdf`
+        as `s3://my_conn@bucket/dashboard.pdf`. Each index of a mapped task needs a path of its own,
+        as with `{{ ti.map_index }}` in the name
     :param format: png or pdf (the default)
     :param dashboard_id: the dashboard; or
     :param dashboard_public_id: the same by its public id
@@ -133,7 +134,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["Exp
         )
 
         deployment_id = attempt.config.resolve_deployment_id(self.deployment_id)
-        output_target("output_path", self.output_path)
+        output_target("output_path", self.output_path, attempt.context)
         submitted_at = attempt.now
         run: Ids = {"deployment_id": deployment_id, "submitted_at": submitted_at}
         self.announce(attempt, run)
@@ -202,13 +203,17 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["Exp
     def finish(self, attempt: Attempt, ids: Ids, outcome: ExportOutcome) -> dict[str, Any]:
         """Download the file and write it; what was written is kept with the record."""
         from airflow_provider_platform.client.management.exports.run import download
+        from airflow_provider_platform.operators._files.claims import claim_path
         from airflow_provider_platform.results.atomic_files import write_whole
 
         if "written" not in ids:
             data = attempt.client.run(
                 download(ids["deployment_id"], ids["job_id"], str(self.format))
             )
-            write_whole(storage_path("output_path", self.output_path), data)
+            path = storage_path("output_path", self.output_path)
+            # Once more: a retry that found its export again submitted nothing.
+            claim_path("output_path", path, attempt.context)
+            write_whole(path, data)
             self.log.info("Wrote %s bytes to %s", len(data), self.output_path)
             ids["written"] = {
                 "path": str(self.output_path),

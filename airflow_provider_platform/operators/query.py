@@ -114,7 +114,8 @@ class PlatformQueryOperator(DeploymentOperator):
         safely: str, int, float, Decimal, bool, None, date, datetime (in `timezone`), UUID, or a
         list of them after `IN`.
     :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
-        as `s3://my_conn@bucket/rows.parquet`. It is whole or not there.
+        as `s3://my_conn@bucket/rows.parquet`. It is whole or not there. Each index of a mapped task
+        needs a path of its own, as with `{{ ti.map_index }}` in the name
     :param output_format: parquet (needs the extra `parquet`), csv or jsonl; without it the ending
         of the path decides: `.parquet`, `.csv`, `.tsv`, `.jsonl`, `.ndjson`, the last four also
         with `.gz` or `.zst`, which compress. A path without an ending is Parquet. A contradiction
@@ -231,7 +232,7 @@ class PlatformQueryOperator(DeploymentOperator):
         """Wait for the first row, here or in the triggerer; then read the result to its end."""
         with ForeseenFailures(), self.opened(context) as hook:
             self._hook = hook
-            target = self._target()
+            target = self._target(context)
             deadline = self._deadline(hook, context)
             with self.named_errors():
                 sql = self._bound_sql()
@@ -258,7 +259,7 @@ class PlatformQueryOperator(DeploymentOperator):
             if event["status"] == "error":
                 raise from_payload(event["error"])
             until = max(deadline, now + LEAST_SECONDS)
-            return self._read(context, hook, sql, self._target(), until)
+            return self._read(context, hook, sql, self._target(context), until)
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
@@ -272,14 +273,14 @@ class PlatformQueryOperator(DeploymentOperator):
         if self._hook is not None:
             self._hook.open_client().interrupt()
 
-    def _target(self) -> ObjectStoragePath | None:
+    def _target(self, context: Context) -> ObjectStoragePath | None:
         """Where to write; looked at before anything is sent."""
         from airflow_provider_platform.results.output import check_engine
 
         if self.output_path is None:
             return None
         check_engine(self._output())
-        return output_target("output_path", self.output_path)
+        return output_target("output_path", self.output_path, context)
 
     def _output(self) -> Output:
         """How it is written."""

@@ -13,7 +13,7 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.operators._base import arguments
 
 if TYPE_CHECKING:
-    from airflow_provider_platform._airflow import ObjectStoragePath
+    from airflow_provider_platform._airflow import Context, ObjectStoragePath
 
 _PROVIDERS = {
     **dict.fromkeys(("s3", "s3a"), "apache-airflow-providers-amazon[s3fs]"),
@@ -141,16 +141,18 @@ def _what_to_install(target: str) -> str:
     return f"; install {package}" if package else ""
 
 
-def output_target(name: str, value: Any) -> ObjectStoragePath | None:
-    """The path of an optional file in its storage, looked at before anything is sent. Raises
-    PlatformInputError for a storage that Airflow does not know, and for a place where no file can
-    be written."""
+def output_target(name: str, value: Any, context: Context) -> ObjectStoragePath | None:
+    """The path of an optional file in its storage, checked before anything is sent, and claimed for
+    this index of a mapped task. Raises PlatformInputError for a path that cannot be written to or
+    belongs to another index, ResultWriteError for a storage that cannot be reached."""
+    from airflow_provider_platform.operators._files.claims import claim_path
     from airflow_provider_platform.results.atomic_files import check_place
 
     if value is None:
         return None
     path = storage_path(name, value)
     check_place(name, path)
+    claim_path(name, path, context)
     return path
 
 

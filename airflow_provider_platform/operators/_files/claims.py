@@ -1,0 +1,95 @@
+"""Which index of a mapped task a file belongs to.
+
+`partial(output_path=...).expand(...)` gives every index the same path unless the path names what
+differs. The indexes run at the same time, on different workers, in no order: each would replace the
+file of the one before, and each would succeed. So an index claims its path before anything is sent:
+it stores the path as an XCom, then reads the claims of all indexes. Of two indexes with one path at
+least the later one sees the other's claim and fails. Airflow deletes the XComs of an index when
+another try of it begins, so that a retry or a clear claims its own path again.
+
+After a clear the paths may go to other indexes (a list in another order). The claim of an index
+that was cleared and has not claimed again since does not count: it is from before the clear, and
+the index has not ended.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform._airflow import get_mapped_xcoms, get_task_states
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.formats.service_text import quote_service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from airflow_provider_platform._airflow import Context, ObjectStoragePath
+
+CLAIM_KEY = "platform_output_path"
+"""The key of the XCom in which an index claims its path."""
+_ENDED = frozenset({"success", "failed", "skipped", "upstream_failed"})
+
+
+@dataclass(frozen=True)
+class PathClaim:
+    """An index of a mapped task and the path that it writes to, None if it gave the path up.
+    `clear_number` counts the clears of the DAG run before this try."""
+
+    map_index: int
+    path: str | None
+    clear_number: int
+
+
+def find_owner(
+    own: PathClaim, claims: Iterable[PathClaim], state_of: Callable[[int], str | None]
+) -> PathClaim | None:
+    """The claim of another index to the same path, None if there is none that counts. `state_of`
+    gives the state of an index in Airflow ("removed" for one that is gone)."""
+    for claim in claims:
+        if claim.path != own.path or claim.map_index == own.map_index:
+            continue
+        state = state_of(claim.map_index)
+        if state in _ENDED or (state != "removed" and claim.clear_number == own.clear_number):
+            return claim
+    return None
+
+
+def claim_path(name: str, path: ObjectStoragePath, context: Context) -> None:
+    """Make the path the file of this index, if the task is mapped. `name` is the argument that
+    gives the path. Raises PlatformInputError if it is the file of another index."""
+    ti: Any = context.get("ti")
+    if ti is None or ti.map_index < 0:
+        return
+    clears = getattr(context.get("dag_run"), "clear_number", None) or 0
+    own = PathClaim(ti.map_index, _identity(path), clears)
+    if asdict(own) in get_mapped_xcoms(ti, CLAIM_KEY):  # claimed earlier in this try
+        return
+    ti.xcom_push(key=CLAIM_KEY, value=asdict(own))
+    stored = get_mapped_xcoms(ti, CLAIM_KEY)
+
+    def state_of(map_index: int) -> str | None:
+        names = ("dag_id", "run_id", "task_id")
+        return get_task_states(
+            SimpleNamespace(**{one: getattr(ti, one) for one in names}, map_index=map_index)
+        )
+
+    owner = find_owner(own, [PathClaim(**claim) for claim in stored], state_of)
+    if owner is None:
+        return
+    ti.xcom_push(key=CLAIM_KEY, value=asdict(PathClaim(ti.map_index, None, clears)))
+    raise PlatformInputError(
+        f"Nothing was sent: {name} {quote_service(path)} is also the path of map index "
+        f"{owner.map_index} of this task, and one index would replace the file of the other. Give "
+        "each index a path of its own, as with {{ ti.map_index }} in the name.",
+        field=name,
+    )
+
+
+def _identity(path: ObjectStoragePath) -> str:
+    """The same text for two paths that lead to one file."""
+    from airflow_provider_platform.results.atomic_files import is_local
+
+    return os.path.realpath(path.path) if is_local(path) else str(path)
