@@ -48,6 +48,8 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
     :param fail_on_tool_error: fail the task when `all` queries failed, when `any` tool call
         failed, or `never`
     :param max_rows: rows of each query that go to XCom; the chat itself sends 100 by default
+    :param max_xcom_bytes: bytes that the rows of all queries may take in XCom together, as JSON
+        (default 262,144, and 16,384 with `output_path`); a query with fewer rows is `truncated`
     :param output_path: a folder to write to; in it each task of a run has one of its own, with a
         file for each query (all rows that the chat sends, whatever `max_rows`), `answer.md` and
         `manifest.json`
@@ -83,6 +85,7 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         "if_thread_busy": partial(arguments.choice, choices=("wait", "fail")),
         "fail_on_tool_error": partial(arguments.choice, choices=("all", "any", "never")),
         "max_rows": partial(arguments.whole_number, minimum=0),
+        "max_xcom_bytes": partial(arguments.or_none(arguments.whole_number), minimum=0),
         "details": arguments.boolean,
     }
 
@@ -97,6 +100,7 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         if_thread_busy: Literal["wait", "fail"] = "wait",
         fail_on_tool_error: Literal["all", "any", "never"] = "all",
         max_rows: int | str = 100,
+        max_xcom_bytes: int | str | None = None,
         details: bool | str = False,
         timeout: float | timedelta = CHAT_TIMEOUT,
         multiple_outputs: bool = True,
@@ -111,6 +115,7 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         self.if_thread_busy = if_thread_busy
         self.fail_on_tool_error = fail_on_tool_error
         self.max_rows = max_rows
+        self.max_xcom_bytes: Any = max_xcom_bytes
         self.details = details
         self.validate_known_arguments()
 
@@ -167,7 +172,25 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
             )
         for line in log_lines(result):
             self.log.info("%s", line)
-        return result
+        return self._for_xcom(result)
+
+    def _for_xcom(self, result: dict[str, Any]) -> dict[str, Any]:
+        """The result with as many rows as may go to XCom."""
+        from airflow_provider_platform.results.xcom_rows import fit_queries, xcom_bytes
+
+        most = xcom_bytes(self.max_xcom_bytes, in_file=self.output_path is not None)
+        queries = fit_queries(result["queries"], most)
+        for query, before in zip(queries, result["queries"], strict=True):
+            if query is not before:
+                self.log.warning(
+                    "XCom has the first %s of %s rows of query %r, because the rows of all "
+                    "queries may take %s bytes together (max_xcom_bytes).",
+                    len(query["rows"]),
+                    query["total_rows"],
+                    quote_service(query["title"] or "without a title"),
+                    most,
+                )
+        return {**result, "queries": queries}
 
     def store_result_link(self, context: Context, config: PlatformConfig, result: Any) -> None:
         super().store_result_link(context, config, result)

@@ -123,6 +123,8 @@ class PlatformQueryOperator(DeploymentOperator):
     :param output_options: how the file is written, as `{"delimiter": ";", "csv_safe": True}`: see
         "Options of a file" on the page Results
     :param max_rows: rows that go to XCom
+    :param max_xcom_bytes: bytes that these rows may take as JSON: XCom has the first rows that fit
+        (default 262,144, and 16,384 if there is a file)
     :param types: `service` gives values the types of their columns, and turns a column with a value
         that does not fit into texts, with a warning and a `note` in the result; `strict` fails
         there; `text` leaves all values as the service sends them. A dict says it for single
@@ -160,6 +162,7 @@ class PlatformQueryOperator(DeploymentOperator):
         "output_format": optional_format,
         "output_options": optional_options,
         "max_rows": partial(arguments.whole_number, minimum=0),
+        "max_xcom_bytes": partial(arguments.or_none(arguments.whole_number), minimum=0),
         "types": arguments.column_types,
         "on_truncated": partial(arguments.choice, choices=("warn", "fail")),
         "default_row_limit": arguments.optional_id,
@@ -187,6 +190,7 @@ class PlatformQueryOperator(DeploymentOperator):
         output_format: str | None = None,
         output_options: dict[str, Any] | None = None,
         max_rows: int | str = 100,
+        max_xcom_bytes: int | str | None = None,
         types: str | dict[str, str] = "service",
         on_truncated: str = "warn",
         default_row_limit: int | str | None = None,
@@ -207,6 +211,7 @@ class PlatformQueryOperator(DeploymentOperator):
         self.output_format: Any = output_format
         self.output_options: Any = output_options
         self.max_rows = max_rows
+        self.max_xcom_bytes: Any = max_xcom_bytes
         self.types: Any = types
         self.on_truncated = on_truncated
         self.default_row_limit: Any = default_row_limit
@@ -375,7 +380,7 @@ class PlatformQueryOperator(DeploymentOperator):
         if saved.path is not None:
             about = {**facts, **file, "sha256": saved.sha256, "sql": sql}
             tell_outlets(context, self.outlets, secrets.redact(about))
-        result = secrets.redact({**facts, "rows": saved.first_rows, **file})
+        result = secrets.redact({**facts, "rows": self._xcom_rows(saved), **file})
         self._tell(saved, result)
         self.store_result_link(context, hook.config, result)
         return result
@@ -387,6 +392,23 @@ class PlatformQueryOperator(DeploymentOperator):
             if self.on_truncated == "fail":
                 raise ResultTruncatedError(said)
             self.log.warning("%s", said)
+
+    def _xcom_rows(self, saved: SavedRows) -> list[list[Any]]:
+        """The rows that go to XCom; a warning says if bytes, not `max_rows`, limit them."""
+        from airflow_provider_platform.results.xcom_rows import rows_that_fit, xcom_bytes
+
+        most = xcom_bytes(self.max_xcom_bytes, in_file=saved.path is not None)
+        rows = rows_that_fit(saved.first_rows, most)
+        if len(rows) < len(saved.first_rows):
+            self.log.warning(
+                "XCom has the first %s of %s rows, because more take over %s bytes "
+                "(max_xcom_bytes).%s",
+                len(rows),
+                saved.row_count,
+                most,
+                " The file has all rows." if saved.path else "",
+            )
+        return rows
 
     def _tell(self, saved: SavedRows, shown: dict[str, Any]) -> None:
         from airflow_provider_platform.results.text.log import log_lines

@@ -128,6 +128,32 @@ def test_every_row_that_the_chat_sends_is_in_the_file(
 
 
 @pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.usefixtures("platform_sandbox")
+@pytest.mark.parametrize("in_file", [False, True], ids=["XCom only", "files"])
+def test_rows_of_queries_in_xcom_are_bounded_in_bytes(
+    in_file: bool, deferrable: bool, tmp_path: Path
+) -> None:
+    folder = {"output_path": str(tmp_path), "output_format": "csv"} if in_file else {}
+    [query] = ask(deferrable=deferrable, **folder)["queries"]
+    assert len(query["rows"]) == 100
+    [query] = ask(deferrable=deferrable, max_xcom_bytes=1000, **folder)["queries"]
+    assert (len(query["rows"]), query["total_rows"], query["truncated"]) == (22, 480, True)
+    assert len(json.dumps(query["rows"])) <= 1000
+    if in_file:
+        assert query["row_count"] == 100
+
+
+@pytest.mark.parametrize("in_file", [False, True], ids=["XCom only", "files"])
+@pytest.mark.usefixtures("platform_sandbox")
+def test_wide_rows_of_a_query_do_not_fill_xcom(in_file: bool, tmp_path: Path) -> None:
+    """Each of the 100 rows takes about 6,000 bytes."""
+    prompt = "sql: SELECT id, hex(zeroblob(3000)) AS wide FROM orders"
+    folder = {"output_path": str(tmp_path), "output_format": "csv"} if in_file else {}
+    [query] = ask(prompt=prompt, **folder)["queries"]
+    assert (len(query["rows"]), query["truncated"]) == (2 if in_file else 43, True)
+
+
+@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
 def test_all_rows_are_read_with_the_token_of_the_user(
     deferrable: bool,
     platform_sandbox: Sandbox,

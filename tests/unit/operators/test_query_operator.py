@@ -442,6 +442,41 @@ def test_rows_that_change_between_pages_fail_the_try_and_a_retry_runs_again(
         assert task.execute(TaskTries().context())["rows"] == [[1], [3]]
 
 
+WIDE = "SELECT id, hex(zeroblob(1000)) AS wide FROM orders ORDER BY id"
+
+
+@pytest.mark.parametrize(
+    ("in_file", "arguments", "rows"),
+    [
+        (False, {}, 100),
+        (False, {"max_rows": 480}, 130),
+        (True, {}, 8),
+        (True, {"max_xcom_bytes": 100_000}, 49),
+        (True, {"max_xcom_bytes": "10000", "max_rows": 3}, 3),
+        (False, {"max_xcom_bytes": 0}, 0),
+    ],
+)
+def test_rows_in_xcom_are_bounded_in_bytes(
+    in_file: bool,
+    arguments: dict[str, Any],
+    rows: int,
+    query: Any,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A row takes about 2,010 bytes."""
+    path = tmp_path / "rows.csv"
+    result = query(WIDE, **({"output_path": str(path)} if in_file else {}), **arguments)
+    assert (len(result["rows"]), result["row_count"], result["truncated"]) == (rows, 480, False)
+    most = int(arguments.get("max_xcom_bytes", 16_384 if in_file else 262_144))
+    assert len(json.dumps(result["rows"])) <= max(most, 2)
+    said = f"XCom has the first {rows} of 480 rows" in capfd.readouterr().out + caplog.text
+    assert said == (rows < int(arguments.get("max_rows", 100)))
+    if in_file:
+        assert len(path.read_text().splitlines()) == 481
+
+
 def test_all_rows_or_none(query: Any, tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     with pytest.raises(AirflowFailException, match="The result has exactly 10000 rows"):
@@ -721,6 +756,7 @@ def test_the_same_both_ways(platform_sandbox: Sandbox, tmp_path: Path) -> None:
         ({"default_row_limit": "many"}, "default_row_limit must be a number"),
         ({"cache": "always"}, "must be one of stale-if-slow"),
         ({"max_rows": -1}, "must be at least 0"),
+        ({"max_xcom_bytes": -1}, "max_xcom_bytes must be at least 0"),
         ({"sql": "SELECT %s", "parameters": []}, "the SQL has more placeholders than 0 parameters"),
         ({"sql": "SELECT '%s'", "parameters": ["a"]}, "the SQL has %s inside quotes"),
         ({"parameters": "no JSON"}, "parameters must be an object"),
