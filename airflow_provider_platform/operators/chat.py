@@ -64,6 +64,11 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
     :param charts: write the charts too: png, svg, html (needs the extra `charts`)
     :param chart_fonts: a local folder of fonts (ttf, otf, ttc), for scripts that the worker's own
         fonts lack and for fonts that a chart names
+    :param types: `service` gives the values of rows the types of their columns, and turns a column
+        with a value that does not fit into texts, with a warning and a `note` in the result;
+        `strict` fails there; `text` leaves all values as the service sends them. A dict says it for
+        single columns of any query, `{"at": "timestamp", "price": "decimal(12, 2)"}`; its key `*`
+        gives the mode of all other columns
     :param on_chart_error: `warn` when a chart cannot be drawn, or `fail`
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
@@ -170,6 +175,8 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
                 max_rows=int(self.max_rows),
                 branch_name=None if self.is_default_branch else self.active_branch_name,
             )
+        else:
+            result = self.typed_rows(attempt.client, result)
         for line in log_lines(result):
             self.log.info("%s", line)
         return self._for_xcom(result)

@@ -21,7 +21,7 @@ from airflow_provider_platform.operators._files.paths import optional_folder, st
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pydantic import SecretStr
 
@@ -70,6 +70,7 @@ class WritesAnswer(PlatformOperator):
         "charts": _pictures,
         "chart_fonts": _fonts_folder,
         "on_chart_error": partial(arguments.choice, choices=("warn", "fail")),
+        "types": arguments.column_types,
     }
     rules: ClassVar[Sequence[Rule]] = (
         (("all_rows", "output_path"), _needs_folder),
@@ -88,6 +89,7 @@ class WritesAnswer(PlatformOperator):
         charts: Sequence[str] | str = (),
         chart_fonts: str | os.PathLike[str] | None = None,
         on_chart_error: str = "warn",
+        types: str | dict[str, str] = "service",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -99,6 +101,7 @@ class WritesAnswer(PlatformOperator):
         self.charts: Any = charts
         self.chart_fonts: Any = chart_fonts
         self.on_chart_error = on_chart_error
+        self.types: Any = types
 
     def prepare_files(self, context: Context, config: PlatformConfig) -> None:
         """Check that the files can be written, before anything is asked. Raises
@@ -124,6 +127,15 @@ class WritesAnswer(PlatformOperator):
         if self.all_rows:
             self._rights(config)
 
+    def typed_rows(self, client: PlatformClient, result: dict[str, Any]) -> dict[str, Any]:
+        """The result, whose rows are still as the chat sends them, with values of the types of
+        their columns. Raises ResultValueError for a misfit in strict mode."""
+        from airflow_provider_platform.results.answer import type_rows
+        from airflow_provider_platform.results.columns import ColumnTypes
+
+        warn = self._warner(client)
+        return type_rows(result, ColumnTypes.parse(self.types), warn)
+
     def write_files(
         self,
         context: Context,
@@ -136,6 +148,7 @@ class WritesAnswer(PlatformOperator):
     ) -> dict[str, Any]:
         """The result with what was written of it."""
         from airflow_provider_platform.results.answer import AnswerFiles, write_answer
+        from airflow_provider_platform.results.columns import ColumnTypes
 
         place, folder = _place(context), self._folder(context)
         names = ("dag_id", "run_id", "task_id", "map_index")
@@ -147,7 +160,8 @@ class WritesAnswer(PlatformOperator):
             chart_fonts=self.chart_fonts,
             fail_on_chart_error=self.on_chart_error == "fail",
             run=(lambda sql: self._rows(client, sql, branch_name)) if self.all_rows else None,
-            warn=lambda said: self.log.warning("%s", client.secrets.redact(said)),
+            types=ColumnTypes.parse(self.types),
+            warn=self._warner(client),
         )
         asked = None if question is None else client.secrets.redact(question)
         about = {"question": asked, **dict(zip(names, place, strict=True))}
@@ -155,6 +169,10 @@ class WritesAnswer(PlatformOperator):
         self.log.info("Wrote files to %s (queries: %s)", folder, len(written["queries"]))
         tell_outlets(context, self.outlets, _facts(manifest, written["manifest"]))
         return written
+
+    def _warner(self, client: PlatformClient) -> Callable[[str], None]:
+        """What writes warnings to the task's log, without secrets."""
+        return lambda said: self.log.warning("%s", client.secrets.redact(said))
 
     def _output(self) -> Output:
         """How the file of each query is written."""

@@ -460,3 +460,63 @@ def test_without_a_folder_the_result_is_as_ever(platform_sandbox: Sandbox) -> No
     result = ask()
     assert "manifest" not in result
     assert "path" not in result["queries"][0]
+
+
+@pytest.mark.parametrize("rows", ["values", "texts"])
+@pytest.mark.parametrize("folder", [True, False])
+@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+def test_rows_of_a_chat_have_the_types_of_their_columns(
+    deferrable: bool, folder: bool, rows: Any, platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    platform_sandbox.control.set(chat_rows=rows)
+    path = {"output_path": str(tmp_path), "output_format": "csv"} if folder else {}
+    types = {"fee": "double", "paid_at": "date", "order_id": "string"}
+    [query] = ask(types=types, deferrable=deferrable, **path)["queries"]
+    kinds = {column["name"]: column["type"] for column in query["columns"]}
+    assert kinds == {
+        "id": "Int64",
+        "order_id": "String",
+        "fee": "Double",
+        "paid_at": "String",
+        "settled": "Boolean",
+    }
+    assert query["columns"][3]["note"].startswith("types asks for Date, but row 1 has")
+    assert query["rows"][0] == [1, "1", 11.21, "2025-01-26T01:30:00.000", True]
+    if folder:
+        lines = Path(query["path"]).read_text().splitlines()
+        assert lines[1] == "1,1,11.21,2025-01-26T01:30:00.000,true"
+
+
+@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+def test_types_hold_for_all_rows_of_a_chat(
+    deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    as_service(platform_sandbox, monkeypatch)
+    files = {"output_path": str(tmp_path), "all_rows": True, "types": {"paid_at": "timestamp"}}
+    result = ask(deferrable=deferrable, **files)
+    [query] = result["queries"]
+    assert str(pq.read_table(query["path"]).schema.field("paid_at").type) == "timestamp[us]"
+    assert [column["type"] for column in query["columns"]] == [
+        *("Int64", "Int64", "Decimal", "Timestamp", "Boolean")
+    ]
+    assert manifest_of(result)["queries"][0]["columns"] == query["columns"]
+
+
+@pytest.mark.usefixtures("platform_sandbox")
+def test_strict_types_fail_a_chat_with_a_misfit(tmp_path: Path) -> None:
+    for path in ({}, {"output_path": str(tmp_path)}):
+        with pytest.raises(AirflowFailException, match="Row 1, column 'paid_at'"):
+            ask(types={"paid_at": "int64", "*": "strict"}, **path)
+    assert not list(tmp_path.rglob("query-*"))
+
+
+@pytest.mark.usefixtures("platform_sandbox")
+def test_type_of_a_column_that_no_query_has_is_a_warning(
+    tmp_path: Path, caplog: Any, capfd: Any
+) -> None:
+    for path in ({}, {"output_path": str(tmp_path)}):
+        ask(types={"paid": "timestamp"}, **path)
+        said = capfd.readouterr().out + caplog.text
+        assert "types names the column 'paid', which no query of the answer has." in said
+        caplog.clear()
