@@ -67,6 +67,10 @@ test-system: $(ENVIRONMENT) ## the tests on a whole running Airflow and in a bro
 pictures: .venv ## take the documentation's pictures anew, in a browser
 	@$(IN_PROJECT) PICTURES="$(ROOT)/docs/pictures" $(VENV_PYTHON) -m pytest -n 0 $(ARGS) tests/browser/test_demo_ui.py
 
+.PHONY: charts
+charts: .venv ## draw the documentation's charts anew, and their contact sheet docs/charts.md
+	@$(IN_PROJECT) $(VENV_PYTHON) -m tests.unit.results.charts.pictures
+
 .PHONY: test-cluster
 test-cluster: .venv-cluster ## the tests on a cluster: Celery, Redis, PostgreSQL (ARGS="--rounds=10" repeats them)
 	@sh .ci/cluster-servers.sh

@@ -1,4 +1,4 @@
-"""How much a chart may use: its specification comes from a service and is run as a program."""
+"""The limits of a chart, and its scale: an agent writes what is run as a program here."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ class ChartLimits:
     """All pictures of one chart."""
     specification_characters: int = 4 << 20
     """Of a specification without the rows."""
+    scale: float = 2.0
+    """Pixels of a PNG for each unit of the chart: two are sharp on the screens of today."""
     side: int = 16_384
     """Pixels of a picture's longer side: beyond it browsers and mail programs show nothing."""
     pixels: int = 1 << 26

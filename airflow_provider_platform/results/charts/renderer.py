@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import os
 
 FORMATS = ("png", "svg", "html")
-SCALE = 2.0
-"""Dots of a PNG for each unit of the chart: sharp on the screens of today."""
 
 
 class Pictures(dict[str, bytes]):
@@ -96,7 +94,7 @@ class ChartRenderer:
             {
                 "spec": ready.spec,
                 "formats": wanted,
-                "scale": SCALE,
+                "scale": self.limits.scale,
                 "side": self.limits.side,
                 "pixels": self.limits.pixels,
                 "unusual": characters if "png" in wanted else "",
@@ -123,7 +121,7 @@ class ChartRenderer:
                 f"{self.limits.output_bytes:,} bytes."
             )
         pictures = Pictures((name, found[name]) for name in wanted)
-        pictures.notes = (*ready.notes, *_notes(answer, wanted))
+        pictures.notes = (*ready.notes, *_notes(answer, wanted, self.limits))
         return pictures
 
     def _find_fonts(self, spec: Mapping[str, Any]) -> str:
@@ -150,7 +148,7 @@ class ChartRenderer:
         self.close()
 
 
-def _notes(answer: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:
+def _notes(answer: Mapping[str, Any], wanted: Sequence[str], limits: ChartLimits) -> list[str]:
     """What the drawing process says of the picture."""
     notes = []
     if answer["lacking"]:
@@ -165,7 +163,7 @@ def _notes(answer: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:
         notes.append(
             "A line or an area has one point only, which a picture shows as a dot or not at all."
         )
-    if "png" in wanted and answer["scale"] < SCALE:
+    if "png" in wanted and answer["scale"] < limits.scale:
         notes.append(
             f"The chart is {answer['width']:,.0f} × {answer['height']:,.0f} units large: the PNG "
             "is drawn at single size."

@@ -162,9 +162,9 @@ def draw(
     shapes = [(kind, shape) for kind, shape in _MARKS.findall(svg)]
     found["scale"] = scale
     found["drawn"] = any(_SHAPE.search(shape) for _, shape in shapes)
-    found["points"] = sum(
-        len(_POINT.findall(shape)) for kind, shape in shapes if kind in ("line", "area")
-    )
+    lines = [shape for kind, shape in shapes if kind in ("line", "area")]
+    has_dots = any(kind == "symbol" for kind, _ in shapes)
+    found["points"] = 0 if has_dots else sum(len(_POINT.findall(shape)) for shape in lines)
     unusual = {one for one in set("".join(_TEXT.findall(svg))) if one in request["unusual"]}
     found["lacking"] = glyphs.lacking("".join(sorted(unusual))) if glyphs and unusual else ""
     for name in request["formats"]:
