@@ -10,7 +10,7 @@ from benchmarks import (
     frames,
     herd,
     import_cost,
-    rows_to_parquet,
+    rows_to_files,
     waiting_chats,
 )
 
@@ -20,7 +20,7 @@ BENCHMARKS = {
     "frames": frames.main,
     "herd": herd.main,
     "import_cost": import_cost.main,
-    "rows_to_parquet": rows_to_parquet.main,
+    "rows_to_files": rows_to_files.main,
     "waiting_chats": waiting_chats.main,
 }
 

@@ -1,15 +1,19 @@
-"""A million rows from the sandbox to Parquet on an S3 server, beside a plain writer of the same.
+"""A million rows from the sandbox to Parquet, CSV and JSON Lines, beside plain writers of the same.
 
-The plain writer is a generator over the same HTTP answer (httpx, a line at a time), `json.loads`
-and pyarrow, with the same types, row groups and target: what anybody would write who needs none of
-the promises. Memory is that of the process that reads and writes, at its peak, with Airflow
-imported; processor time is that process's too, and hardly depends on what else the machine does,
-as the seconds do. Without moto and s3fs (`make test-storage` installs them) the target is a local
-file. ROWS sets another number of rows.
+The plain writers read the same HTTP answer (httpx, a line at a time, `json.loads`) and write to the
+same target: pyarrow with the same types and row groups, `csv.writer`, and `json.dumps` of a dict
+for each row. They are what anybody would write who needs none of the promises; CSV and JSON Lines
+have the values as they come, unchecked. Memory is that of the process that reads and writes, at its
+peak, with Airflow imported; processor time is that process's too, and hardly depends on what else
+the machine does, as the seconds do. Without moto and s3fs (`make test-storage` installs them) the
+target is a local file. ROWS sets another number of rows, FORMATS other formats, and ONE_LINE=1 has
+the sandbox send all rows in one line, as a deployment does that does not stream.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import resource
@@ -26,35 +30,43 @@ if TYPE_CHECKING:
 
 ROWS = int(os.environ.get("ROWS", "1000000"))
 SQL = f"SELECT * FROM events LIMIT {ROWS}"
+FORMATS = os.environ.get("FORMATS", "parquet csv jsonl").split()
+ONE_LINE = os.environ.get("ONE_LINE") == "1"
 GROUP = 100_000
 BUCKET = "lake"
 ROUNDS = int(os.environ.get("ROUNDS", "2"))
 
 
 def main() -> None:
-    """Print seconds and memory of both, and what they wrote."""
+    """Print seconds and memory of both for each format, and what they wrote."""
     with tempfile.TemporaryDirectory() as home:
         server = Server(home)
         try:
-            found: dict[str, list[dict[str, float]]] = {"plain": [], "operator": []}
-            for _ in range(ROUNDS):
-                for how, told in found.items():
-                    told.append(server.run(how))
+            print(f"{ROWS} rows to {'S3' if server.s3 else 'a local file'}, best of {ROUNDS}:")
+            for name in FORMATS:
+                compare(server, name)
         finally:
             server.close()
+
+
+def compare(server: Server, name: str) -> None:
+    """Print what the plain writer and the operator take, and their ratio."""
+    found: dict[str, list[dict[str, float]]] = {"plain": [], "operator": []}
+    for _ in range(ROUNDS):
+        for how, told in found.items():
+            told.append(server.run(how, name))
     best = {
-        how: {name: min(one[name] for one in told) for name in told[0]}
+        how: {fact: min(one[fact] for one in told) for fact in told[0]}
         for how, told in found.items()
     }
-    print(f"{ROWS} rows to {'S3' if server.s3 else 'a local file'}, best of {ROUNDS}:")
     for how, one in best.items():
         print(
-            f"  {how:<9} {one['seconds']:6.1f} s   processor {one['cpu']:4.1f} s   "
+            f"  {name:<8} {how:<9} {one['seconds']:6.1f} s   processor {one['cpu']:4.1f} s   "
             f"peak {max(each['peak'] for each in found[how]):4.0f} MB   "
             f"(after the imports {one['idle']:.0f} MB)   file {one['bytes'] / 1e6:.1f} MB"
         )
-    seconds, cpu = (best["operator"][name] / best["plain"][name] for name in ("seconds", "cpu"))
-    print(f"  ratio     {seconds:6.2f}     processor {cpu:4.2f}")
+    seconds, cpu = (best["operator"][fact] / best["plain"][fact] for fact in ("seconds", "cpu"))
+    print(f"  {name:<8} ratio     {seconds:6.2f}     processor {cpu:4.2f}")
 
 
 class Server:
@@ -84,7 +96,7 @@ class Server:
             time.sleep(0.05)
         self._told = json.loads(ready.read_text())
 
-    def run(self, how: str) -> dict[str, float]:
+    def run(self, how: str, name: str) -> dict[str, float]:
         """One round in a process of its own."""
         s3 = {
             "conn_type": "aws",
@@ -99,13 +111,11 @@ class Server:
             "AIRFLOW__LOGGING__LOGGING_LEVEL": "ERROR",
             "AIRFLOW_CONN_PLATFORM_DEFAULT": json.dumps(self._told["connection"]),
             "AIRFLOW_CONN_S3": json.dumps(s3),
-            "TARGET": f"s3://s3@{BUCKET}/{how}.parquet"
-            if self.s3
-            else f"{self.home}/{how}.parquet",
+            "TARGET": f"{f's3://s3@{BUCKET}' if self.s3 else self.home}/{how}.{name}",
             "TOLD": json.dumps({**self._told, "s3": self._address}),
         }
         done = subprocess.run(
-            [sys.executable, __file__, how],
+            [sys.executable, __file__, how, name],
             env=environment,
             capture_output=True,
             text=True,
@@ -128,7 +138,7 @@ def serve(ready: str) -> None:
     from airflow_provider_platform.sandbox import Sandbox
 
     with Sandbox() as sandbox:
-        sandbox.control.set(data_streaming=True, data_chunk_rows=1000)
+        sandbox.control.set(data_streaming=True, data_chunk_rows=ROWS if ONE_LINE else 1000)
         told = {
             "connection": sandbox.connection(),
             "url": sandbox.url,
@@ -156,10 +166,8 @@ def peak() -> float:
 
 
 def plain() -> None:
-    """pyarrow, fed by a generator over the answer."""
+    """The plain writer of the format, fed by a generator over the answer."""
     import httpx
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
     path = target()
     told = json.loads(os.environ["TOLD"])
@@ -177,29 +185,50 @@ def plain() -> None:
             for line in answer.iter_lines():
                 yield json.loads(line)
 
-    def work() -> None:
-        types = {"Int64": pa.int64(), "Double": pa.float64(), "Timestamp": pa.timestamp("us")}
-        told = lines()
-        head = next(told)["schema"]
-        schema = pa.schema(
-            [(one["name"], types.get(one["column_type"], pa.string())) for one in head]
-        )
-        with path.fs.open(path.path, "wb") as file, pq.ParquetWriter(file, schema) as writer:
-            waiting: list[Any] = []
-            for line in told:
-                columns = zip(*line["data"], strict=True)
-                arrays = [
-                    pa.array(values, pa.string()).cast(field.type)
-                    for values, field in zip(columns, schema, strict=True)
-                ]
-                waiting.append(pa.Table.from_arrays(arrays, schema=schema))
-                if sum(table.num_rows for table in waiting) >= GROUP:
-                    writer.write_table(pa.concat_tables(waiting))
-                    waiting = []
-            if waiting:
-                writer.write_table(pa.concat_tables(waiting))
+    write = {"parquet": plain_parquet, "csv": plain_csv, "jsonl": plain_json_lines}[sys.argv[2]]
+    measured(lambda: write(lines(), path), path)
 
-    measured(work, path)
+
+def plain_parquet(lines: Iterator[Any], path: Any) -> None:
+    """Row groups of typed columns, by pyarrow."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {"Int64": pa.int64(), "Double": pa.float64(), "Timestamp": pa.timestamp("us")}
+    head = next(lines)["schema"]
+    schema = pa.schema([(one["name"], types.get(one["column_type"], pa.string())) for one in head])
+    with path.fs.open(path.path, "wb") as file, pq.ParquetWriter(file, schema) as writer:
+        waiting: list[Any] = []
+        for line in lines:
+            columns = zip(*line["data"], strict=True)
+            arrays = [
+                pa.array(values, pa.string()).cast(field.type)
+                for values, field in zip(columns, schema, strict=True)
+            ]
+            waiting.append(pa.Table.from_arrays(arrays, schema=schema))
+            if sum(table.num_rows for table in waiting) >= GROUP:
+                writer.write_table(pa.concat_tables(waiting))
+                waiting = []
+        if waiting:
+            writer.write_table(pa.concat_tables(waiting))
+
+
+def plain_csv(lines: Iterator[Any], path: Any) -> None:
+    """The values as they come, by `csv.writer`."""
+    with path.fs.open(path.path, "wb") as file, io.TextIOWrapper(file, "utf-8", newline="") as text:
+        writer = csv.writer(text)
+        writer.writerow([one["name"] for one in next(lines)["schema"]])
+        for line in lines:
+            writer.writerows(line["data"])
+
+
+def plain_json_lines(lines: Iterator[Any], path: Any) -> None:
+    """The values as they come, by `json.dumps`."""
+    with path.fs.open(path.path, "wb") as file, io.TextIOWrapper(file, "utf-8", newline="") as text:
+        names = [one["name"] for one in next(lines)["schema"]]
+        for line in lines:
+            for row in line["data"]:
+                text.write(json.dumps(dict(zip(names, row, strict=True))) + "\n")
 
 
 def operator() -> None:
@@ -208,7 +237,12 @@ def operator() -> None:
 
     path = target()
     task = PlatformQueryOperator(
-        task_id="query", sql=SQL, output_path=path, max_rows=10, deferrable=False
+        task_id="query",
+        sql=SQL,
+        output_path=path,
+        output_format=sys.argv[2],
+        max_rows=10,
+        deferrable=False,
     )
 
     def work() -> None:
