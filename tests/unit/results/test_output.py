@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformInputError
@@ -264,3 +265,50 @@ def test_csv_of_any_style_is_read_back(
     text = io.StringIO(memory.data.decode(), newline="")
     found = list(csv.reader(text, delimiter=delimiter, strict=True))
     assert found == [["a", "b,;"], *([value or "" for value in row] for row in rows)]
+
+
+def csv_lines(column: Column, texts: list[str | None], style: FileStyle) -> list[bytes]:
+    """The lines of a file of one column and a last one that is always the same."""
+    memory: Any = Memory()
+    last = Column("last", "Int64", "Int64", regular=True)
+    writer = CsvWriter(memory, [column, last], replace(style, header=False))
+    writer.write([texts, ["7"] * len(texts)])
+    writer.finish()
+    return bytes(memory.data).split(b'"7"\n' if style.quoting == "all" else b"7\n")
+
+
+def quoted_if_needed(text: str | None, delimiter: str) -> bytes:
+    """The cell of a text, with the delimiter after it."""
+    cell = text or ""
+    special = {*cell} & {delimiter, '"', "\r", "\n"}
+    if text is not None and (special or not text or text != text.strip()):
+        cell = '"' + cell.replace('"', '""') + '"'
+    return (cell + delimiter).encode()
+
+
+@given(
+    texts=st.lists(TEXTS.filter(lambda text: text is None or "7" not in text), max_size=6),
+    delimiter=st.sampled_from([",", ";", "\t", " ", "é"]),
+)
+@example(texts=["plain", " "], delimiter=",")
+@example(texts=["plain", "", None], delimiter=",")
+@example(texts=["plain", "no-break\xa0"], delimiter=",")
+@example(texts=["plain", "a;b"], delimiter=";")
+def test_a_cell_of_csv_has_quotes_if_it_needs_them_whatever_the_other_texts_are(
+    texts: list[str | None], delimiter: str
+) -> None:
+    column = Column("a", "String", "String", regular=True)
+    cells = [quoted_if_needed(text, delimiter) for text in texts]
+    assert csv_lines(column, texts, FileStyle(delimiter=delimiter)) == [*cells, b""]
+
+
+@pytest.mark.parametrize("delimiter", [".", "-", "1", "T", ":"])
+def test_a_number_or_time_with_the_delimiter_in_it_is_quoted(delimiter: str) -> None:
+    style = FileStyle(delimiter=delimiter)
+    number = Column("a", "Double", "Double", regular=True)
+    time = Column("a", "Timestamp", "Timestamp", regular=True)
+    assert csv_lines(number, ["-1.5", None], style)[0].startswith(
+        b'"-1.5"' if delimiter in "-1." else b"-1.5"
+    )
+    at = "2025-01-01T00:00:00.000"
+    assert csv_lines(time, [at], style)[0].startswith(b'"2025')
