@@ -242,6 +242,8 @@ class TypeFinder:
 
     def texts(self, values: Sequence[Any]) -> list[str | None]:
         """JSON values as texts; a whole number stays whole if the column is one of integers."""
+        if {*map(type, values)} <= _BOOLEANS:
+            return [_BOOLEAN_TEXTS[value] for value in values]
         whole = self.kind == "Int64"
         return [_text_of(value, whole=whole) for value in values]
 
@@ -511,6 +513,8 @@ def _plain_double(text: str) -> float | str:
 
 
 def _double_text(text: str) -> str:
+    if _REGULAR_DOUBLE.fullmatch(text):
+        return _regular_double(text)
     value = _double(text)
     return repr(value) if isfinite(value) else _double_name(value)
 
@@ -532,6 +536,8 @@ _quoted = json.encoder.encode_basestring
 _LAST: tuple[Kind, ...] = ("String",)
 _REGULAR_DECIMAL = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", re.ASCII)
 _REGULAR_DOUBLE = re.compile(_REGULAR["Double"], re.ASCII)
+_BOOLEANS = {bool, type(None)}
+_BOOLEAN_TEXTS = {True: "true", False: "false", None: None}
 _READERS: dict[Kind, Callable[[str], Any]] = {
     "Int64": _int64,
     "Double": _double,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -15,8 +16,8 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import ResultValueError
 from airflow_provider_platform.client.formats.column_types import type_name
-from airflow_provider_platform.results import row_buffer
-from airflow_provider_platform.results.columns import KINDS, Column, ColumnTypes
+from airflow_provider_platform.results import columns, row_buffer
+from airflow_provider_platform.results.columns import KINDS, Column, ColumnTypes, type_finders
 from airflow_provider_platform.results.row_buffer import PIECE_ROWS, RowBuffer
 
 NOON = datetime(2025, 1, 31, 12, 30)
@@ -370,3 +371,18 @@ def test_type_name_is_a_word(column_type: Any, name: str) -> None:
 def test_types_with_parameters_and_in_other_cases_are_known() -> None:
     kinds = [read_one(one, [])[0].kind for one in ("DECIMAL(10, 2)", "int64", "Unheard", "")]
     assert kinds == ["Decimal", "Int64", "String", "String"]
+
+
+def test_booleans_become_texts_together() -> None:
+    (finder,) = type_finders([{"name": "open", "type": "Boolean"}])
+    with patch.object(columns, "_text_of", side_effect=AssertionError("looked at one by one")):
+        assert finder.texts([True, None, False]) == ["true", None, "false"]
+    assert finder.texts([1, True, 0]) == ["1", "true", "0"]
+
+
+def test_a_double_has_one_text_whatever_the_other_values_of_its_column_are() -> None:
+    regular = Column("a", "Double", "Double", regular=True)
+    texts = ["12", "12.50", "-0.0", None]
+    assert regular.texts(texts) == ["12.0", "12.50", "-0.0", None]
+    found = replace(regular, regular=False).texts([*texts, "1e-7", "1E21"])
+    assert found == [*regular.texts(texts), "1e-07", "1e+21"]
