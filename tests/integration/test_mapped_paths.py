@@ -1,4 +1,4 @@
-"""Mapped tasks that write files, in Airflow."""
+"""Tasks of one run that write to one path, in Airflow: indexes of a mapped task, and others."""
 
 from __future__ import annotations
 
@@ -176,3 +176,46 @@ def test_answers_of_a_mapped_task_have_folders_of_their_own(
     run = run_dag(dag)
     folders = {run.xcom("ask", "manifest", index) for index in (0, 1)}
     assert len(folders) == 2
+
+
+def test_task_whose_path_another_task_has_written_to_warns_and_writes(
+    run_dag: RunDag,
+    platform_sandbox: Sandbox,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    path = tmp_path / "two_tasks.csv"
+    with DAG(dag_id="two_tasks") as dag:
+        first = PlatformQueryOperator(
+            task_id="first", sql=QUERIES[0], output_path=str(path), deferrable=False
+        )
+        second = PlatformQueryOperator(
+            task_id="second",
+            sql=QUERIES[1],
+            output_path=f"{tmp_path}/{{{{ dag.dag_id }}}}.csv",
+            deferrable=False,
+        )
+        first >> second
+    run = run_dag(dag)
+    assert set(run.states.values()) == {"success"}
+    assert path.read_text() == "two\n2\n"
+    said = capfd.readouterr().out + caplog.text
+    assert "Task 'first' of this run has the same output_path" in said
+    assert "Task 'second' of this run" not in said
+
+
+def test_unknown_connection_of_a_storage_is_refused_in_airflow(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    with DAG(dag_id="unknown_connection", default_args={"retries": 2}) as dag:
+        PlatformQueryOperator(
+            task_id="query",
+            sql=QUERIES[0],
+            output_path="s3://typo@lake/rows.csv",
+            deferrable=False,
+        )
+    [task] = run_dag(dag).tasks
+    assert task.state == "failed"
+    assert "Airflow has no connection 'typo'" in str(task.error)
+    assert sent_queries(platform_sandbox) == 0

@@ -197,6 +197,14 @@ def test_name_that_the_store_would_change_or_refuse_is_refused_before_the_query_
     assert keys(s3) == []
 
 
+def test_folder_whose_files_would_have_too_long_names_is_refused_before_the_question_is_asked(
+    s3: Any, platform_sandbox: Sandbox
+) -> None:
+    with pytest.raises(AirflowFailException, match="1028 bytes after the bucket"):
+        answer(f"s3://s3@{BUCKET}/{'n' * 1001}")
+    assert platform_sandbox.control.state().requests == []
+
+
 def test_longest_name_is_written(s3: Any, platform_sandbox: Sandbox) -> None:
     key = "ä" * 510 + ".csv"
     query("SELECT 1", f"s3://s3@{BUCKET}/{key}", output_format="csv")

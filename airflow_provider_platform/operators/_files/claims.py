@@ -7,6 +7,9 @@ it stores the path as an XCom, then reads the claims of all indexes. Of two inde
 least the later one sees the other's claim and fails. Airflow deletes the XComs of an index when
 another try of it begins, so that a retry or a clear claims its own path again.
 
+Different tasks of a DAG may have one path on purpose: of two branches only one runs. So a task
+whose path another task of the run has written to, or is writing to, says so in its log and goes on.
+
 After a clear the paths may go to other indexes (a list in another order). The claim of an index
 that was cleared and has not claimed again since does not count: it is from before the clear, and
 the index has not ended.
@@ -14,7 +17,9 @@ the index has not ended.
 
 from __future__ import annotations
 
+import logging
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -28,9 +33,12 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
 
+log = logging.getLogger(__name__)
+
 CLAIM_KEY = "platform_output_path"
 """The key of the XCom in which an index claims its path."""
 _ENDED = frozenset({"success", "failed", "skipped", "upstream_failed"})
+_WRITING = frozenset({"success", "running", "deferred"})
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,30 @@ def claim_path(name: str, path: ObjectStoragePath, context: Context) -> None:
         "each index a path of its own, as with {{ ti.map_index }} in the name.",
         field=name,
     )
+
+
+def warn_of_other_tasks(name: str, rendered: Any, context: Context) -> None:
+    """Warn in the log of each other task of the DAG that writes to the same path in this run. Tasks
+    that have not begun are not mentioned: they may belong to another branch."""
+    dag, ti = context.get("dag"), context.get("ti")
+    if dag is None or ti is None:
+        return
+    for task_id, other in dag.task_dict.items():
+        template = getattr(other, name, None)
+        if task_id == ti.task_id or not isinstance(template, str):
+            continue
+        with suppress(Exception):  # another task's template need not render here
+            if other.render_template(template, context) != str(rendered):
+                continue
+            place = SimpleNamespace(
+                dag_id=ti.dag_id, run_id=ti.run_id, task_id=task_id, map_index=-1
+            )
+            if get_task_states(place) in _WRITING:
+                log.warning(
+                    "Task %r of this run has the same %s, %s: the file of the task that ends last "
+                    "replaces the other.",
+                    *(task_id, name, quote_service(rendered)),
+                )
 
 
 def _identity(path: ObjectStoragePath) -> str:

@@ -145,7 +145,7 @@ def output_target(name: str, value: Any, context: Context) -> ObjectStoragePath 
     """The path of an optional file in its storage, checked before anything is sent, and claimed for
     this index of a mapped task. Raises PlatformInputError for a path that cannot be written to or
     belongs to another index, ResultWriteError for a storage that cannot be reached."""
-    from airflow_provider_platform.operators._files.claims import claim_path
+    from airflow_provider_platform.operators._files.claims import claim_path, warn_of_other_tasks
     from airflow_provider_platform.results.atomic_files import check_place
 
     if value is None:
@@ -153,6 +153,7 @@ def output_target(name: str, value: Any, context: Context) -> ObjectStoragePath 
     path = storage_path(name, value)
     check_place(name, path)
     claim_path(name, path, context)
+    warn_of_other_tasks(name, value, context)
     return path
 
 

@@ -142,13 +142,19 @@ def test_file_xcom_and_asset_event_name_colliding_columns_alike(
     sql = 'SELECT id AS "Total", amount AS total, id AS total, id AS total_2, id AS "" FROM orders'
     asset = Asset(name="rows", uri=tmp_path.as_uri())
     event = SimpleNamespace(extra={})
+
+    class Events:
+        def __getitem__(self, outlet: Any) -> Any:
+            assert outlet == asset
+            return event
+
     path = tmp_path / f"rows.{kind}"
     result = query(
         f"{sql} ORDER BY id LIMIT 3",
         output_path=str(path),
         output_format=kind,
         outlets=[asset],
-        outlet_events={asset: event},
+        outlet_events=Events(),
     )
     names = ["Total", "total_3", "total_4", "total_2", "column_5"]
     assert [column["name"] for column in result["columns"]] == names
