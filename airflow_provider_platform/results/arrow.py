@@ -21,14 +21,18 @@ CHUNK_ROWS = 100_000
 def read_table(columns: Sequence[Column], buffer: RowBuffer) -> Any:
     """Return all rows of a buffer as a `pyarrow.Table`. `columns` are those that its `finish`
     gave."""
-    chunks, small, rows = [arrow_schema(columns).empty_table()], [], 0
+    chunks: list[Any] = []
+    small: list[Any] = []
+    rows = 0
     for piece in buffer.pieces():
         small.append(arrow_table(columns, piece))
         rows += small[-1].num_rows
         if rows >= CHUNK_ROWS:
             chunks.append(_joined(small))
-            small, rows = [], 0
-    return pa.concat_tables([*chunks, _joined(small)]) if small else pa.concat_tables(chunks)
+            rows = 0
+    if small:
+        chunks.append(_joined(small))
+    return pa.concat_tables(chunks) if chunks else arrow_schema(columns).empty_table()
 
 
 def _joined(tables: list[Any]) -> Any:

@@ -254,7 +254,8 @@ def polars_parquet(path: Path, schema: Any) -> list[list[Any]]:
 
 
 def polars_csv(path: Path, schema: Any) -> list[list[Any]]:
-    frame = pl.read_csv(path, schema=polars_schema(schema))
+    missing = "" if len(schema) == 1 else None
+    frame = pl.read_csv(path, schema=polars_schema(schema), null_values=missing)
     return [column.to_list() for column in frame]
 
 
