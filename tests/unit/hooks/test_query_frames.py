@@ -158,7 +158,9 @@ def test_a_column_that_a_value_does_not_fit_is_text_with_a_warning(
         received([["1"], ["x"]], declared={"n": "Int64"}).to_arrow(types="strict")
 
 
-def test_columns_of_the_same_name_get_names_of_their_own() -> None:
+def test_columns_of_the_same_name_get_names_of_their_own_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def begin() -> Iterator[Any]:
         yield SqlColumns([{"name": "n", "type": "Int64"}] * 3 + [{"name": "", "type": "Int64"}])
         yield SqlChunk([["1", "2", "3", "4"]])
@@ -166,6 +168,8 @@ def test_columns_of_the_same_name_get_names_of_their_own() -> None:
     for method in METHODS:
         rows = QueryRows(begin, lambda count: None)  # type: ignore[arg-type, return-value]
         assert arrow(rows, method).to_pylist() == [{"n": 1, "n_2": 2, "n_3": 3, "column_4": 4}]
+        assert "column 2 'n' is 'n_2'" in caplog.text
+        caplog.clear()
 
 
 @pytest.mark.parametrize("method", METHODS)
