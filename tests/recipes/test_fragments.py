@@ -144,7 +144,7 @@ def test_results(
     with DAG("results", schedule=None, params={"month": month}) as results:
         run("results.md 1", ours)
         run("results.md 3", {"/data": str(tmp_path)})["returned"]("Germany")
-        run("results.md 4", ours)
+        run("results.md 8", ours)
     done = run_dag(results)
     assert done.state == "success", [one.error for one in done.tasks]
     printed = ast.literal_eval(PIECES["results.md 2"].replace("...", "None"))
@@ -158,7 +158,22 @@ def test_results(
     assert len(query["chart_paths"]) == 1
 
     result = done.xcom("ask")
-    assert set(run("results.md 5", result=result)["pictures"]) == {"png", "html"}
+    assert set(run("results.md 10", result=result)["pictures"]) == {"png", "html"}
+
+
+def test_options_of_files(platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path) -> None:
+    with DAG("files", schedule=None) as files:
+        run("results.md 5", {"s3://lake@my-bucket": str(tmp_path)})
+        run("results.md 7", {"/shared": str(tmp_path)})
+    done = run_dag(files)
+    assert done.state == "success", [one.error for one in done.tasks]
+    assert Path(done.xcom("orders")["path"]).is_file()
+    assert (tmp_path / "orders.csv").read_bytes().startswith(b"\xef\xbb\xbf")
+    assert [*ast.literal_eval(PIECES["results.md 6"])] == ["name", "type", "note"]
+    for piece in ("results.md 4", "results.md 9"):
+        with DAG("parsed", schedule=None) as parsed:
+            run(piece)
+        assert parsed.task_ids == ["orders"]
 
 
 def test_sql(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
@@ -186,7 +201,7 @@ class Recorder(BaseNotifier):
 def test_messages(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
     Recorder.sent.clear()
     with DAG("messages", schedule=None) as messages:
-        run("results.md 6", SlackNotifier=Recorder, SmtpNotifier=Recorder)
+        run("results.md 11", SlackNotifier=Recorder, SmtpNotifier=Recorder)
     done = run_dag(messages)
     assert [given.get("to") for given, _ in Recorder.sent] == [None, "bi@example.com"]
     assert done.xcom("ask", "answer") in Recorder.sent[0][1]
@@ -195,12 +210,12 @@ def test_messages(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
 def test_deadline() -> None:
     reason = "before Airflow 3.1 there are no deadline alerts"
     pytest.importorskip("airflow.sdk.definitions.deadline", reason=reason)
-    alert = run("results.md 7")["deadline"]
+    alert = run("results.md 12")["deadline"]
     PlatformAnswerNotifier(**alert.callback.kwargs)
 
 
 def test_assets(capsys: pytest.CaptureFixture[str]) -> None:
-    downstream = run("results.md 8")["downstream"]()
+    downstream = run("results.md 13")["downstream"]()
     event = SimpleNamespace(extra={"path": "/data/orders.parquet", "row_count": 480})
 
     class Events:
