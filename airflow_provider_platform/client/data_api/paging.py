@@ -134,9 +134,14 @@ class PageReader:
         self.row_count = 0
 
     @property
+    def has_new_rows(self) -> bool:
+        """Whether the page has brought a row that the pages before did not."""
+        return self._on_page > (self.pages > 1)
+
+    @property
     def ended(self) -> bool:
-        """Whether the page that was read to its end brought no new row."""
-        return self._on_page <= (self.pages > 1)
+        """Whether the page, which was read to its end, is the last one: it brought no new row."""
+        return not self.has_new_rows
 
     def next_page(self) -> str:
         """The SQL of the page that is to be read now."""

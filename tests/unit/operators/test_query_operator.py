@@ -433,6 +433,44 @@ def test_rows_that_a_page_loses_at_its_end_come_with_the_next_page(
     assert (result["rows"], result["truncated"]) == ([[1], [2], [3]], not end)
 
 
+def broken_page(*numbers: int) -> Any:
+    """An answer with these rows that promises more bytes than come."""
+    columns = b'{"schema":[{"name":"n","column_type":"Int64"}]}\n'
+    body = columns + json.dumps({"data": [[str(number)] for number in numbers]}).encode() + b"\n"
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9999\r\n\r\n"
+    return lambda exchange: exchange.send(head + body)
+
+
+@pytest.mark.parametrize(
+    ("pages", "rows"),
+    [
+        ([broken_page(1, 2), page(2, 3), broken_page(3, 4), page(4)], [1, 2, 3, 4]),
+        ([broken_page(1, 2), broken_page(2, 3), page(3, 4), page(4)], [1, 2, 3, 4]),
+        ([page(1, 2), broken_page(2)], None),
+        ([broken_page(1, 2), broken_page(2, 3), broken_page(3, 4)], None),
+    ],
+)
+def test_page_that_breaks_off_goes_on_from_its_last_row(
+    pages: list[Any], rows: list[int] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it brought no new row, or three pages in a row break off."""
+    token = answer(body=b'{"cubeApiToken": "data-token"}')
+    path = tmp_path / "rows.csv"
+    with serving(*(one for answered in pages for one in (token, answered))) as server:
+        extra = {"deployment_id": 7, "data_api_url": server.url, "max_attempts": 3}
+        connection = {"conn_type": "platform", "host": server.url, "password": "t", "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(connection))
+        task = PlatformQueryOperator(
+            task_id="query", sql="SELECT n FROM t", page_by=["n"], output_path=str(path)
+        )
+        if rows is None:
+            with pytest.raises(PlatformTransportError):
+                task.execute(TaskTries().context())
+            assert not path.exists()
+        else:
+            assert task.execute(TaskTries().context())["rows"] == [[number] for number in rows]
+
+
 def test_rows_that_change_between_pages_fail_the_try_and_a_retry_runs_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
