@@ -325,6 +325,12 @@ class PagesChangedError(PlatformError):
     retryable = True
 
 
+class ResultEmptyError(PlatformError):
+    """A result has no rows, and its author wants some. A later try may find them."""
+
+    retryable = True
+
+
 class ResultWriteError(PlatformError):
     """A file could not be written; nothing of it stands under its name."""
 

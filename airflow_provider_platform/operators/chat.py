@@ -55,8 +55,8 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         `manifest.json`
     :param output_format: of the files of rows: parquet (the default; needs the extra `parquet`),
         csv or jsonl
-    :param output_options: how these files are written, as `{"compression": "gzip"}`: see "Options
-        of a file" on the page Results
+    :param output_options: how these files are written, as `{"compression": "gzip"}`: see
+        "Format and options of a file" on the page Results
     :param all_rows: run each query again over the data API and write all its rows, where the chat
         sends the first ones (100 by default); XCom has the first `max_rows` of them
     :param all_rows_as: whose rights read them: `user`, who asks (needs a service token), or

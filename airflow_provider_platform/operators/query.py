@@ -26,9 +26,14 @@ from airflow_provider_platform.operators._files.output import (
     file_fits_its_name,
     optional_format,
     optional_options,
+    output_place_of,
     planned_output,
+    respect_existing,
+    skip_empty,
+    written_by,
+    written_files,
 )
-from airflow_provider_platform.operators._files.paths import optional_output_path, output_target
+from airflow_provider_platform.operators._files.paths import optional_output_place
 
 if TYPE_CHECKING:
     import os
@@ -114,14 +119,17 @@ class PlatformQueryOperator(DeploymentOperator):
         safely: str, int, float, Decimal, bool, None, date, datetime (in `timezone`), UUID, or a
         list of them after `IN`.
     :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
-        as `s3://my_conn@bucket/rows.parquet`. It is whole or not there. Each index of a mapped task
-        needs a path of its own, as with `{{ ti.map_index }}` in the name
+        as `s3://my_conn@bucket/rows.parquet`. Files are written atomically. Each index of a mapped
+        task needs a path of its own, as with `{{ ti.map_index }}` in the name
     :param output_format: parquet (needs the extra `parquet`), csv or jsonl; without it the ending
         of the path decides: `.parquet`, `.csv`, `.tsv`, `.jsonl`, `.ndjson`, the last four also
         with `.gz` or `.zst`, which compress. A path without an ending is Parquet. A contradiction
         is an error.
     :param output_options: how the file is written, as `{"delimiter": ";", "csv_safe": True}`: see
-        "Options of a file" on the page Results
+        "Format and options of a file" on the page Results. With `partition_by`,
+        `max_rows_per_file` or `target_file_bytes` the path is a folder for several files, and the
+        result has `files`, `file_count` and `manifest` too. With `on_existing` or `on_empty` as
+        `skip` the task may be skipped
     :param max_rows: rows that go to XCom
     :param max_xcom_bytes: bytes that these rows may take as JSON: XCom has the first rows that fit
         (default 262,144, and 16,384 if there is a file)
@@ -158,7 +166,7 @@ class PlatformQueryOperator(DeploymentOperator):
     checks: ClassVar[Checks] = {
         "sql": one_query,
         "parameters": sql_parameters,
-        "output_path": optional_output_path,
+        "output_path": optional_output_place,
         "output_format": optional_format,
         "output_options": optional_options,
         "max_rows": partial(arguments.whole_number, minimum=0),
@@ -280,12 +288,15 @@ class PlatformQueryOperator(DeploymentOperator):
 
     def _target(self, context: Context) -> ObjectStoragePath | None:
         """Where to write; looked at before anything is sent."""
-        from airflow_provider_platform.results.output import check_engine
-
         if self.output_path is None:
             return None
-        check_engine(self._output())
-        return output_target("output_path", self.output_path, context)
+        target = output_place_of(self.output_path, self._output(), context)
+        self._respect_existing(context, target)
+        return target
+
+    def _respect_existing(self, context: Context, target: ObjectStoragePath) -> None:
+        fails = self.on_truncated == "fail"
+        respect_existing(context, target, self._output(), fail_on_truncated=fails)
 
     def _output(self) -> Output:
         """How it is written."""
@@ -344,11 +355,18 @@ class PlatformQueryOperator(DeploymentOperator):
         target: ObjectStoragePath | None,
         deadline: float,
     ) -> dict[str, Any]:
+        from airflow_provider_platform.results.file_names import writer_id
         from airflow_provider_platform.results.save import save_rows
 
         if self.page_by is not None:  # each page may wait as long as the first one
             deadline = max(deadline, self._deadline(hook, context))
-        output = self._output()
+        output, by = self._output(), written_by(context)
+        secrets = hook.open_client().secrets
+
+        def describe(facts: dict[str, Any]) -> dict[str, Any]:
+            about = {"truncated": bool(rows.truncated), "sql": sql, "written_by": by}
+            return {**secrets.redact({**facts, **about}), "written_by": by}
+
         rows = hook.run_sql(
             sql,
             deployment_id=self.deployment_id,
@@ -364,10 +382,11 @@ class PlatformQueryOperator(DeploymentOperator):
         with rows:
             saved = save_rows(
                 rows.columns,
-                self._checked_pieces(rows),
+                self._checked_pieces(context, rows, target),
                 path=target,
-                format=output.format,
-                style=output.style,
+                output=output,
+                writer=writer_id(**by),
+                describe=describe,
                 types=self.types,
                 max_rows=int(self.max_rows),
             )
@@ -375,23 +394,27 @@ class PlatformQueryOperator(DeploymentOperator):
             self.log.warning("%s", saved.renaming)
         truncated = bool(rows.truncated)
         facts = {"columns": saved.columns, "row_count": saved.row_count, "truncated": truncated}
-        file = {"path": saved.path, "format": saved.format, "bytes": saved.bytes}
-        secrets = hook.open_client().secrets
+        file = written_files(saved)
         if saved.path is not None:
             about = {**facts, **file, "sha256": saved.sha256, "sql": sql}
             tell_outlets(context, self.outlets, secrets.redact(about))
         result = secrets.redact({**facts, "rows": self._xcom_rows(saved), **file})
         self._tell(saved, result)
+        skip_empty(saved, output if target else None)
         self.store_result_link(context, hook.config, result)
         return result
 
-    def _checked_pieces(self, rows: SqlRows) -> Iterator[list[list[Any]]]:
+    def _checked_pieces(
+        self, context: Context, rows: SqlRows, target: ObjectStoragePath | None
+    ) -> Iterator[list[list[Any]]]:
         """The rows; a result that may have been cut is told, or raised before its file is there."""
         yield from rows.pieces()
         if (said := rows.why_truncated) is not None:
             if self.on_truncated == "fail":
                 raise ResultTruncatedError(said)
             self.log.warning("%s", said)
+        if target is not None:  # somebody may have written while the query ran
+            self._respect_existing(context, target)
 
     def _xcom_rows(self, saved: SavedRows) -> list[list[Any]]:
         """The rows that go to XCom; a warning says if bytes, not `max_rows`, limit them."""

@@ -7,7 +7,7 @@ all that it names is there and whole.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_platform.client.formats.service_text import quote_service
@@ -158,8 +158,8 @@ def _write_query(
 
 def _save(query: dict[str, Any], path: Any, wanted: AnswerFiles) -> _Written:
     written = _Written()
-    output = wanted.output
-    options: Any = {"path": path, "format": output.format, "style": output.style}
+    output = replace(wanted.output, manifest=False)  # the answer has one for all of its files
+    options: Any = {"path": path, "output": output}
     if wanted.run is None:
         options |= {
             "max_rows": len(query["rows"]),

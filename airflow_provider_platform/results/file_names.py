@@ -20,6 +20,12 @@ def task_folder(dag_id: str, run_id: str, task_id: str, map_index: int = -1) -> 
     return "/".join([*parts, str(map_index)] if map_index >= 0 else parts)
 
 
+def writer_id(dag_id: str, run_id: str, task_id: str, map_index: int = -1) -> str:
+    """Eight hexadecimal digits for a task of a run, the same for every try."""
+    name = "\0".join((dag_id, run_id, task_id, str(map_index)))
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
 def query_name(number: int, ending: str) -> str:
     """The file of a query, counted from 1."""
     return f"query-{number}.{ending}"

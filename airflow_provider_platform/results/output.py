@@ -12,10 +12,12 @@ those.
 
 from __future__ import annotations
 
+import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import BeforeValidator, Field, field_validator
 
@@ -24,15 +26,20 @@ from airflow_provider_platform.client.formats.booleans import read_boolean
 from airflow_provider_platform.client.operations.models import InputModel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 Format = Literal["parquet", "csv", "jsonl"]
 FORMATS: tuple[Format, ...] = ("parquet", "csv", "jsonl")
 Compression = Literal["none", "gzip", "zstd", "snappy", "brotli", "lz4"]
 Quoting = Literal["minimal", "all", "nonnumeric"]
+OnExisting = Literal["overwrite", "fail", "skip"]
+OnEmpty = Literal["write", "fail", "skip"]
 ROW_GROUP = 100_000
 """Rows of a Parquet row group; one for each piece that comes would make the metadata larger than
 the data."""
+
+SPLIT_ROW_GROUP = 10_000
+"""The same where files are split by size: a Parquet file grows by whole row groups."""
 
 _FORMATS: dict[str, Format] = {
     "parquet": "parquet",
@@ -86,6 +93,35 @@ class OutputOptions(InputModel):
     line_end: Literal["lf", "crlf"] | None = None
     csv_safe: Flag | None = None
     row_group_size: Rows | None = None
+    on_existing: OnExisting | None = None
+    on_empty: OnEmpty | None = None
+    manifest: Flag | None = None
+    partition_by: list[Annotated[str, Field(min_length=1)]] | None = None
+    max_partitions: Rows | None = None
+    max_rows_per_file: Rows | None = None
+    target_file_bytes: Rows | None = None
+
+    @field_validator("partition_by", mode="before")
+    @classmethod
+    def _list_may_be_text(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            with suppress(ValueError, RecursionError):
+                value = json.loads(value)
+        if isinstance(value, str):
+            return [value]
+        return list(value) if isinstance(value, tuple) else value
+
+    @field_validator("partition_by")
+    @classmethod
+    def _names_columns_once(cls, value: list[str] | None) -> list[str] | None:
+        if value is not None and len(set(value)) != len(value):
+            raise ValueError("must name each column once")
+        if odd := [name for name in value or () if name[:1] in "_."]:
+            raise ValueError(
+                f"names the column {odd[0]!r}: readers pass over folders that begin with _ or a "
+                "dot; give the column an alias in the SQL"
+            )
+        return value or None
 
     @field_validator("delimiter")
     @classmethod
@@ -99,6 +135,7 @@ class OutputOptions(InputModel):
         return [name for name in names if getattr(self, name) is not None]
 
 
+_LAYOUT_OPTIONS = ("partition_by", "max_partitions", "max_rows_per_file", "target_file_bytes")
 _CSV_OPTIONS = ("delimiter", "quoting", "header", "encoding", "line_end", "csv_safe")
 
 
@@ -136,12 +173,38 @@ class FileStyle:
     row_group_size: int = ROW_GROUP
 
 
+PLAIN = FileStyle()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a result is spread over the files of a folder: a folder below for each value of the
+    columns in `partition_by`, and in each as many files as `max_rows_per_file` and
+    `target_file_bytes` (bytes, overrun by a row group or some hundred lines) ask for."""
+
+    partition_by: tuple[str, ...] = ()
+    max_partitions: int = 1000
+    max_rows_per_file: int | None = None
+    target_file_bytes: int | None = None
+
+
 @dataclass(frozen=True)
 class Output:
-    """What is written: the format of the file, and its style."""
+    """What is written: the format of the file, its style, and the layout of a folder, None for one
+    file. `manifest` says whether one is written for a single file: None for JSON Lines without
+    rows."""
 
     format: Format
-    style: FileStyle
+    style: FileStyle = PLAIN
+    layout: Layout | None = None
+    on_existing: OnExisting = "overwrite"
+    on_empty: OnEmpty = "write"
+    manifest: bool | None = None
+
+    @property
+    def compression(self) -> str:
+        """The compression, also where none was chosen."""
+        return self.style.compression or ("snappy" if self.format == "parquet" else "none")
 
     @property
     def ending(self) -> str:
@@ -152,8 +215,17 @@ class Output:
         return name + _ENDINGS[self.style.compression or "none"]
 
 
-PLAIN = FileStyle()
-PARQUET = Output("parquet", PLAIN)
+PARQUET = Output("parquet")
+
+
+class RowWriter(Protocol):
+    """Writes the rows of one result into a file."""
+
+    def write(self, piece: Sequence[Sequence[str | None]]) -> None:
+        """Write a piece of the rows, columns of texts. Raises ResultWriteError."""
+
+    def finish(self) -> None:
+        """Write what the format ends with."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +248,8 @@ def plan_output(
     contradictions, and for options that the format does not have.
     """
     chosen = options or OutputOptions()
-    ending = _Ending() if path is None else _read_ending(path, format)
+    layout = _layout(chosen)
+    ending = _Ending() if path is None else _ending_of(path, format, layout)
     kind = ending.format or format or "parquet"
     if format is not None and kind != format:
         raise ValueError(
@@ -201,7 +274,26 @@ def plan_output(
         style["compression"] = ending.compression
     if ending.tabs:
         style["delimiter"] = "\t"
-    return Output(kind, FileStyle(**style))  # type: ignore[arg-type]  # one of FORMATS
+    if layout and layout.target_file_bytes and chosen.row_group_size is None:
+        style["row_group_size"] = SPLIT_ROW_GROUP
+    return Output(
+        kind,  # type: ignore[arg-type]  # one of FORMATS
+        FileStyle(**style),
+        layout,
+        chosen.on_existing or "overwrite",
+        chosen.on_empty or "write",
+        # A retry knows by it the file that an earlier try has written.
+        True if chosen.on_existing in ("fail", "skip") else chosen.manifest,
+    )
+
+
+def _layout(chosen: OutputOptions) -> Layout | None:
+    given: dict[str, Any] = {name: getattr(chosen, name) for name in chosen.given(*_LAYOUT_OPTIONS)}
+    if "max_partitions" in given and "partition_by" not in given:
+        raise ValueError("output_options: max_partitions needs partition_by")
+    if "partition_by" in given:
+        given["partition_by"] = tuple(given["partition_by"])
+    return Layout(**given) if given else None
 
 
 def check_engine(output: Output) -> None:
@@ -241,6 +333,23 @@ def _check_compression(kind: str, ending: _Ending, chosen: Compression | None) -
             f"output_path ends in {ending.text}, and output_options has the compression {chosen}: "
             f"let the name end in .{kind}{_ENDINGS[chosen]}, or leave compression out"
         )
+
+
+def _ending_of(path: str, format: str | None, layout: Layout | None) -> _Ending:
+    """What the path of a file, or of a folder for several, says. Raises ValueError."""
+    if layout is None:
+        if path.endswith(("/", "\\")):
+            raise ValueError(
+                "output_path must name a file, not a folder; output_options write several files "
+                "into a folder with partition_by, max_rows_per_file or target_file_bytes"
+            )
+        return _read_ending(path, format)
+    if not path.endswith("/") and _FORMATS.keys() & path.rsplit("/", 1)[-1].lower().split(".")[1:]:
+        raise ValueError(
+            "output_path names a file, and output_options ask for several: name a folder, and the "
+            "format by output_format"
+        )
+    return _Ending()
 
 
 def _read_ending(path: str, format: str | None) -> _Ending:

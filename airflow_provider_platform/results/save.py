@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from airflow_provider_platform.client.errors import ResultEmptyError
 from airflow_provider_platform.client.formats.json_text import storable
 from airflow_provider_platform.results.atomic_files import whole_file
 from airflow_provider_platform.results.collector import no_full_collections
 from airflow_provider_platform.results.column_names import describe_renaming
-from airflow_provider_platform.results.output import PLAIN, FileStyle, Format
+from airflow_provider_platform.results.dataset import DatasetFile, write_dataset
+from airflow_provider_platform.results.manifest import (
+    file_manifest,
+    folder_manifest,
+    take_manifest_away,
+    write_manifest,
+)
+from airflow_provider_platform.results.output import PARQUET, Format, Output, RowWriter
 from airflow_provider_platform.results.row_buffer import RowBuffer
 
 if TYPE_CHECKING:
@@ -18,23 +27,21 @@ if TYPE_CHECKING:
     from airflow_provider_platform.results.atomic_files import OutputFile
     from airflow_provider_platform.results.columns import Column, ColumnTypes, Types
 
+Describe: TypeAlias = "Callable[[dict[str, Any]], dict[str, Any]]"
+"""Makes the content of a manifest of the facts of the files."""
 
-class RowWriter(Protocol):
-    """Writes the rows of one result into a file."""
-
-    def write(self, piece: Sequence[Sequence[str | None]]) -> None:
-        """Write a piece of the rows, columns of texts. Raises ResultWriteError."""
-
-    def finish(self) -> None:
-        """Write what the format ends with."""
+NOBODY = "00000000"
+"""The writer of files that no task writes."""
 
 
 @dataclass
 class SavedRows:
     """What came of a result: its columns by their names in the file (`{"name", "type"}` each, with
     a `note` if it is text although another type was declared or asked for), how many rows, the
-    first of them as plain JSON, and the file. `warnings` has a sentence for each column with a
-    note, `renaming` says which columns lost the service's name."""
+    first of them as plain JSON, and the file, or the folder with its `files` (`path`, `rows`,
+    `bytes`, `sha256` and `partition` each). `manifest` is the path of a manifest that was written.
+    `warnings` has a sentence for each column with a note, `renaming` says which columns lost the
+    service's name."""
 
     columns: list[dict[str, str]]
     row_count: int = 0
@@ -43,6 +50,8 @@ class SavedRows:
     format: Format | None = None
     bytes: int | None = None
     sha256: str | None = None
+    files: list[dict[str, Any]] = field(default_factory=list)
+    manifest: str | None = None
     renaming: str | None = None
     warnings: list[str] = field(default_factory=list)
 
@@ -52,17 +61,21 @@ def save_rows(
     pieces: Iterable[list[list[Any]]],
     *,
     path: Any = None,
-    format: Format = "parquet",
-    style: FileStyle = PLAIN,
+    output: Output = PARQUET,
     types: Types | ColumnTypes = "service",
     max_rows: int = 100,
+    writer: str = NOBODY,
+    describe: Describe = dict,
 ) -> SavedRows:
-    """Read a result to its end, and write it to a file where a path object is given.
+    """Read a result to its end, and write it to a file, or files, where a path object is given.
 
-    `pieces` are rows as the service sends them; what they raise leaves no file. `style` says how
-    the file is written. `max_rows` are kept to look at. The file is begun when all rows have come,
-    since the last one may still change the type of a column. Raises ResultValueError,
-    ResultWriteError.
+    `pieces` are rows as the service sends them; what they raise leaves no file. `output` says how
+    they are written. `max_rows` are kept to look at. Files are begun when all rows have come, since
+    the last one may still change the type of a column, and since a result without rows may not be
+    wanted: `path` of what is returned is None then. `writer` are eight hexadecimal digits for the
+    task run; `describe` makes a manifest of the facts of the files.
+
+    Raises ResultValueError, ResultEmptyError, ResultWriteError.
     """
     with no_full_collections(), RowBuffer(columns, types) as buffer:
         for rows in pieces:
@@ -76,22 +89,98 @@ def save_rows(
         )
         names = [column.name for column in typed]
         saved.renaming = describe_renaming([one.get("name") for one in columns], names)
-        if path is not None:
-            with whole_file(path) as file:
-                writer = _writer(format)(file, typed, style)
-                for piece in buffer.pieces():
-                    writer.write(piece)
-                writer.finish()
-            saved.path, saved.format = str(path), format
-            saved.bytes, saved.sha256 = file.bytes, file.sha256
+        if path is None:
+            return saved
+        if not saved.row_count and output.on_empty == "fail":
+            raise ResultEmptyError(
+                f"The result has no rows, and output_options has on_empty fail: {path} was not "
+                "written."
+            )
+        if not saved.row_count and output.on_empty == "skip":
+            return saved
+        saved.path, saved.format = str(path), output.format
+        if output.layout is None:
+            _write_file(saved, typed, buffer, path, output, describe)
+        else:
+            _write_folder(saved, typed, buffer, path, output, writer, describe)
     return saved
 
 
-def _writer(format: Format) -> Callable[[OutputFile, list[Column], FileStyle], RowWriter]:
-    if format == "parquet":
+def _write_file(
+    saved: SavedRows,
+    columns: list[Column],
+    buffer: RowBuffer,
+    path: Any,
+    output: Output,
+    describe: Describe,
+) -> None:
+    manifest = file_manifest(path)
+    with whole_file(path) as file:
+        rows = _new_writer(output)(file, columns)
+        for piece in buffer.pieces():
+            rows.write(piece)
+        rows.finish()
+        take_manifest_away(manifest)  # of another result
+    saved.bytes, saved.sha256 = file.bytes, file.sha256
+    wanted = output.manifest
+    if wanted is None:  # an empty file of JSON Lines says nothing of its columns
+        wanted = output.format == "jsonl" and not saved.row_count
+    if wanted:
+        only = DatasetFile(path.name, saved.row_count, file.bytes, file.sha256)
+        _write_manifest(saved, [only], manifest, output, describe)
+
+
+def _write_folder(
+    saved: SavedRows,
+    columns: list[Column],
+    buffer: RowBuffer,
+    folder: Any,
+    output: Output,
+    writer: str,
+    describe: Describe,
+) -> None:
+    assert output.layout is not None  # noqa: S101 - for the type checker
+    files = write_dataset(
+        folder,
+        columns,
+        buffer.pieces(),
+        layout=output.layout,
+        ending=output.ending,
+        writer=writer,
+        new_writer=_new_writer(output),
+    )
+    saved.bytes = sum(file.bytes for file in files)
+    saved.files = [{**asdict(file), "path": str(folder / file.path)} for file in files]
+    _write_manifest(saved, files, folder_manifest(folder, writer), output, describe)
+
+
+def _write_manifest(
+    saved: SavedRows,
+    files: list[DatasetFile],
+    manifest: Any,
+    output: Output,
+    describe: Describe,
+) -> None:
+    facts = {
+        "path": saved.path,
+        "format": saved.format,
+        "compression": output.compression,
+        "partition_by": list(output.layout.partition_by) if output.layout else [],
+        "columns": saved.columns,
+        "row_count": saved.row_count,
+        "bytes": saved.bytes,
+        "files": [asdict(file) for file in files],
+    }
+    write_manifest(manifest, describe(facts))
+    saved.manifest = str(manifest)
+
+
+def _new_writer(output: Output) -> Callable[[OutputFile, list[Column]], RowWriter]:
+    if output.format == "parquet":
         from airflow_provider_platform.results.parquet import ParquetWriter
 
-        return ParquetWriter
+        return partial(ParquetWriter, style=output.style)
     from airflow_provider_platform.results.text_files import CsvWriter, JsonLinesWriter
 
-    return CsvWriter if format == "csv" else JsonLinesWriter
+    writer = CsvWriter if output.format == "csv" else JsonLinesWriter
+    return partial(writer, style=output.style)

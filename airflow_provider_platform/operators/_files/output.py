@@ -5,11 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_platform.client.errors import PlatformInputError, ResultTruncatedError
 from airflow_provider_platform.operators._base import arguments
+from airflow_provider_platform.operators._files.paths import storage_path
 
 if TYPE_CHECKING:
+    from airflow_provider_platform._airflow import Context, ObjectStoragePath
     from airflow_provider_platform.results.output import Output
+    from airflow_provider_platform.results.save import SavedRows
 
+LISTED_FILES = 100
+"""So many files a task's result lists; the manifest lists all."""
 optional_format = partial(arguments.optional_choice, choices=("parquet", "csv", "jsonl"))
 
 
@@ -50,4 +56,85 @@ def folder_fits_its_files(*, output_path: Any, output_format: Any, output_option
     if output_options and output_path is None:
         raise ValueError("output_options needs output_path, a folder to write to")
     if output_options:
-        planned_output(None, output_format, output_options)
+        planned = planned_output(None, output_format, output_options)
+        if planned != type(planned)(planned.format, planned.style):
+            raise ValueError(
+                "output_options: of an answer's files they say the style only; on_existing, "
+                "on_empty, manifest, partitions and split files are for single queries"
+            )
+
+
+def written_by(context: Context) -> dict[str, Any]:
+    """The task run that writes: DAG, run, task and map index."""
+    ti: Any = context["ti"]
+    return {name: getattr(ti, name) for name in ("dag_id", "run_id", "task_id", "map_index")}
+
+
+def output_place_of(path: Any, output: Output, context: Context) -> ObjectStoragePath:
+    """The path in its storage, checked before anything is sent, and claimed for this index of a
+    mapped task: in one folder an index would replace the partitions of another. Raises
+    PlatformInputError, ResultWriteError."""
+    from airflow_provider_platform.operators._files.claims import claim_path
+    from airflow_provider_platform.results.atomic_files import check_place
+    from airflow_provider_platform.results.output import check_engine
+
+    check_engine(output)
+    place = storage_path("output_path", path)
+    check_place("output_path", place if output.layout is None else place / "_manifest.json")
+    claim_path("output_path", place, context)
+    return place
+
+
+def respect_existing(
+    context: Context, place: ObjectStoragePath, output: Output, *, fail_on_truncated: bool
+) -> None:
+    """Leave what others have written where the options say so: raise AirflowSkipException or
+    PlatformInputError.
+
+    Files of an earlier try of this task run do not count. With `fail_on_truncated` a file that its
+    manifest calls truncated raises ResultTruncatedError, because skipping would hide it.
+    """
+    from airflow_provider_platform._airflow import AirflowSkipException
+    from airflow_provider_platform.results.existing import find_existing
+    from airflow_provider_platform.results.file_names import writer_id
+
+    if output.on_existing == "overwrite":
+        return
+    by = written_by(context)
+    found = find_existing(place, output, by, writer_id(**by))
+    if found is None:
+        return
+    what = "is there already" if output.layout is None else "has files already"
+    if output.on_existing == "fail":
+        raise PlatformInputError(
+            f"Nothing was written: output_path {place} {what}, and output_options has on_existing "
+            "fail. Remove what is there, or write to another path.",
+            field="output_path",
+        )
+    if found.get("truncated") and fail_on_truncated:
+        raise ResultTruncatedError(
+            f"{place} {what}, and its manifest says that rows may be missing in it. Remove it, so "
+            "that the query runs again."
+        )
+    cut = " Its manifest says that rows may be missing in it." if found.get("truncated") else ""
+    raise AirflowSkipException(f"{place} {what}, and output_options has on_existing skip.{cut}")
+
+
+def skip_empty(saved: SavedRows, output: Output | None) -> None:
+    """Raise AirflowSkipException where a result without rows was not written for that."""
+    if output is not None and saved.path is None:
+        from airflow_provider_platform._airflow import AirflowSkipException
+
+        raise AirflowSkipException(
+            "The result has no rows, and output_options has on_empty skip: nothing was written."
+        )
+
+
+def written_files(saved: SavedRows) -> dict[str, Any]:
+    """What a task's result says of its file, or of the files in its folder."""
+    found: dict[str, Any] = {"path": saved.path, "format": saved.format, "bytes": saved.bytes}
+    if saved.files:
+        found |= {"file_count": len(saved.files), "files": saved.files[:LISTED_FILES]}
+    if saved.manifest is not None:
+        found["manifest"] = saved.manifest
+    return found

@@ -25,14 +25,21 @@ _NOT_IN_PATHS = ("Cc", "Cs", "Zl", "Zp")
 """Unicode categories: control characters, halves of characters, line and paragraph separators."""
 
 
-def output_path(name: str, value: Any) -> Any:
-    """Where to write: text, or a path object, that names a file. Raises PlatformInputError."""
+def output_place(name: str, value: Any) -> Any:
+    """Where to write: text, or a path object, that names a file or a folder. Raises
+    PlatformInputError."""
     if isinstance(value, os.PathLike) or hasattr(value, "open"):
         _check_characters(name, str(value))
         return value
     found = arguments.text(name, value)
     _check_characters(name, found)
-    if found.endswith(("/", os.sep)):
+    return found
+
+
+def output_path(name: str, value: Any) -> Any:
+    """`output_place` of a file. Raises PlatformInputError."""
+    found = output_place(name, value)
+    if isinstance(found, str) and found.endswith(("/", os.sep)):
         raise PlatformInputError(
             f"Nothing was sent: {name} must name a file, not a folder.", field=name
         )
@@ -40,6 +47,7 @@ def output_path(name: str, value: Any) -> Any:
 
 
 optional_output_path = arguments.or_none(output_path)
+optional_output_place = arguments.or_none(output_place)
 
 
 def storage_path(name: str, target: Any) -> ObjectStoragePath:

@@ -9,13 +9,14 @@ import os
 import threading
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.sdk import DAG, Asset
 
-from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform._airflow import AirflowFailException, AirflowSkipException
 from airflow_provider_platform.client.errors import (
     DataQueryTimeoutError,
     PagesChangedError,
@@ -23,6 +24,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformInterruptedError,
     PlatformTransportError,
+    ResultEmptyError,
 )
 from airflow_provider_platform.decorators.query import PlatformSqlDecoratedOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
@@ -31,8 +33,6 @@ from tests.unit.client.http.http_server import Exchange, answer, serving
 from tests.unit.operators.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from airflow_provider_platform.sandbox.server import Sandbox
 
 WAYS = {"on the worker": False, "deferred": True}
@@ -631,6 +631,184 @@ def test_path_ending_decides_the_format(
     written = (tmp_path / name).read_bytes()
     assert written.startswith(first_bytes)
     assert (result["path"], result["bytes"]) == (str(tmp_path / name), len(written))
+
+
+@pytest.fixture
+def orders(platform_sandbox: Sandbox, tmp_path: Path) -> Any:
+    """Run a query in a task run; returns the result. The path is a file, or with `folder` one."""
+
+    def run(run_id: str = "first", *, sql: str = "SELECT 1 AS a, 2 AS b", **arguments: Any) -> Any:
+        options = arguments.pop("options", {})
+        task = PlatformQueryOperator(
+            task_id="query",
+            sql=sql,
+            output_path=arguments.pop("path", str(tmp_path / "orders.csv")),
+            output_options=options,
+            deferrable=False,
+            **arguments,
+        )
+        context = TaskTries().context()
+        context["ti"].run_id = run_id
+        return task.execute(context)
+
+    return run
+
+
+FOLDER = {"partition_by": ["a"]}
+
+
+@pytest.mark.parametrize("layout", [{}, FOLDER], ids=["file", "folder"])
+@pytest.mark.parametrize("on_existing", ["fail", "skip"])
+def test_existing_files_are_kept_without_running_the_query(
+    on_existing: str, layout: dict[str, Any], orders: Any, platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    path = tmp_path / ("orders" if layout else "orders.csv")
+    given = {"path": str(path), "output_format": "csv"}
+    options = {**layout, "on_existing": on_existing}
+    orders(options=options, **given)
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    asked = queries(platform_sandbox)
+    error = AirflowFailException if on_existing == "fail" else AirflowSkipException
+    with pytest.raises(error, match=f"{path} (is there|has files) already"):
+        orders("second", sql="SELECT 5 AS a, 6 AS b", options=options, **given)
+    assert queries(platform_sandbox) == asked
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
+
+
+@pytest.mark.parametrize("layout", [{}, FOLDER], ids=["file", "folder"])
+@pytest.mark.parametrize("on_existing", ["fail", "skip"])
+def test_retry_does_not_take_its_own_file_for_that_of_another(
+    on_existing: str, layout: dict[str, Any], orders: Any, tmp_path: Path
+) -> None:
+    path = str(tmp_path / ("orders" if layout else "orders.csv"))
+    options = {**layout, "on_existing": on_existing}
+    for _ in range(2):
+        result = orders(path=path, output_format="csv", options=options)
+        assert result["row_count"] == 1
+        manifest = json.loads(Path(result["manifest"]).read_text())
+        assert manifest["written_by"]["run_id"] == "first"
+        assert (manifest["truncated"], manifest["sql"]) == (False, "SELECT 1 AS a, 2 AS b")
+
+
+def test_file_without_a_manifest_counts_as_somebody_elses(orders: Any, tmp_path: Path) -> None:
+    (tmp_path / "orders.csv").write_text("by hand")
+    with pytest.raises(AirflowSkipException):
+        orders(options={"on_existing": "skip"})
+    assert (tmp_path / "orders.csv").read_text() == "by hand"
+
+
+def test_skipping_does_not_hide_that_a_file_is_truncated(
+    orders: Any, platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    platform_sandbox.control.set(data_chunk_rows=5000)
+    options = {"on_existing": "skip"}
+    orders(sql="SELECT id FROM events", options=options)
+    with pytest.raises(AirflowSkipException, match="says that rows may be missing"):
+        orders("second", sql="SELECT id FROM events", options=options)
+    with pytest.raises(AirflowFailException, match="says that rows may be missing"):
+        orders("second", sql="SELECT id FROM events", options=options, on_truncated="fail")
+
+
+def test_file_that_appears_while_the_query_runs_is_kept(
+    orders: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow_provider_platform.client.data_api.rows import SqlRows
+
+    real = SqlRows.pieces
+
+    def pieces(rows: SqlRows) -> Any:
+        yield from real(rows)
+        (tmp_path / "orders.csv").write_text("another task's")
+
+    monkeypatch.setattr(SqlRows, "pieces", pieces)
+    with pytest.raises(AirflowFailException, match="is there already"):
+        orders(options={"on_existing": "fail"})
+    assert (tmp_path / "orders.csv").read_text() == "another task's"
+
+
+@pytest.mark.parametrize("layout", [{}, FOLDER], ids=["file", "folder"])
+@pytest.mark.parametrize("on_empty", ["write", "skip", "fail"])
+def test_result_without_rows(
+    on_empty: str, layout: dict[str, Any], query: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / ("orders" if layout else "orders.csv")
+    given: dict[str, Any] = {
+        "sql": "SELECT id AS a, id AS b FROM orders WHERE id < 0",
+        "output_path": str(path),
+        "output_format": "csv",
+        "output_options": {**layout, "on_empty": on_empty},
+    }
+    if on_empty == "write":
+        result = query(**given)
+        assert (result["row_count"], result["path"]) == (0, str(path))
+        return
+    error = ResultEmptyError if on_empty == "fail" else AirflowSkipException
+    with pytest.raises(error, match="The result has no rows"):
+        query(**given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_empty_result_that_may_have_been_cut_is_not_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_rows(exchange: Exchange) -> None:
+        columns = b'{"schema":[{"name":"n","column_type":"String"}]}\n'
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
+        exchange.send(head + columns + b'{"data":[]}\n')
+
+    with serving(answer(body=b'{"cubeApiToken": "data-token"}'), no_rows) as server:
+        extra = {"deployment_id": 7, "data_api_url": server.url}
+        connection = {"conn_type": "platform", "host": server.url, "password": "t", "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(connection))
+        task = PlatformQueryOperator(
+            task_id="query",
+            sql="SELECT n FROM t",
+            output_path=str(tmp_path / "n.csv"),
+            output_options={"on_empty": "skip"},
+            on_truncated="fail",
+            deferrable=False,
+        )
+        with pytest.raises(AirflowFailException, match="closed after 0 rows"):
+            task.execute(TaskTries().context())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_files_are_listed_in_the_result(query: Any, tmp_path: Path) -> None:
+    result = query(
+        "SELECT id, country, name FROM customers",
+        output_path=f"{tmp_path}/customers/",
+        output_format="jsonl",
+        output_options={"partition_by": ["country"], "compression": "gzip"},
+        max_rows=2,
+    )
+    assert (result["path"], result["format"]) == (f"{tmp_path}/customers", "jsonl")
+    assert [column["name"] for column in result["columns"]] == ["id", "country", "name"]
+    assert len(result["rows"]) == 2
+    assert len(result["files"]) == result["file_count"] > 3
+    assert sum(file["rows"] for file in result["files"]) == result["row_count"]
+    assert sum(file["bytes"] for file in result["files"]) == result["bytes"]
+    for file in result["files"]:
+        assert f"/country={file['partition']['country']}/part-" in file["path"]
+        assert Path(file["path"]).stat().st_size == file["bytes"]
+    assert Path(result["manifest"]).name.startswith("_manifest-")
+    assert json.loads(json.dumps(result)) == result
+
+
+def test_result_lists_the_first_hundred_files(orders: Any, tmp_path: Path) -> None:
+    result = orders(
+        sql="SELECT id FROM orders LIMIT 120",
+        path=f"{tmp_path}/customers",
+        output_format="csv",
+        options={"max_rows_per_file": 1},
+    )
+    assert (len(result["files"]), result["file_count"]) == (100, 120)
+    manifest = json.loads(Path(result["manifest"]).read_text())
+    assert len(manifest["files"]) == 120
+
+
+def test_options_without_a_path_are_refused() -> None:
+    with pytest.raises(PlatformInputError, match="output_options needs output_path"):
+        PlatformQueryOperator(task_id="query", sql="SELECT 1", output_options={"header": False})
 
 
 def test_options_are_those_of_the_decorator_too(platform_sandbox: Sandbox, tmp_path: Path) -> None:

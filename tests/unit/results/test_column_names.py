@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.results.column_names import describe_renaming, file_names
-from airflow_provider_platform.results.output import FORMATS, Format
+from airflow_provider_platform.results.output import FORMATS, Format, Output
 from airflow_provider_platform.results.save import save_rows
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ def test_readers_find_the_columns_that_the_result_names(kind: Format, tmp_path: 
     given = ["Total", "total", "", "total_2", "TOTAL", "new\nline", 'quo"te', "nul\0"]
     columns = [{"name": name, "type": "Int64"} for name in given]
     path = tmp_path / f"rows.{kind}"
-    saved = save_rows(columns, [[[str(n) for n in range(len(given))]]], path=path, format=kind)
+    saved = save_rows(
+        columns, [[[str(n) for n in range(len(given))]]], path=path, output=Output(kind)
+    )
     names = [column["name"] for column in saved.columns]
     reader = {"parquet": "read_parquet", "csv": "read_csv", "jsonl": "read_json"}[kind]
     options = ", header = true" if kind == "csv" else ""

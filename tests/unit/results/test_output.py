@@ -17,6 +17,7 @@ from airflow_provider_platform.results import output
 from airflow_provider_platform.results.columns import Column
 from airflow_provider_platform.results.output import (
     FileStyle,
+    Output,
     check_engine,
     output_options,
     plan_output,
@@ -84,6 +85,10 @@ def test_path_ending_says_format_and_compression(
         ("rows.jsonl", None, {"delimiter": ";"}, "delimiter is an option of csv"),
         ("rows.parquet", None, {"csv_safe": False}, "csv_safe is an option of csv"),
         ("rows.csv", None, {"row_group_size": 5}, "row_group_size is an option of parquet"),
+        ("rows/", None, {}, "must name a file, not a folder"),
+        ("rows.csv", None, {"partition_by": ["a"]}, "names a file, and output_options ask for sev"),
+        ("rows.csv.gz", "csv", {"max_rows_per_file": 5}, "name a folder, and the format by"),
+        ("rows/", None, {"max_partitions": 5}, "max_partitions needs partition_by"),
     ],
 )
 def test_contradiction_of_path_format_and_options_is_refused(
@@ -126,12 +131,37 @@ def test_format_and_options_say_what_the_ending_does_not(
         ({"csv_safe": "maybe"}, "csv_safe: must be true or false"),
         ({"row_group_size": 0}, "row_group_size: Input should be greater than or equal to 1"),
         ({"row_group_size": True}, "row_group_size: must be a whole number"),
+        ({"partition_by": ["a", "a"]}, "partition_by: must name each column once"),
+        ({"partition_by": ["_a"]}, "partition_by: names the column '_a': readers pass over"),
+        ({"max_rows_per_file": 0}, "max_rows_per_file: Input should be greater than or equal to 1"),
+        ({"on_existing": "append"}, "on_existing: Input should be 'overwrite', 'fail' or 'skip'"),
+        ({"on_empty": "no"}, "on_empty: Input should be 'write', 'fail' or 'skip'"),
         ({"row_group_size": 2.5}, "row_group_size: Input should be a valid integer"),
     ],
 )
 def test_wrong_option_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(PlatformInputError, match=said):
         output_options(options)
+
+
+@pytest.mark.parametrize("path", ["orders", "orders/", "s3://conn@bucket/orders.2025/"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"partition_by": ["day", "country"]},
+        {"partition_by": '["day", "country"]'},
+        {"partition_by": ("day", "country")},
+        {"partition_by": ["day", "country"], "max_rows_per_file": "5"},
+    ],
+)
+def test_path_of_several_files_is_a_folder(path: str, options: dict[str, Any]) -> None:
+    planned = plan_output(path, None, output_options(options))
+    assert (planned.format, planned.ending) == ("parquet", "parquet")
+    assert planned.layout is not None
+    assert planned.layout.partition_by == ("day", "country")
+    assert planned.layout.max_rows_per_file == (5 if "max_rows_per_file" in options else None)
+    compressed = output_options({**options, "compression": "gzip"})
+    assert plan_output(path, "jsonl", compressed).ending == "jsonl.gz"
 
 
 def test_rendered_options_are_what_they_mean() -> None:
@@ -152,7 +182,7 @@ def test_missing_engine_is_named(path: str, monkeypatch: pytest.MonkeyPatch) -> 
 def written(tmp_path: Path, path: str, rows: list[list[Any]], **options: Any) -> bytes:
     planned = plan_output(path, None, output_options(options))
     target = tmp_path / path
-    saved = save_rows(COLUMNS, [rows], path=target, format=planned.format, style=planned.style)
+    saved = save_rows(COLUMNS, [rows], path=target, output=planned)
     found = target.read_bytes()
     assert saved.bytes == len(found)
     return found
@@ -227,8 +257,7 @@ def test_csv_safe_holds_for_the_header_too(tmp_path: Path) -> None:
         [{"name": "=1+1", "type": "Int64"}],
         [],
         path=path,
-        format="csv",
-        style=FileStyle(csv_safe=True),
+        output=Output("csv", FileStyle(csv_safe=True)),
     )
     assert path.read_text() == "'=1+1\n"
 

@@ -26,7 +26,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.formats.json_text import storable
 from airflow_provider_platform.results import output
 from airflow_provider_platform.results.collector import NEVER
-from airflow_provider_platform.results.output import FORMATS, check_engine, plan_output
+from airflow_provider_platform.results.output import FORMATS, Output, check_engine, plan_output
 from airflow_provider_platform.results.row_buffer import RowBuffer
 from airflow_provider_platform.results.save import save_rows
 
@@ -91,9 +91,9 @@ def test_every_format_holds_the_typed_values(
     files = {}
     for kind in FORMATS:
         path = folder / f"rows.{kind}"
-        one = save_rows(COLUMNS, [rows], path=path, format=kind, max_rows=3)
+        one = save_rows(COLUMNS, [rows], path=path, output=Output(kind), max_rows=3)
         whole = path.read_bytes()
-        two = save_rows(COLUMNS, pieces_of(rows, sizes), path=path, format=kind, max_rows=3)
+        two = save_rows(COLUMNS, pieces_of(rows, sizes), path=path, output=Output(kind), max_rows=3)
         assert path.read_bytes() == whole, "the pieces show in the file"
         assert one == two
         assert one.sha256 == hashlib.sha256(whole).hexdigest()
@@ -145,7 +145,7 @@ def test_what_goes_wrong_half_way_leaves_the_old_file(
 
     columns = [{"name": "id", "type": "Int64"}]
     with pytest.raises((ResultValueError, PlatformTransportError)) as caught:
-        save_rows(columns, pieces(), path=path, format=kind, types="strict")
+        save_rows(columns, pieces(), path=path, output=Output(kind), types="strict")
     if isinstance(caught.value, ResultValueError):
         assert (caught.value.column, caught.value.row) == ("id", 4)
     assert [file.name for file in tmp_path.iterdir()] == ["rows"]
@@ -168,7 +168,7 @@ def test_late_misfit_makes_the_column_text_in_every_format(kind: Any, tmp_path: 
     columns = [{"name": "id", "type": "Int32"}, {"name": "price", "type": "Double"}]
     rows = [[str(number), "747"] for number in range(9000)] + [["1.25", "n/a"]]
     path = tmp_path / "rows"
-    saved = save_rows(columns, pieces_of(rows, [5000, 4000]), path=path, format=kind)
+    saved = save_rows(columns, pieces_of(rows, [5000, 4000]), path=path, output=Output(kind))
     assert [column["type"] for column in saved.columns] == ["Decimal", "String"]
     assert saved.first_rows[:2] == [["0", "747"], ["1", "747"]]
     assert saved.warnings == [
@@ -201,7 +201,10 @@ def test_rows_are_complete_before_the_file_is_begun(kind: Any, tmp_path: Path) -
             assert not list(tmp_path.iterdir())
 
     columns = [{"name": "id", "type": "Int64"}]
-    assert save_rows(columns, pieces(), path=tmp_path / "rows", format=kind).row_count == 15_000
+    assert (
+        save_rows(columns, pieces(), path=tmp_path / "rows", output=Output(kind)).row_count
+        == 15_000
+    )
 
 
 def test_products_of_decimals_do_not_overflow_in_a_database(tmp_path: Path) -> None:
@@ -236,6 +239,7 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from airflow_provider_platform.client.errors import ResultWriteError
+from airflow_provider_platform.results.output import Output
 from airflow_provider_platform.results.save import save_rows
 
 path, kind, most = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -244,7 +248,7 @@ rows = [[str(row), str(row * 7919 % 104729)] for row in range(60_000)]
 columns = [{"name": "id", "type": "Int64"}, {"name": "note", "type": "String"}]
 try:
     pieces = (rows[at:at + 1000] for at in range(0, 60_000, 1000))
-    save_rows(columns, pieces, path=path, format=kind)
+    save_rows(columns, pieces, path=path, output=Output(kind))
 except ResultWriteError as error:
     print(error.message)
 """
@@ -268,7 +272,7 @@ def test_what_a_killed_try_has_left_is_taken_away(tmp_path: Path) -> None:
     (tmp_path / f".rows.{'0123' * 8}.part").write_text("half")
     other = tmp_path / f".rows.csv.{'0123' * 8}.part"
     other.write_text("another task's, under way")
-    save_rows(COLUMNS, [], path=tmp_path / "rows", format="csv")
+    save_rows(COLUMNS, [], path=tmp_path / "rows", output=Output("csv"))
     assert {file.name for file in tmp_path.iterdir()} == {"rows", other.name}
 
 
@@ -283,6 +287,6 @@ def test_first_rows_and_names_can_be_stored_and_the_file_has_the_values_that_cam
     tmp_path: Path,
 ) -> None:
     columns = [{"name": "a\0", "type": "String"}]
-    saved = save_rows(columns, iter([[["x\0"]]]), path=tmp_path / "a.jsonl", format="jsonl")
+    saved = save_rows(columns, iter([[["x\0"]]]), path=tmp_path / "a.jsonl", output=Output("jsonl"))
     assert (saved.columns[0]["name"], saved.first_rows) == ("a\ufffd", [["x\ufffd"]])
     assert json.loads((tmp_path / "a.jsonl").read_bytes()) == {"a\ufffd": "x\0"}

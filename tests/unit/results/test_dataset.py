@@ -1,0 +1,479 @@
+"""Results in several files: each row is in one of them, and a run replaces its own."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.errors import (
+    PlatformTransportError,
+    ResultEmptyError,
+    ResultValueError,
+    ResultWriteError,
+)
+from airflow_provider_platform.results import dataset
+from airflow_provider_platform.results.dataset import data_files
+from airflow_provider_platform.results.output import Output, output_options, plan_output
+from airflow_provider_platform.results.save import SavedRows, save_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+COLUMNS = [
+    {"name": "id", "type": "Int64"},
+    {"name": "country", "type": "String"},
+    {"name": "day", "type": "Date"},
+    {"name": "amount", "type": "Double"},
+]
+MONDAY, SUNDAY = "aaaaaaaa", "bbbbbbbb"
+"""Two task runs."""
+
+
+def rows_of(*countries: str | None, first: int = 1) -> list[list[str | None]]:
+    return [
+        [str(number), country, "2025-01-31", f"{number}.5"]
+        for number, country in enumerate(countries, start=first)
+    ]
+
+
+def save(
+    folder: Any,
+    rows: list[list[str | None]],
+    kind: str = "csv",
+    writer: str = MONDAY,
+    **options: Any,
+) -> SavedRows:
+    output = plan_output(f"{folder}/", kind, output_options(options))
+    return save_rows(COLUMNS, [rows], path=folder, output=output, writer=writer)
+
+
+def names(folder: Path) -> list[str]:
+    """All files, hidden ones too, and folders without any."""
+    found = sorted(folder.rglob("*"))
+    return [
+        path.relative_to(folder).as_posix()
+        for path in found
+        if path.is_file() or not list(path.iterdir())
+    ]
+
+
+def ids(folder: Path) -> list[str]:
+    """The first column of all CSV files, in the order of their names."""
+    found = []
+    for path in data_files(folder):
+        with (folder / path).open(newline="") as file:
+            found += [row["id"] for row in csv.DictReader(file)]
+    return sorted(found, key=int)
+
+
+def test_partition_is_a_folder_and_its_column_is_not_in_the_file(tmp_path: Path) -> None:
+    folder = tmp_path / "orders"
+    saved = save(folder, rows_of("DE", "FR", "DE"), partition_by=["country"])
+    assert names(folder) == [
+        "_manifest-aaaaaaaa.json",
+        "country=DE/part-aaaaaaaa-00001.csv",
+        "country=FR/part-aaaaaaaa-00001.csv",
+    ]
+    assert (folder / "country=DE/part-aaaaaaaa-00001.csv").read_text() == (
+        "id,day,amount\n1,2025-01-31,1.5\n3,2025-01-31,3.5\n"
+    )
+    assert (saved.path, saved.format, saved.row_count) == (str(folder), "csv", 3)
+    assert [(file["path"], file["rows"], file["partition"]) for file in saved.files] == [
+        (f"{folder}/country=DE/part-aaaaaaaa-00001.csv", 2, {"country": "DE"}),
+        (f"{folder}/country=FR/part-aaaaaaaa-00001.csv", 1, {"country": "FR"}),
+    ]
+    assert saved.bytes == sum(file["bytes"] for file in saved.files)
+
+
+def test_manifest_lists_all_files(tmp_path: Path) -> None:
+    saved = save(
+        tmp_path, rows_of("DE", "FR", "DE"), "jsonl", partition_by=["country"], compression="gzip"
+    )
+    assert saved.manifest == str(tmp_path / "_manifest-aaaaaaaa.json")
+    manifest = json.loads((tmp_path / "_manifest-aaaaaaaa.json").read_text())
+    assert manifest["columns"] == saved.columns
+    assert (manifest["format"], manifest["compression"]) == ("jsonl", "gzip")
+    assert (manifest["partition_by"], manifest["row_count"]) == (["country"], 3)
+    assert manifest["bytes"] == sum(file["bytes"] for file in manifest["files"])
+    for file in manifest["files"]:
+        data = (tmp_path / file["path"]).read_bytes()
+        assert (len(data), hashlib.sha256(data).hexdigest()) == (file["bytes"], file["sha256"])
+        assert file["path"].endswith(".jsonl.gz")
+
+
+ODD = [
+    *("a/b", "..", ".", "a=b", "50%", "%2F", 'quo"te', "new\nline", "tab\t", "a:b", "a b", "a\\b"),
+    *("#", "?", "é", "日本", "{x}", "[x]", "*", "_x", "00123", "true", "", " ", None),
+]
+
+
+@pytest.mark.parametrize("reader", ["pyarrow", "duckdb", "polars"])
+def test_readers_find_the_values_of_partitions(reader: str, tmp_path: Path) -> None:
+    engine = pytest.importorskip(reader)
+    save(tmp_path, rows_of(*ODD), "parquet", partition_by=["country"])
+    wanted = {(number, country) for number, country in enumerate(ODD, start=1)}
+    assert found_by(reader, engine, tmp_path) == wanted
+
+
+def found_by(reader: str, engine: Any, folder: Path) -> set[tuple[int, str | None]]:
+    if reader == "duckdb":
+        rows = engine.sql(
+            f"SELECT id, country FROM read_parquet('{folder}/**/*.parquet', "
+            "hive_partitioning = true, hive_types_autocast = false)"
+        ).fetchall()
+    elif reader == "polars":
+        schema = {"country": engine.String}
+        table = engine.read_parquet(f"{folder}/**/*.parquet", hive_schema=schema)
+        rows = table.select("id", "country").rows()
+    else:
+        ds = pytest.importorskip("pyarrow.dataset")
+        hive = ds.partitioning(engine.schema([("country", engine.string())]), flavor="hive")
+        table = ds.dataset(folder, partitioning=hive).to_table(columns=["id", "country"])
+        rows = [tuple(row.values()) for row in table.to_pylist()]
+    return set(rows)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=30)
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from(["DE", "FR", None]), st.sampled_from(["2025-01-30", None])),
+        max_size=40,
+    ),
+    size=st.integers(1, 7),
+    most=st.none() | st.integers(1, 9),
+    kept=st.integers(1, 3),
+)
+def test_every_row_is_in_one_file_whatever_the_pieces(
+    rows: list[tuple[str | None, str | None]],
+    size: int,
+    most: int | None,
+    kept: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("dataset")
+    data = [[str(at), country, day, "1"] for at, (country, day) in enumerate(rows)]
+    options = output_options({"partition_by": ["country", "day"], "max_rows_per_file": most})
+    output = plan_output(None, "csv", options)
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dataset, "_PIECES", kept)
+        patch.setattr("airflow_provider_platform.results.row_buffer.PIECE_ROWS", 5)
+        saved = save_rows(COLUMNS, pieces, path=folder, output=output)
+    found = []
+    for file in saved.files:
+        with open(file["path"], newline="") as lines:  # noqa: PTH123
+            inside = [int(row["id"]) for row in csv.DictReader(lines)]
+        partition = (file["partition"]["country"], file["partition"]["day"])
+        assert [rows[at] for at in inside] == [partition] * len(inside)
+        assert inside == sorted(inside), "rows changed their order"
+        assert len(inside) == file["rows"] <= (most or len(rows))
+        found += inside
+    assert sorted(found) == list(range(len(rows)))
+
+
+def test_other_run_replaces_the_partitions_that_it_has_and_no_others(tmp_path: Path) -> None:
+    save(tmp_path, rows_of("DE", "DE", "FR"), partition_by=["country"], max_rows_per_file=1)
+    (tmp_path / "country=DE" / "readme.txt").write_text("the author's")
+    (tmp_path / "country=DE" / "part-0-spark.csv").write_text("another program's")
+    save(tmp_path, rows_of("DE", "IT", first=7), writer=SUNDAY, partition_by=["country"])
+    assert names(tmp_path) == [
+        "_manifest-bbbbbbbb.json",
+        "country=DE/part-0-spark.csv",
+        "country=DE/part-bbbbbbbb-00001.csv",
+        "country=DE/readme.txt",
+        "country=FR/part-aaaaaaaa-00001.csv",
+        "country=IT/part-bbbbbbbb-00001.csv",
+    ]
+
+
+def test_retry_leaves_nothing_of_an_earlier_try(tmp_path: Path) -> None:
+    options = {"partition_by": ["country"], "max_rows_per_file": 1}
+    save(tmp_path, rows_of("IT"), writer=SUNDAY, **options)
+    save(tmp_path, rows_of("DE", "DE", "FR"), **options)
+    save(tmp_path, rows_of("DE", first=9), **options)
+    assert names(tmp_path) == [
+        "_manifest-aaaaaaaa.json",
+        "_manifest-bbbbbbbb.json",
+        "country=DE/part-aaaaaaaa-00001.csv",
+        "country=IT/part-bbbbbbbb-00001.csv",
+    ]
+    assert ids(tmp_path) == ["1", "9"]
+
+
+def test_other_format_replaces_the_files_of_the_first(tmp_path: Path) -> None:
+    save(tmp_path, rows_of("DE", "DE"), max_rows_per_file=1)
+    save(tmp_path, rows_of("DE"), "jsonl", writer=SUNDAY, max_rows_per_file=1, compression="gzip")
+    assert names(tmp_path) == ["_manifest-bbbbbbbb.json", "part-bbbbbbbb-00001.jsonl.gz"]
+
+
+def test_files_are_split_by_rows(tmp_path: Path) -> None:
+    rows = rows_of(*["DE"] * 2500)
+    saved = save(tmp_path, rows, max_rows_per_file=1000)
+    assert [file["rows"] for file in saved.files] == [1000, 1000, 500]
+    assert ids(tmp_path) == [str(number) for number in range(1, 2501)]
+    saved = save(tmp_path, rows[:1000], max_rows_per_file=1000)
+    assert [file["rows"] for file in saved.files] == [1000]
+    assert len(names(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "over"), [("csv", 20_000), ("jsonl", 40_000), ("parquet", 90_000)]
+)
+def test_files_are_split_by_bytes(kind: str, over: int, tmp_path: Path) -> None:
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+    rows = [
+        [str(at), hashlib.sha256(str(at).encode()).hexdigest(), None, "1"] for at in range(9000)
+    ]
+    small = {"row_group_size": 1000} if kind == "parquet" else {}
+    saved = save(tmp_path, rows, kind, target_file_bytes=100_000, **small)
+    sizes = [file["bytes"] for file in saved.files]
+    assert len(sizes) > 3
+    assert all(100_000 <= size < 100_000 + over for size in sizes[:-1]), sizes
+    assert sum(file["rows"] for file in saved.files) == 9000
+
+
+def test_one_file_is_open_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, most = 0, 0
+    real = dataset.whole_file
+
+    @contextmanager
+    def counting(path: Any) -> Iterator[Any]:
+        nonlocal opened, most
+        opened += 1
+        most = max(most, opened)
+        with real(path) as file:
+            yield file
+        opened -= 1
+
+    monkeypatch.setattr(dataset, "whole_file", counting)
+    rows = rows_of(*[f"c{number % 300}" for number in range(900)])
+    saved = save(tmp_path, rows, partition_by=["country"])
+    assert (len(saved.files), most) == (300, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"partition_by": ["city"]}, "names the column 'city', and the result does not have it"),
+        ({"partition_by": ["id", "country", "day", "amount"]}, "names all columns of the result"),
+        ({"partition_by": ["id"], "max_partitions": 2}, "more than 2 partitions"),
+        ({"partition_by": ["country"]}, "too long for the name of a folder"),
+    ],
+)
+def test_result_that_cannot_be_partitioned_leaves_what_was_there(
+    options: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    save(tmp_path, rows_of("DE"), partition_by=["country"])
+    before = {name: (tmp_path / name).read_bytes() for name in names(tmp_path)}
+    with pytest.raises(ResultValueError, match=said):
+        save(tmp_path, rows_of("DE", "FR", "x" * 250), **options)
+    assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
+
+
+def test_value_that_readers_take_for_a_missing_one_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ResultValueError, match="take for a missing one"):
+        save(tmp_path / "new", rows_of("__HIVE_DEFAULT_PARTITION__"), partition_by=["country"])
+    assert names(tmp_path) == []
+
+
+def test_query_that_breaks_off_leaves_what_was_there(tmp_path: Path) -> None:
+    save(tmp_path, rows_of("DE"), partition_by=["country"])
+
+    def pieces() -> Iterator[list[list[str | None]]]:
+        yield rows_of("DE", "FR")
+        raise PlatformTransportError("cut")
+
+    output = plan_output(None, "csv", output_options({"partition_by": ["country"]}))
+    with pytest.raises(PlatformTransportError):
+        save_rows(COLUMNS, pieces(), path=tmp_path, output=output, writer=MONDAY)
+    assert names(tmp_path) == ["_manifest-aaaaaaaa.json", "country=DE/part-aaaaaaaa-00001.csv"]
+    with pytest.raises(PlatformTransportError):
+        save_rows(COLUMNS, pieces(), path=tmp_path / "new", output=output)
+    assert not (tmp_path / "new").exists()
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from airflow_provider_platform.client.errors import ResultWriteError
+from airflow_provider_platform.results.output import output_options, plan_output
+from airflow_provider_platform.results.save import save_rows
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+output = plan_output(None, "csv", output_options({"partition_by": ["c"]}))
+rows = [[str(at), "small" if at % 50 else "a"] for at in range(10_000)]
+columns = [{"name": "id", "type": "Int64"}, {"name": "c", "type": "String"}]
+try:
+    save_rows(columns, [rows], path=Path(sys.argv[1]), output=output, writer="aaaaaaaa")
+except ResultWriteError as error:
+    print(error.message)
+"""
+
+
+def test_disk_that_takes_no_more_leaves_what_was_there(tmp_path: Path) -> None:
+    """The first of the files fits, the second one does not."""
+    folder = tmp_path / "rows"
+    save(folder, rows_of("DE"), partition_by=["country"])
+    before = {name: (folder / name).read_bytes() for name in names(folder)}
+    command = [sys.executable, "-c", FULL, str(folder)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "could not be written: File too large" in ended.stdout, ended.stderr
+    assert {name: (folder / name).read_bytes() for name in names(folder)} == before
+
+
+def test_what_a_killed_try_has_left_is_hidden_and_taken_away(tmp_path: Path) -> None:
+    left = tmp_path / ".part-aaaaaaaa" / "country=DE" / "part-aaaaaaaa-00001.csv.part"
+    left.parent.mkdir(parents=True)
+    left.write_text("half")
+    assert data_files(tmp_path) == []
+    save(tmp_path, rows_of("DE"), partition_by=["country"])
+    assert names(tmp_path) == ["_manifest-aaaaaaaa.json", "country=DE/part-aaaaaaaa-00001.csv"]
+
+
+def test_manifest_is_not_there_while_files_are_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(tmp_path, rows_of("DE", "FR"), partition_by=["country"])
+    seen = []
+
+    def commit(stage: Any) -> None:
+        seen.extend(names(tmp_path))
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(dataset._LocalStage, "commit", commit)
+    with pytest.raises(ResultWriteError):
+        save(tmp_path, rows_of("DE"), writer=SUNDAY, partition_by=["country"])
+    assert not [name for name in seen if "manifest" in name]
+
+
+def test_result_without_rows_has_its_columns_in_the_manifest(tmp_path: Path) -> None:
+    saved = save(tmp_path / "hive", [], partition_by=["country"])
+    assert names(tmp_path / "hive") == ["_manifest-aaaaaaaa.json"]
+    assert (saved.files, saved.bytes) == ([], 0)
+    saved = save(tmp_path / "split", [], max_rows_per_file=5)
+    assert (tmp_path / "split" / "part-aaaaaaaa-00001.csv").read_text() == "id,country,day,amount\n"
+    for folder in ("hive", "split"):
+        manifest = json.loads((tmp_path / folder / "_manifest-aaaaaaaa.json").read_text())
+        assert [column["name"] for column in manifest["columns"]] == [
+            *("id", "country", "day", "amount")
+        ]
+
+
+def test_empty_json_lines_have_a_manifest_beside_them(tmp_path: Path) -> None:
+    path, beside = tmp_path / "rows.jsonl", tmp_path / "_rows.jsonl.manifest.json"
+    saved = save_rows(COLUMNS, [], path=path, output=Output("jsonl"))
+    assert path.read_bytes() == b""
+    assert json.loads(beside.read_text())["columns"] == saved.columns
+    assert [column["type"] for column in saved.columns] == ["Int64", "String", "Date", "Double"]
+    assert saved.manifest == str(beside)
+    saved = save_rows(COLUMNS, [rows_of("DE")], path=path, output=Output("jsonl"))
+    assert names(tmp_path) == ["rows.jsonl"], "the manifest of another result is left"
+    assert saved.manifest is None
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_manifest_of_a_single_file_is_written_if_it_is_asked_for(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"rows.{kind}"
+    output = plan_output(str(path), None, output_options({"manifest": True}))
+    save_rows(COLUMNS, [rows_of("DE")], path=path, output=output)
+    manifest = json.loads((tmp_path / f"_rows.{kind}.manifest.json").read_text())
+    [file] = manifest["files"]
+    assert file["path"] == path.name
+    assert file["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("options", [{}, {"partition_by": ["country"]}])
+def test_empty_result_is_not_written_if_that_is_asked_for(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "rows"
+    with pytest.raises(ResultEmptyError, match="The result has no rows"):
+        save_rows(COLUMNS, [], path=path, output=planned(on_empty="fail", **options))
+    saved = save_rows(COLUMNS, [], path=path, output=planned(on_empty="skip", **options))
+    assert (saved.path, saved.format, saved.bytes, saved.row_count) == (None, None, None, 0)
+    assert names(tmp_path) == []
+    saved = save_rows(
+        COLUMNS, [rows_of("DE")], path=path, output=planned(on_empty="fail", **options)
+    )
+    assert saved.path == str(path)
+
+
+def planned(**options: Any) -> Output:
+    path = "rows/" if "partition_by" in options else "rows"
+    return plan_output(path, "csv", output_options(options))
+
+
+class Storage:
+    """A folder of a storage that is none of a local disk, as Airflow's path objects are."""
+
+    protocol = "memory"
+
+    def __init__(self, fs: Any, path: str) -> None:
+        self.fs, self.path = fs, path
+
+    def __truediv__(self, name: str) -> Storage:
+        return Storage(self.fs, f"{self.path}/{name}")
+
+    def __str__(self) -> str:
+        return f"memory://{self.path}"
+
+    def read_bytes(self) -> bytes:
+        found: bytes = self.fs.cat_file(self.path)
+        return found
+
+    def unlink(self) -> None:
+        self.fs.rm_file(self.path)
+
+
+@pytest.fixture
+def storage() -> Iterator[Storage]:
+    fsspec = pytest.importorskip("fsspec")
+    fs = fsspec.filesystem("memory")
+    fs.store.clear()
+    yield Storage(fs, "/lake/orders")
+    fs.store.clear()
+
+
+def test_storage_without_renaming_gets_the_same_files(storage: Storage, tmp_path: Path) -> None:
+    for rows in (rows_of(*ODD, "DE"), rows_of("DE", "FR")):
+        for folder in (storage, tmp_path / "local"):
+            save(folder, rows, partition_by=["country"], max_rows_per_file=1)
+        stored = {name.removeprefix("/lake/orders/") for name in storage.fs.store}
+        assert stored == set(names(tmp_path / "local"))
+    save(storage, rows_of("DE"), writer=SUNDAY, partition_by=["country"])
+    assert sorted(storage.fs.store) == [
+        "/lake/orders/_manifest-bbbbbbbb.json",
+        "/lake/orders/country=DE/part-bbbbbbbb-00001.csv",
+        "/lake/orders/country=FR/part-aaaaaaaa-00001.csv",
+    ]
+
+
+def test_storage_that_fails_half_way_keeps_nothing_new(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(storage, rows_of("DE"), partition_by=["country"])
+    before = set(storage.fs.store)
+    real = dataset.whole_file
+
+    @contextmanager
+    def failing(path: Any) -> Iterator[Any]:
+        with real(path) as file:
+            yield file
+            if "country=FR" in str(path):
+                raise ResultWriteError("refused")
+
+    monkeypatch.setattr(dataset, "whole_file", failing)
+    with pytest.raises(ResultWriteError, match="refused"):
+        save(storage, rows_of("DE", "FR"), writer=SUNDAY, partition_by=["country"])
+    assert set(storage.fs.store) == before
