@@ -13,6 +13,7 @@ from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import ResultWriteError
 from airflow_provider_platform.operators._files.paths import storage_path
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.results.atomic_files import PART_BYTES, whole_file, write_whole
 from tests.storage.conftest import BUCKET
@@ -43,6 +44,13 @@ def answer(folder: str, **arguments: Any) -> dict[str, Any]:
         output_format="csv",
         deferrable=False,
         **arguments,
+    )
+    return task.execute(TaskTries().context())
+
+
+def export(path: str) -> dict[str, Any]:
+    task = PlatformExportDashboardOperator(
+        task_id="export", dashboard_id=501, output_path=path, deferrable=False
     )
     return task.execute(TaskTries().context())
 
@@ -153,8 +161,9 @@ def test_unknown_connection_in_an_address_is_refused_before_the_query_runs(
     )
     with pytest.raises(AirflowFailException, match="Airflow has no connection 's3_typo'"):
         task.execute(TaskTries().context())
-    with pytest.raises(AirflowFailException, match="Airflow has no connection 's3_typo'"):
-        answer(f"s3://s3_typo@{BUCKET}/answers")
+    for write in (answer, export):
+        with pytest.raises(AirflowFailException, match="Airflow has no connection 's3_typo'"):
+            write(f"s3://s3_typo@{BUCKET}/answers")
     assert platform_sandbox.control.state().requests == []
     assert keys(s3) == []
 
@@ -340,8 +349,9 @@ def test_store_that_is_away_is_reported_before_the_query_runs(
     )
     with pytest.raises(ResultWriteError, match="Could not connect to the endpoint") as caught:
         task.execute(TaskTries().context())
-    with pytest.raises(ResultWriteError, match="Could not connect to the endpoint"):
-        answer(f"s3://s3_away@{BUCKET}/answers")
+    for write in (answer, export):
+        with pytest.raises(ResultWriteError, match="Could not connect to the endpoint"):
+            write(f"s3://s3_away@{BUCKET}/answers")
     assert platform_sandbox.control.state().requests == []
     assert "Check the endpoint" in str(caught.value)
     assert "secret" not in str(caught.value)
