@@ -16,6 +16,7 @@ vega-util, `defaultType` and `replacePathInField` of Vega-Lite 5.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,6 +61,8 @@ class Uses:
     """Drawn as they are: on nominal and ordinal scales, as groups."""
     compared: set[str] = field(default_factory=set)
     """Read by expressions and filters, in the form that the service sends."""
+    parsed: set[str] = field(default_factory=set)
+    """Read by the specification's own rules (`format.parse`), in that form too."""
 
 
 @dataclass
@@ -74,15 +77,19 @@ class Fields:
 
 
 def resolve_fields(
-    spec: Mapping[str, Any], names: Sequence[str], structured: Iterable[str] = ()
+    spec: Mapping[str, Any],
+    names: Sequence[str],
+    structured: Iterable[str] = (),
+    years: Iterable[str] = (),
 ) -> Fields:
     """Find the columns of all fields of a cleaned specification.
 
     :param names: the columns of the result, none twice
     :param structured: those that hold objects and lists, which a path may lead into
+    :param years: those whose values are years, as numbers: Vega takes these for milliseconds
     :raises ChartError: a field that neither the result nor a transform has
     """
-    reader = _Reader(names, frozenset(structured), spec.get("datasets"))
+    reader = _Reader(names, frozenset(structured), frozenset(years), spec)
     found, _ = reader.view(spec, frozenset(names) or None, {}, top=True)
     reader.refuse_missing()
     return Fields(found, reader.uses, reader.keys, reader.notes)
@@ -104,13 +111,26 @@ def split_path(path: str) -> list[str]:
 class _Reader:
     """Walks views from the outside in; the rows of a view have the names that its parents left."""
 
-    def __init__(self, names: Sequence[str], structured: frozenset[str], datasets: Any) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        structured: frozenset[str],
+        years: frozenset[str],
+        spec: Mapping[str, Any],
+    ) -> None:
         self._columns = list(names)
         self._structured = structured
+        self._years = years
+        self._dated: set[str] = set()
+        """Years that the view at hand draws on a scale of time."""
+        datasets, data = spec.get("datasets"), spec.get("data")
         self._datasets = datasets if isinstance(datasets, Mapping) else {}
+        form = data.get("format") if isinstance(data, Mapping) else None
+        parse = form.get("parse") if isinstance(form, Mapping) else None
+        self._parsed = set(parse) if isinstance(parse, Mapping) else set()
         self._missing: dict[str, Names] = {}
         self._quiet: dict[str, None] = {}
-        self.uses = Uses()
+        self.uses = Uses(parsed=self._parsed & set(self._columns))
         self.keys: dict[str, str] = {}
         self.notes: list[str] = []
 
@@ -176,6 +196,7 @@ class _Reader:
             found["spec"], left = self.view(view["spec"], scope, repeats)
             inner.append(left)
         own = _union(inner) if inner else scope
+        self._dated = set()
         if isinstance(view.get("encoding"), Mapping):
             found["encoding"] = {
                 channel: self._channel(channel, item, own, repeats)
@@ -188,7 +209,19 @@ class _Reader:
                 if "field" in facet
                 else {key: self._channel(key, facet[key], scope, repeats) for key in facet}
             )
+        if self._dated:
+            steps = found.get("transform") if isinstance(found.get("transform"), list) else []
+            found["transform"] = [*(steps or []), *map(self._date_of_year, sorted(self._dated))]
+            self._dated = set()
         return found, own
+
+    def _date_of_year(self, name: str) -> Json:
+        """A transform that makes the first day of a year."""
+        year = f"datum[{json.dumps(self.keys.get(name, name))}]"
+        return {
+            "calculate": f"isValid({year}) ? datetime({year}, 0) : null",
+            "as": _dated_key(name),
+        }
 
     def _own_data(self, view: Mapping[str, Any], scope: Names, top: bool) -> Names:
         """The names of a view's own data, the parents' where it has none; see `with_rows`."""
@@ -386,7 +419,11 @@ class _Reader:
             found["field"], name = self._reference(given, scope, quiet=quiet)
             if name is not None:
                 names = [name]
-                if _SPECIAL.search(name) and not _has_title(item):
+                is_dated = name in self._years and _is_temporal(channel, item)
+                if is_dated:
+                    self._dated.add(name)
+                    found["field"] = _dated_key(name)
+                if (is_dated or _SPECIAL.search(name)) and not _has_title(item):
                     found["title"] = _title(name, item)
         elif isinstance(given, Mapping):
             names = repeats.get(str(given.get("repeat")), [])
@@ -419,8 +456,9 @@ class _Reader:
         kind, aggregate = _type_of(channel, item), item.get("aggregate")
         if isinstance(aggregate, Mapping) or (isinstance(aggregate, str) and aggregate in _COUNTS):
             self._use(name, self.uses.compared)
-        elif item.get("timeUnit") or kind.startswith("t"):
-            self._use(name, self.uses.times)
+        elif _is_temporal(channel, item):
+            if name not in self._years:
+                self._use(name, self.uses.times)
         elif kind.startswith("q"):
             self._use(name, self.uses.numbers)
         elif not kind.startswith("g"):
@@ -518,6 +556,14 @@ def _type_of(channel: str, item: Mapping[str, Any]) -> str:
     if isinstance(scale, Mapping) and isinstance(scale.get("type"), str):
         return _CATEGORIES.get(scale["type"], "quantitative")
     return "nominal"
+
+
+def _is_temporal(channel: str, item: Mapping[str, Any]) -> bool:
+    return bool(item.get("timeUnit")) or _type_of(channel, item).startswith("t")
+
+
+def _dated_key(name: str) -> str:
+    return _SPECIAL.sub("_", name) + "_as_date"
 
 
 def _has_title(item: Mapping[str, Any]) -> bool:

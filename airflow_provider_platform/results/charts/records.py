@@ -10,7 +10,8 @@ reads the column as (`fields.Uses`):
 - dates and times that are labels only are shortened to the day, or to the minute, where nothing
   but zeros is lost; on scales of time all are local times, so that a page shows the same day in
   every time zone;
-- whole numbers from 1000 to 3000 on a scale of time are years, not milliseconds of 1970.
+- whole numbers from 1000 to 3000 on a scale of time are years, not milliseconds of 1970 (`fields`
+  adds a transform for them).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -37,8 +39,8 @@ _NUMERIC_TYPE = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_WHOLE = re.compile(r"-?\d+", re.ASCII)
 _PADDED = re.compile(r"\s*[+-]?0\d", re.ASCII)
-_YEARS = range(1000, 3001)
 
 
 def unique_names(columns: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -54,13 +56,46 @@ def unique_names(columns: Sequence[Mapping[str, Any]]) -> list[str]:
     return names
 
 
-def structured(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> set[str]:
-    """The columns with objects or lists among their values."""
+def structured(
+    names: Sequence[str], rows: Sequence[Sequence[Any]], read: AbstractSet[str]
+) -> set[str]:
+    """Those of the columns `read` with objects or lists among their values."""
     return {
         name
         for at, name in enumerate(names)
-        if any(at < len(row) and isinstance(row[at], (Mapping, list, tuple)) for row in rows)
+        if name in read
+        and any(at < len(row) and isinstance(row[at], (dict, list, tuple)) for row in rows)
     }
+
+
+def years(
+    columns: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    read: AbstractSet[str],
+) -> set[str]:
+    """Those of the columns `read` that are numbers, and all of them years."""
+    found = set()
+    for at, (name, column) in enumerate(zip(names, columns, strict=True)):
+        if name not in read:
+            continue
+        given = [row[at] for row in rows if at < len(row) and row[at] is not None]
+        if given and _is_numeric(column, given) and all(map(_is_year, given)):
+            found.add(name)
+    return found
+
+
+def ranks(values: Sequence[Any]) -> list[int | None] | None:
+    """The places of whole numbers that are texts in their order as numbers; None where texts sort
+    alike, and where they are no such numbers."""
+    texts = {value for value in values if value is not None}
+    if not all(isinstance(text, str) and _WHOLE.fullmatch(text) for text in texts):
+        return None
+    ordered = sorted(texts, key=int)
+    if ordered == sorted(texts):
+        return None
+    places = {text: place for place, text in enumerate(ordered)}
+    return [None if value is None else places[value] for value in values]
 
 
 def duplicates(
@@ -87,6 +122,7 @@ def records_of(
     uses: Uses | None = None,
     keys: Mapping[str, str] | None = None,
     notes: list[str] | None = None,
+    read: AbstractSet[str] | None = None,
 ) -> list[Json]:
     """The rows as objects of plain JSON.
 
@@ -95,17 +131,20 @@ def records_of(
 
     :param uses: what the chart reads the columns as
     :param keys: columns that are there under another key too
+    :param read: the columns that the chart reads; all without it. A chart of some columns of many
+        would need the memory of all
     :param notes: takes what a person has to know of the values
     :raises ChartError: no value of a column on a scale of numbers is a number
     """
     uses, notes = uses or Uses(), notes if notes is not None else []
-    names = unique_names(columns)
-    values = [
-        _column(name, column, [row[at] if at < len(row) else None for row in rows], uses, notes)
-        for at, (name, column) in enumerate(zip(names, columns, strict=True))
-    ]
+    names, values = [], []
+    for at, (name, column) in enumerate(zip(unique_names(columns), columns, strict=True)):
+        if read is None or name in read:
+            given = [row[at] if at < len(row) else None for row in rows]
+            names.append(name)
+            values.append(_column(name, column, given, uses, notes))
     records: list[Json] = []
-    for row in zip(*values, strict=True) if values else []:
+    for row in zip(*values, strict=True) if values else ((),) * len(rows):
         record: Json = dict(zip(names, row, strict=True))
         for name, key in (keys or {}).items():
             record[key] = record[name]
@@ -136,25 +175,32 @@ def _column(
     name: str, column: Mapping[str, Any], values: list[Any], uses: Uses, notes: list[str]
 ) -> list[Any]:
     """The values of one column in the form that its uses need."""
+    if name in uses.parsed:
+        return [_exact(plain(value)) for value in values]
     kind = str(column.get("type") or "")
-    declared = _NUMERIC_TYPE.match(kind) is not None or any(
-        isinstance(value, (int, float, Decimal)) and not isinstance(value, bool) for value in values
-    )
+    declared = _is_numeric(column, values)
     is_number = name in uses.numbers
     if declared or is_number or name in uses.computed:
         found = _numbers(name, values, uses, declared, notes)
         if found is not None:
-            return _years(found) if name in uses.times and not is_number else found
+            return found
     if kind.lower().startswith("bool"):
         words = {"true": True, "false": False}
         values = [words.get(one.lower(), one) if isinstance(one, str) else one for one in values]
-    if name in uses.times:
+    if name in uses.times and name not in uses.compared:
         return [_local(plain(value)) for value in values]
     if name in uses.labels and name not in uses.compared:
         short = short_moments([plain(value) for value in values])
         if short is not None:
             return short
     return [_exact(plain(value)) for value in values]
+
+
+def _is_numeric(column: Mapping[str, Any], values: Sequence[Any]) -> bool:
+    """Whether a column is declared as one of numbers, or has some that are no texts."""
+    return _NUMERIC_TYPE.match(str(column.get("type") or "")) is not None or any(
+        isinstance(value, (int, float, Decimal)) and not isinstance(value, bool) for value in values
+    )
 
 
 def _numbers(
@@ -226,6 +272,11 @@ def _is_infinite(value: Any) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
+def _is_year(value: Any) -> bool:
+    found = _number(value)
+    return found is not None and 1000 <= found <= 3000 and found.is_integer()
+
+
 def _is_padded(text: str) -> bool:
     """Whether a text of digits begins with a zero, as a code does and a number does not."""
     return _PADDED.match(text) is not None
@@ -240,14 +291,6 @@ def _exact(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > EXACT:
         return str(value)
     return value
-
-
-def _years(values: list[Any]) -> list[Any]:
-    """Years as their first days, if all values are years."""
-    present = [value for value in values if value is not None]
-    if not present or not all(isinstance(one, int) and one in _YEARS for one in present):
-        return values
-    return [None if one is None else f"{one}-01-01T00:00:00" for one in values]
 
 
 def _local(value: Any) -> Any:

@@ -107,6 +107,7 @@ class ChartRenderer:
                 "The chart would show nothing: no row of its data becomes a mark. Its filters keep "
                 "no row, or the values that it draws are missing or of another type "
                 f"({len(rows):,} rows, columns: {_columns(columns)})."
+                + "".join(f" {note}" for note in ready.notes)
             )
         found = Pictures(
             (name, base64.b64decode(text)) for name, text in answer["pictures"].items()
@@ -154,10 +155,15 @@ def _notes(answer: Mapping[str, Any], wanted: Sequence[str], limits: ChartLimits
     if answer["lacking"]:
         shown = answer["lacking"][:20]
         more = len(answer["lacking"]) - len(shown)
+        advice = (
+            "Install fonts for this script (as the package fonts-noto does), or name a folder of "
+            "fonts (chart_fonts)."
+            if answer["reads_fonts"]
+            else "The drawing process may read no fonts here: the kernel has no Landlock."
+        )
         notes.append(
             f"No font has a glyph for {quote_service(shown)}{f' and {more} more' if more else ''}: "
-            "the picture shows boxes in their places. Install fonts for this script (as the "
-            "package fonts-noto does), or name a folder of fonts (chart_fonts)."
+            f"the picture shows boxes in their places. {advice}"
         )
     if answer["points"]:
         notes.append(

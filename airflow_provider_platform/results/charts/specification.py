@@ -12,7 +12,7 @@ what values of the data can still do in a picture.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,14 +22,19 @@ from airflow_provider_platform.results.charts.fields import GENERATORS, resolve_
 from airflow_provider_platform.results.charts.limits import ChartLimits
 from airflow_provider_platform.results.charts.records import (
     duplicates,
+    ranks,
     records_of,
     structured,
     unique_names,
+    years,
 )
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 _DROPPED = {"$schema", "url", "usermeta", "src", "srcset", "xlink:href", "baseURL", "loader"}
+_VIEWS = ("mark", "layer", "facet", "hconcat", "vconcat", "concat", "repeat")
+_SORTED = {"x", "y", "color", "fill", "stroke", "shape", "xOffset", "yOffset"}
+_UNSAFE = re.compile(r"\W")
 _SELECTION_CALL = re.compile(r"vlSelection|\bmodify\s*\(")
 """Calls that read and write the stores of selections: with arguments of an author's own, they call
 what they are given."""
@@ -61,16 +66,26 @@ def drawable(
     limits = limits or ChartLimits()
     notes: list[str] = []
     cleaned = without_loading(spec, limits, notes)
+    if not any(name in cleaned for name in _VIEWS):
+        other = " (it is one of Vega)" if "marks" in cleaned else ""
+        raise ChartError(
+            f"The chart is no Vega-Lite specification{other}: it has none of {', '.join(_VIEWS)}. "
+            "Ask for the chart again."
+        )
     names = unique_names(columns)
-    fields = resolve_fields(cleaned, names, structured(names, rows))
+    read = _named(cleaned, names)
+    fields = resolve_fields(
+        cleaned, names, structured(names, rows, read), years(columns, names, rows, read)
+    )
     notes += fields.notes
     if not rows:
         return Drawable(_without_rows(cleaned), [*notes, "The query returned no rows."], True)
     notes += duplicates(columns, names, rows)
-    records = records_of(columns, rows, fields.uses, fields.keys, notes)
+    records = records_of(columns, rows, fields.uses, fields.keys, notes, read)
     _replaced(cleaned, notes)
     labels = frozenset(fields.uses.labels)
-    return Drawable(with_rows(fields.spec, records), notes, labels=labels)
+    ordered = _ordered(fields.spec, _rank(records, labels, fields.keys))
+    return Drawable(with_rows(ordered, records), notes, labels=labels)
 
 
 def without_loading(
@@ -149,6 +164,61 @@ class _Cleaner:
     def _say(self, note: str) -> None:
         if note not in self._notes:
             self._notes.append(note)
+
+
+def _named(spec: Json, names: Sequence[str]) -> set[str]:
+    """The columns whose names are anywhere in the specification: no others can be read.
+
+    All for shapes of maps, which are whole rows, and for what shows whole rows on a page.
+    """
+    texts: list[str] = []
+    left: list[Any] = [{key: item for key, item in spec.items() if key != "datasets"}]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            texts.append(value.replace("\\", ""))
+        elif isinstance(value, Mapping):
+            left += [*value.keys(), *(item for key, item in value.items() if key != "values")]
+        elif isinstance(value, list):
+            left += value
+    if "geoshape" in texts or ("data" in texts and "content" in texts):
+        return set(names)
+    text = "\n".join(texts)
+    return {name for name in names if name.replace("\\", "") in text}
+
+
+def _rank(records: list[Json], labels: Iterable[str], keys: Mapping[str, str]) -> dict[str, str]:
+    """Add the order of whole numbers that are texts to the rows; return its key by that of the
+    texts."""
+    found = {}
+    for name in sorted(labels):
+        key = keys.get(name, name)
+        places = ranks([record.get(key) for record in records])
+        if places is not None:
+            found[key] = f"{_UNSAFE.sub('_', key)}_rank"
+            for record, place in zip(records, places, strict=True):
+                record[found[key]] = place
+    return found
+
+
+def _ordered(value: Any, ranked: Mapping[str, str]) -> Any:
+    """The specification with labels that are whole numbers in the order of the numbers."""
+    if not ranked:
+        return value
+    if isinstance(value, list):
+        return [_ordered(item, ranked) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    found = {}
+    for name, item in value.items():
+        found[name] = _ordered(item, ranked)
+        if name != "encoding" or not isinstance(item, Mapping) or value.get("transform"):
+            continue
+        for channel, part in found[name].items():
+            if channel in _SORTED and isinstance(part, Mapping) and part.get("field") in ranked:
+                by = {"field": ranked[str(part["field"])], "op": "min"}
+                found[name][channel] = {"sort": by, **part}
+    return found
 
 
 def _replaced(spec: Json, notes: list[str]) -> None:

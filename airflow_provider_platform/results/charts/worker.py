@@ -12,8 +12,8 @@ and with `fonts`, the folders of fonts that it shall know:
 - `{"characters": str}`: which of these have no glyph in any font, as `{"lacking": str}`;
 - `{"spec", "formats", "scale", "side", "pixels", "unusual"}`: a chart, as `{"pictures":
   {format: base64}, "bundle": str, "width": float, "height": float, "scale": float, "drawn": bool,
-  "points": int, "lacking": str}`, or `{"width", "height", "too_large": true}`. `lacking` has those
-  of the `unusual` characters that the picture shows and no font has.
+  "points": int, "lacking": str, "reads_fonts": bool}`, or `{"width", "height", "too_large": true}`.
+  `lacking` has those of the `unusual` characters that the picture shows and no font has.
 
 The answer to each can be `{"error": str}`.
 """
@@ -113,14 +113,14 @@ class Glyphs:
 
     def __init__(self, library: Any, *, reads_fonts: bool) -> None:
         self._library = library
-        self._reads_fonts = reads_fonts
+        self.reads_fonts = reads_fonts
         self._folders: set[str] = set()
         self._known: dict[str, bool] = {}
 
     def register(self, folders: list[str]) -> None:
         """Have the library know the fonts in these folders."""
         for folder in folders:
-            if folder not in self._folders and self._reads_fonts:
+            if folder not in self._folders and self.reads_fonts:
                 self._library.register_font_directory(folder)
                 self._folders.add(folder)
                 self._known.clear()
@@ -166,6 +166,7 @@ def draw(
     has_dots = any(kind == "symbol" for kind, _ in shapes)
     found["points"] = 0 if has_dots else sum(len(_POINT.findall(shape)) for shape in lines)
     unusual = {one for one in set("".join(_TEXT.findall(svg))) if one in request["unusual"]}
+    found["reads_fonts"] = glyphs is None or glyphs.reads_fonts
     found["lacking"] = glyphs.lacking("".join(sorted(unusual))) if glyphs and unusual else ""
     for name in request["formats"]:
         if name == "svg":

@@ -12,6 +12,7 @@ import json
 import platform
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ from airflow_provider_platform.results.charts import (
     confinement,
 )
 from airflow_provider_platform.results.charts import process as drawing
+from airflow_provider_platform.results.charts.fonts import FontFolder
 from airflow_provider_platform.results.charts.process import DrawingProcess
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ pytestmark = pytest.mark.skipif(
     reason="the kernel confines on Linux",
 )
 
+FONTS = Path(__file__).with_name("fonts")
 LIMITS = ChartLimits(seconds=120)
 REQUEST = {"formats": ["svg"], "scale": 1, "side": 9, "pixels": 9, "unusual": ""}
 LANDLOCK_CALLS = [[number, None, errno.ENOSYS] for number in (444, 445, 446)]
@@ -50,6 +53,9 @@ def vegalite_to_vega(spec, vl_version):
 
 def svg_to_png(svg, scale=1):
     return b""
+
+def register_font_directory(folder):
+    pass
 
 def vega_to_svg(spec, allowed_base_urls):
     spec = json.loads(spec)
@@ -344,6 +350,43 @@ def test_real_charts_are_drawn_where_the_kernel_has_no_landlock(
         found = renderer.render(bars, [{"name": "a"}, {"name": "b"}], [["x", 1]], ["png", "html"])
     assert found["png"].startswith(b"\x89PNG")
     assert b"vegaEmbed" in found["html"]
+
+
+def test_without_landlock_a_character_that_needs_a_font_is_a_box_and_a_note(
+    under_profile: Callable[[list[list[int | None]]], None],
+) -> None:
+    pytest.importorskip("vl_convert", reason="the extra charts is not installed")
+    under_profile(LANDLOCK_CALLS)  # type: ignore[arg-type]
+    bars = {"mark": "bar", "encoding": {"x": {"field": "a"}, "y": {"field": "b"}}}
+    with ChartRenderer(LIMITS, FONTS) as renderer:
+        found = renderer.render(bars, [{"name": "a"}, {"name": "b"}], [["東京", 1]], ["png"])
+    assert found["png"].startswith(b"\x89PNG")
+    [note] = found.notes
+    assert note.startswith("No font has a glyph for 京東: ")
+    assert note.endswith("may read no fonts here: the kernel has no Landlock.")
+
+
+def test_the_worker_reads_the_copies_of_its_fonts_and_no_folder_that_they_come_from(
+    hostile_library: Path, tmp_path: Path
+) -> None:
+    if confinement._system(444, None, 0, 1) < 1:
+        pytest.skip("this kernel has no Landlock")
+    given = tmp_path / "fonts"
+    shutil.copytree(FONTS, given)
+    (given / "secret.txt").write_text("secret")
+    fonts = FontFolder(given)
+    process = DrawingProcess(LIMITS, fonts)
+    try:
+        assert outcome(process, "pass") == "done"
+        fonts.add("ไ")
+        [copies] = fonts.folders
+        assert outcome(process, f"open({copies!r} + '/thai.ttf', 'rb').read()") == "done"
+        for path in (given / "thai.ttf", given / "secret.txt", "/usr/share/fonts", "/etc/fonts"):
+            assert outcome(process, f"os.open({str(path)!r}, 0)") == REFUSED
+        assert outcome(process, f"open({copies!r} + '/new', 'w')") == REFUSED
+    finally:
+        process.kill()
+        fonts.close()
 
 
 @pytest.mark.parametrize(

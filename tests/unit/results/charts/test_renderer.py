@@ -17,6 +17,7 @@ from airflow_provider_platform.results.charts import (
     render_chart,
 )
 from airflow_provider_platform.results.charts import process as drawing
+from airflow_provider_platform.results.charts.specification import drawable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -297,3 +298,56 @@ def test_line_through_one_point_is_noted(renderer: ChartRenderer) -> None:
     [note] = renderer.render(spec, COLUMNS, ROWS[:1], ["svg"]).notes
     assert "one point only" in note
     assert renderer.render(spec, COLUMNS, ROWS, ["svg"]).notes == ()
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [{"filter": "datum.country >= 2020"}],
+        [{"aggregate": [{"op": "sum", "field": "revenue", "as": "revenue"}],
+          "groupby": ["country"]}],
+    ],
+)  # fmt: skip
+def test_years_are_years_also_where_transforms_read_them(
+    renderer: ChartRenderer, steps: list[dict[str, Any]]
+) -> None:
+    columns = [{"name": "country", "type": "Int64"}, COLUMNS[1]]
+    encoding = {**BARS["encoding"], "x": {"field": "country", "timeUnit": "year"}}
+    spec = {"mark": "bar", "encoding": encoding, "transform": steps}
+    shown = texts(renderer.render(spec, columns, [["2020", 1], ["2025", 2]], ["svg"])["svg"])
+    assert {"2020", "2025", "country (year)"} <= set(shown)
+
+
+def test_large_ids_stand_in_the_order_of_numbers(renderer: ChartRenderer) -> None:
+    columns = [{"name": "country", "type": "Int64"}, COLUMNS[1]]
+    rows = [["9007199254740993", 1], ["12", 2], ["90071992547409930", 3]]
+    drawn = texts(renderer.render(BARS, columns, rows, ["svg"])["svg"])
+    ids = {row[0] for row in rows}
+    assert [text for text in drawn if text in ids] == [
+        "12", "9007199254740993", "90071992547409930"
+    ]  # fmt: skip
+
+
+def test_error_of_a_specification_that_is_none_has_no_rows(renderer: ChartRenderer) -> None:
+    with pytest.raises(
+        ChartError, match=r"no Vega-Lite specification \(it is one of Vega\)"
+    ) as error:
+        renderer.render({"marks": []}, COLUMNS, ROWS)
+    assert "Spain" not in error.value.message
+
+
+def test_dates_that_the_specification_parses_stay_as_the_service_sends_them(
+    renderer: ChartRenderer,
+) -> None:
+    columns = [{"name": "country", "type": "Int64"}, COLUMNS[1]]
+    parse = {"format": {"parse": {"country": "date:'%Y%m%d'"}}}
+    encoding = {**BARS["encoding"], "x": {"field": "country", "timeUnit": "yearmonthdate"}}
+    spec = {"data": parse, "mark": "bar", "encoding": encoding}
+    drawn = renderer.render(spec, columns, [["20240103", 1], ["20240104", 2]], ["svg"])["svg"]
+    assert "Jan 03, 2024" in drawn.decode()
+
+
+def test_chart_of_two_columns_of_many_takes_the_memory_of_two() -> None:
+    columns = [*COLUMNS, *({"name": f"unread {at}"} for at in range(20))]
+    ready = drawable(BARS, columns, [["Spain", 1, *["x"] * 20]]).spec
+    assert ready["data"]["values"] == [{"country": "Spain", "revenue": 1}]
