@@ -47,18 +47,19 @@ with DAG(
             ],
         ),
         "output_folder": Param(
-            "",
-            type="string",
+            None,
+            type=["null", "string"],
             title="Folder for files",
             description="Where rows and charts go: a path, or an address like "
             "s3://connection@bucket/answers. Empty: to XCom only.",
         ),
         "charts": Param(
-            [],
-            type="array",
+            None,
+            type=["null", "array"],
             items={"type": "string", "enum": ["png", "svg", "html"]},
             title="Pictures",
-            description="Formats of the charts in that folder; they need the extra charts.",
+            description="Formats of the charts in that folder, one on each line: png, svg, html. "
+            "They need the extra charts.",
         ),
         "report_id": Param(
             101,
@@ -100,9 +101,9 @@ with DAG(
         active_branch_name=open_branch.output["branch_name"],
         max_rows=50,
         # A file of rows for each query, and its chart as a picture; without a folder XCom only.
-        output_path="{{ params.output_folder }}",
+        output_path="{{ params.output_folder or '' }}",
         output_format="csv",
-        charts="{{ params.charts | tojson }}",
+        charts="{{ (params.charts or []) | tojson }}",
     )
 
     # Closes the branch, whatever became of the question, also where opening it failed.

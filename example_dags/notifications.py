@@ -30,13 +30,14 @@ with DAG(
             type="integer",
             minimum=1,
             title="Dashboard",
-            description="The id of the published dashboard that is sent.",
+            description="The id of the published dashboard that is sent. In the sandbox: 501.",
         ),
         "email": Param(
             type="string",
             format="idn-email",
             title="Recipient",
-            description="A user of the account.",
+            description="The address of a user of the account. In the sandbox: "
+            "analyst@acme.example.com.",
         ),
         "if_exists": Param(
             "fail",

@@ -22,11 +22,12 @@ with DAG(
     dagrun_timeout=timedelta(hours=3),
     tags=["analytics platform", "recipe"],
     params={
-        "countries": Param(
-            ["Germany", "France", "Spain"],
+        "customers": Param(
+            ["Dubois 01", "Huber 02", "García 03"],
             type="array",
-            title="Countries",
-            description="Whom to ask about",
+            minItems=1,
+            title="Customers",
+            description="Whom the agent is asked about, one name on each line.",
         ),
     },
     default_args={"retries": 2},
@@ -35,14 +36,20 @@ with DAG(
     @task
     def customers(params: dict[str, Any]) -> list[str]:
         """Whatever tells your customers: a table, a file, another task."""
-        return list(params["countries"])
+        return list(params["customers"])
 
-    @task.platform_chat(pool="platform_chats", deferrable=True, max_rows=20)
+    @task.platform_chat(
+        pool="platform_chats",
+        deferrable=True,
+        max_rows=20,
+        map_index_template="{{ task.op_kwargs['customer'] }}",  # the tasks' names in the UI
+    )
     def ask(customer: str) -> str:
         """The prompt for one customer."""
         return f"orders per month for {customer}"
 
-    @task
+    # One XCom: a dict would become one for each key, which is a customer's name.
+    @task(multiple_outputs=False)
     def collect(names: list[str], results: list[dict[str, Any]]) -> dict[str, str]:
         """Answers come in the order of the customers."""
         return {name: result["answer"] for name, result in zip(names, results, strict=True)}

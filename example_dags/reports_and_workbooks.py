@@ -28,25 +28,29 @@ with DAG(
             type="string",
             minLength=1,
             title="Report",
-            description="The name of the report that is waited for.",
+            description="The name of the report that is waited for. In the sandbox: "
+            "Revenue by country.",
         ),
         "external_workbook_id": Param(
             type="string",
             minLength=1,
             title="Spreadsheet",
-            description="Your spreadsheet that shows the report; the report lists it from then on.",
+            description="The id of your spreadsheet that shows the report; the report lists it "
+            "from then on. In the sandbox any name, such as monthly-sheet.",
         ),
         "workbook_id": Param(
             type="integer",
             minimum=1,
             title="Workbook",
-            description="The id of the workbook that is cloned. Only the clone is changed.",
+            description="The id of the workbook that is cloned. Only the clone is changed. In the "
+            "sandbox: 301.",
         ),
         "widget_id": Param(
             type="string",
             minLength=1,
             title="Widget",
-            description="The id of the AI widget on the workbook's dashboard.",
+            description="The id of the AI widget on the workbook's dashboard. In the sandbox: "
+            "ai-1.",
         ),
     },
     default_args={"retries": 2},

@@ -37,17 +37,20 @@ with DAG(
             type="integer",
             minimum=1,
             title="Dashboard",
-            description="The dashboard to export, and to make a schedule of",
+            description="The dashboard to export, and to make a schedule of. In the sandbox: 501.",
         ),
         "integration_id": Param(
-            type="integer", minimum=1, title="Integration", description="The OAuth integration"
+            type="integer",
+            minimum=1,
+            title="Integration",
+            description="The OAuth integration. In the sandbox: 3.",
         ),
         "consent_status": Param(
             type="string",
             minLength=1,
             title="Status of a consent",
             description="The status that a usable token has on your tenant. The service documents "
-            "no values: look at GET /v1/user-oauth-tokens.",
+            "no values: look at GET /v1/user-oauth-tokens. In the sandbox: active.",
         ),
         "output_path": Param(
             str(Path(gettempdir()) / "dashboard.pdf"),

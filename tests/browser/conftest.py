@@ -21,6 +21,7 @@ import pytest
 
 from airflow_provider_platform.sandbox.demo.airflow_home import isolated
 from airflow_provider_platform.sandbox.demo.processes import running
+from tests.browser.demo_ui import DemoUi, demo_and_ui
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,6 +97,13 @@ def airflow_server(browser: Browser) -> Iterator[AirflowServer]:
             yield server
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def demo_ui(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoUi]:
+    """Airflow's UI over a demo, for all tests that look at it."""
+    with demo_and_ui(tmp_path_factory.mktemp("demo")) as ui:
+        yield ui
 
 
 @contextmanager

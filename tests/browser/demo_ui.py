@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 DEMO = [sys.executable, "-u", "-m", "airflow_provider_platform.sandbox.demo"]
 DAG_ID = "nightly_pipeline"
 WAIT_SECONDS = 120.0
+RUN_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,52 @@ class DemoUi:
         while (task := self.get(path))["state"] not in states:
             assert time.monotonic() < deadline, task
             time.sleep(0.5)
+
+    def runs(self, dag_id: str) -> list[str]:
+        """The ids of a DAG's runs."""
+        found = self.get(f"dags/{dag_id}/dagRuns?limit=100")["dag_runs"]
+        return [str(run["dag_run_id"]) for run in found]
+
+    def run(self, dag_id: str, run_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(f"dags/{dag_id}/dagRuns/{quote(run_id)}")
+        return found
+
+    def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """The task instances of a run."""
+        path = f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances?limit=100"
+        found: list[dict[str, Any]] = self.get(path)["task_instances"]
+        return found
+
+    def wait_for_new_run(self, dag_id: str, before: set[str]) -> str:
+        """Wait for a run that was not there before; returns its id."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not (new := set(self.runs(dag_id)) - before):
+            assert time.monotonic() < deadline, f"no run of {dag_id} was started"
+            time.sleep(0.2)
+        return new.pop()
+
+    def wait_for_run(self, dag_id: str, run_id: str) -> str:
+        """Wait until a run has ended; returns its state."""
+        deadline = time.monotonic() + RUN_SECONDS
+        while (state := str(self.run(dag_id, run_id)["state"])) not in ("success", "failed"):
+            assert time.monotonic() < deadline, self.failures(dag_id, run_id)
+            time.sleep(0.5)
+        return state
+
+    def failures(self, dag_id: str, run_id: str) -> dict[str, str]:
+        """The tasks of a run that have not succeeded, with their states and the ends of their
+        logs."""
+        told = {}
+        for task in self.tasks(dag_id, run_id):
+            if task["state"] != "success":
+                path = f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task['task_id']}"
+                query = f"{task['try_number'] or 1}?map_index={task['map_index']}"
+                try:
+                    log = json.dumps(self.get(f"{path}/logs/{query}"))[-3000:]
+                except OSError:
+                    log = "no log"
+                told[task["task_id"]] = f"{task['state']}: {log}"
+        return told
 
     @property
     def run_id(self) -> str:

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.connection_page import ConnectionPage
-from tests.browser.demo_ui import DAG_ID, DemoUi, demo_and_ui
+from tests.browser.demo_ui import DAG_ID, DemoUi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,12 +28,6 @@ TERMINAL = (
     "<pre>{}</pre>"
 )
 """A page that looks like a terminal."""
-
-
-@pytest.fixture(scope="module")
-def demo_ui(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoUi]:
-    with demo_and_ui(tmp_path_factory.mktemp("demo")) as ui:
-        yield ui
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -166,6 +167,9 @@ def test_the_answer_reaches_slack_with_its_chart(
         def notify(self, context: Any) -> None:
             sent.append(self)
 
+    package = ModuleType("airflow.providers.slack")
+    package.__spec__ = ModuleSpec(package.__name__, None)
+    monkeypatch.setitem(sys.modules, package.__name__, package)
     module = "airflow.providers.slack.notifications.slack"
     SlackNotifier.__module__, SlackNotifier.__qualname__ = module, "SlackNotifier"
     stand_in = ModuleType(module)
@@ -180,6 +184,17 @@ def test_the_answer_reaches_slack_with_its_chart(
     texts = [block["text"]["text"] for block in message.blocks if "text" in block]
     assert texts[0] == f"Revenue, {run.run_id}"
     assert any(re.search(r"^Office +█+ 69,657\.00$", text, re.MULTILINE) for text in texts)
+
+
+def test_without_slack_the_message_stands_in_the_log(
+    platform_sandbox: Sandbox,
+    run_dag: RunDag,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    run = run_dag(EXAMPLES / "answer_to_slack.py")
+    assert run.states == {"ask_agent": "success"}
+    assert f"Revenue, {run.run_id}" in capsys.readouterr().out + caplog.text
 
 
 def test_every_example_is_tested() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from airflow_provider_platform.sandbox.state.warehouse import COUNTRIES
+from airflow_provider_platform.sandbox.state.warehouse import COUNTRIES, CUSTOMERS
 
 _METRICS = {
     "revenue": ("Revenue", "ROUND(SUM(orders.amount), 2)", r"revenue|sales|turnover"),
@@ -60,6 +60,7 @@ EXAMPLES = (
     "list all orders",
     "and by product?",
     "only for Germany",
+    "orders per month for Dubois 01",
     "sql: SELECT ...",
 )
 
@@ -138,6 +139,7 @@ def _dimension(low: str, top: bool) -> str | None:
 
 def _filters(low: str) -> tuple[tuple[str, str], ...]:
     found = [("customers.country", name) for name in COUNTRIES if _has(name.lower(), low)]
+    found += [("customers.name", name) for name in CUSTOMERS if _has(name.lower(), low)]
     found += [
         ("orders.month", f"2025-{number:02d}")
         for number, name in enumerate(_MONTHS, start=1)

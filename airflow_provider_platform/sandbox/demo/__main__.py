@@ -92,8 +92,6 @@ def _run_pipeline(connection: dict[str, Any]) -> FinishedRun:
     result = HOME / "result.json"
     result.unlink(missing_ok=True)
     env = kept(os.environ, HOME, DAG_FILE.parent)
-    # A newcomer should not wait Airflow's five minutes for a second try.
-    env["AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY"] = "1"
     env["AIRFLOW__LOGGING__JSON_LOGS"] = "True"
     env["PYTHONUNBUFFERED"] = "1"
     command = [sys.executable, "-m", "airflow_provider_platform.sandbox.demo.airflow_process"]

@@ -37,6 +37,8 @@ def kept(variables: Mapping[str, str], home: Path, dags: Path) -> dict[str, str]
     """As `isolated`, for a home that is used again: what one process stores, the next can read."""
     return isolated(variables, home, dags) | {
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        # A newcomer should not wait Airflow's five minutes for a second try.
+        "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "3",
         "AIRFLOW__CORE__FERNET_KEY": _fernet_key(home),
         "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
     }

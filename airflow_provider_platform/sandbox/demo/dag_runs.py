@@ -92,6 +92,8 @@ def load_dag(file: Path, dag_id: str) -> DAG:
         errors = "\n".join(bag.import_errors.values()) or f"it defines {sorted(bag.dag_ids)}"
         raise ValueError(f"{file.name} gives no DAG {dag_id!r}: {errors}")
     loaded: DAG = dag
+    # As a DAG processor reads it from that folder: it is the same version then.
+    loaded.relative_fileloc = file.name
     return loaded
 
 

@@ -88,7 +88,7 @@ def running_sandbox(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def write_connection(home: Path, connection: dict[str, Any]) -> Path:
-    """The file that `stored_connection` reads."""
+    """The file that `stored_settings` reads."""
     home.mkdir(parents=True, exist_ok=True)
     file = home / "connection.json"
     file.touch(mode=0o600)

@@ -101,7 +101,7 @@ def _prepare_database(connection: dict[str, Any], env: dict[str, str], log: Any)
     else:
         print("No demo has run here yet; preparing Airflow's database ...", flush=True)
     file = write_connection(HOME, connection)
-    command = [sys.executable, "-m", "airflow_provider_platform.sandbox.demo.stored_connection"]
+    command = [sys.executable, "-m", "airflow_provider_platform.sandbox.demo.stored_settings"]
     with running([*command, str(file)], env=env, stdout=log) as process:
         if process.wait():
             file.unlink()

@@ -25,6 +25,8 @@ COUNTRIES = {
 }
 _SEGMENTS = ("Retail", "Wholesale", "Online")
 _NAMES = ("Müller", "Dubois", "Huber", "García", "Nowak", "Åkesson", "Ricci", "Araújo")
+CUSTOMERS = tuple(f"{_NAMES[number % len(_NAMES)]} {number:02d}" for number in range(1, 41))
+"""The names of the customers 1 to 40."""
 _PRODUCTS = (
     ("Espresso machine", "Kitchen", 249.0),
     ("Coffee grinder", "Kitchen", 89.5),
@@ -39,7 +41,8 @@ _PRODUCTS = (
     ("Speaker", "Electronics", 99.0),
     ("Webcam", "Electronics", 69.0),
 )
-_ORDERS = 480
+_ORDERS_OF_MONTHS = (30, 32, 40, 38, 40, 42, 34, 30, 44, 46, 50, 54)
+"""How many orders each month of the year has: fewer in summer, most before Christmas."""
 
 MEMBERS = (
     ("orders.count", "Number of orders", "number", "count"),
@@ -217,9 +220,8 @@ def _column_type(values: list[Any]) -> str:
 
 def _customers() -> list[tuple[int, str, str, str, str]]:
     rows = []
-    for number in range(1, 41):
+    for number, name in enumerate(CUSTOMERS, 1):
         country = list(COUNTRIES)[number % len(COUNTRIES)]
-        name = f"{_NAMES[number % len(_NAMES)]} {number:02d}"
         rows.append((number, name, country, COUNTRIES[country], _SEGMENTS[number % 3]))
     return rows
 
@@ -227,11 +229,12 @@ def _customers() -> list[tuple[int, str, str, str, str]]:
 def _orders() -> list[tuple[int, str, str, int, int, int, float, str]]:
     rows = []
     seed = 12345
-    for number in range(1, _ORDERS + 1):
+    months = [month for month, count in enumerate(_ORDERS_OF_MONTHS, 1) for _ in range(count)]
+    for number, month_number in enumerate(months, 1):
         seed = (seed * 1103515245 + 12345) % 2**31  # A fixed generator: the same rows everywhere.
         customer, product = 1 + (seed >> 8) % 40, 1 + (seed >> 16) % len(_PRODUCTS)
         quantity = 1 + (seed >> 4) % 5
-        month = f"2025-{1 + (number - 1) * 12 // _ORDERS:02d}"
+        month = f"2025-{month_number:02d}"
         day = f"{month}-{1 + (seed >> 20) % 28:02d}"
         amount = round(quantity * _PRODUCTS[product - 1][2], 2)
         status = "returned" if seed % 11 == 0 else "delivered"

@@ -1,4 +1,4 @@
-"""The demo's connection in the metadata database, and what a person changes of it."""
+"""What the examples need in the metadata database, and what a person changes of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.sandbox.demo.stored_connection import CONN_ID, store_connection
+from airflow_provider_platform.sandbox.demo.stored_settings import (
+    CONN_ID,
+    NEXT_CONN_ID,
+    POOL,
+    store_settings,
+)
 from airflow_provider_platform.sandbox.server import Sandbox
 
 if TYPE_CHECKING:
@@ -16,18 +21,28 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def _no_connection(airflow_db: None) -> Iterator[None]:
+def _nothing_stored(airflow_db: None) -> Iterator[None]:
     yield
-    _change(lambda session, row: session.delete(row))
+    for conn_id in (CONN_ID, NEXT_CONN_ID):
+        _change(lambda session, row: session.delete(row), conn_id)
+    _with_pool(lambda session, row: session.delete(row))
 
 
-def _change(do: Any) -> Any:
+def _change(do: Any, conn_id: str = CONN_ID) -> Any:
     from airflow.models import Connection
     from airflow.utils.session import create_session
 
     with create_session() as session:
-        row = session.query(Connection).filter_by(conn_id=CONN_ID).one()
+        row = session.query(Connection).filter_by(conn_id=conn_id).one()
         return do(session, row)
+
+
+def _with_pool(do: Any) -> Any:
+    from airflow.models.pool import Pool
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        return do(session, session.query(Pool).filter_by(pool=POOL).one())
 
 
 def stored() -> dict[str, Any]:
@@ -45,7 +60,7 @@ def stored() -> dict[str, Any]:
 def store(folder: Path, connection: dict[str, Any]) -> None:
     file = folder / "connection.json"
     file.write_text(json.dumps(connection))
-    store_connection(file)
+    store_settings(file)
 
 
 @pytest.fixture
@@ -86,3 +101,24 @@ def test_a_persons_own_connection_stays(tmp_path: Path, wanted: dict[str, Any]) 
     _change(own)
     store(tmp_path, json.loads(json.dumps(wanted).replace("4711", "4712")))
     assert stored()["host"] == "https://acme.example.com/api"
+
+
+def test_the_connection_with_the_next_key_leads_to_the_sandbox_too(
+    tmp_path: Path, wanted: dict[str, Any]
+) -> None:
+    store(tmp_path, wanted)
+    assert _change(lambda _, row: row.host, NEXT_CONN_ID) == wanted["host"]
+
+
+def test_the_pool_counts_deferred_tasks_and_a_persons_size_stays(
+    tmp_path: Path, wanted: dict[str, Any]
+) -> None:
+    store(tmp_path, wanted)
+    assert _with_pool(lambda _, row: (row.slots, row.include_deferred)) == (4, True)
+
+    def smaller(_: Any, row: Any) -> None:
+        row.slots = 1
+
+    _with_pool(smaller)
+    store(tmp_path, wanted)
+    assert _with_pool(lambda _, row: row.slots) == 1
