@@ -55,10 +55,10 @@ CACHES = ("stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cach
 
 def one_query(name: str, value: Any) -> str:
     """One query. Raises PlatformInputError."""
-    from airflow_provider_platform.client.data_api.limits import not_a_query
+    from airflow_provider_platform.client.data_api.statements import why_not_a_query
 
     found = arguments.text(name, value)
-    problem = not_a_query(found)
+    problem = why_not_a_query(found)
     if problem:
         raise PlatformInputError(
             f"Nothing was sent: {name} must be one query; {problem}.", field=name

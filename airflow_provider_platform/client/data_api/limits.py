@@ -25,10 +25,6 @@ DEFAULT_LIMIT = 10_000
 MAXIMUM_LIMIT = 50_000
 """Rows of a result whose SQL has one (its CUBEJS_DB_QUERY_LIMIT), unless the deployment streams."""
 
-_BEGINNINGS = frozenset(
-    {"desc", "describe", "explain", "select", "show", "table", "values", "with"}
-)
-
 ROUND = 1000
 """A number of rows that is a multiple of this, or a power of two above, looks like a limit."""
 
@@ -151,21 +147,6 @@ def _limit_at(tokens: list[str]) -> int | None:
             after = tokens[at + 1] if at + 1 < len(tokens) else ""
             if before not in (".", "as") and _counts(part, after):
                 return at
-    return None
-
-
-def not_a_query(sql: str) -> str | None:
-    """Why the text cannot be one query, as far as its tokens tell; None where it may be one."""
-    tokens = _code(sql)
-    while tokens and tokens[-1] == ";":
-        tokens.pop()
-    if not tokens:
-        return "it holds nothing but space and comments"
-    first = next((part for part in tokens if part != "("), "(")
-    if first not in _BEGINNINGS:
-        return f"it begins with {first.upper()[:20]}"
-    if ";" in tokens:
-        return "it holds several statements"
     return None
 
 

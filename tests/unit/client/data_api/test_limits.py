@@ -11,9 +11,9 @@ from airflow_provider_platform.client.data_api.limits import (
     MAXIMUM_LIMIT,
     RowLimits,
     has_limit,
-    not_a_query,
     own_limit,
 )
+from airflow_provider_platform.client.data_api.statements import why_not_a_query
 from airflow_provider_platform.sandbox.data_api import limits as of_the_sandbox
 
 LIMITED = [
@@ -187,34 +187,10 @@ def test_both_readings_find_what_was_built_in(query: tuple[str, bool]) -> None:
     assert has_limit(sql) == limited, sql
     assert has_limit(f"({sql}\n);") == limited, sql
     assert of_the_sandbox.has_limit(sql) == limited, sql
-    assert not_a_query(sql) is None
+    assert why_not_a_query(sql) is None
 
 
 @given(st.text(alphabet="limtLIMT 5()'\"`$-/*;\\e\n", max_size=60))
 def test_any_text_is_read_to_its_end(text: str) -> None:
     has_limit(text)
-    not_a_query(text)
-
-
-@pytest.mark.parametrize("sql", ["", " ;", "-- nothing", "/* SELECT 1 */"])
-def test_nothing_is_no_query(sql: str) -> None:
-    assert not_a_query(sql) == "it holds nothing but space and comments"
-
-
-@pytest.mark.parametrize(
-    "sql", ["DELETE FROM orders", "insert into a values (1)", "/* SELECT */ DROP TABLE a", "hello"]
-)
-def test_a_statement_is_no_query(sql: str) -> None:
-    assert str(not_a_query(sql)).startswith("it begins with ")
-
-
-@pytest.mark.parametrize("sql", ["SELECT 1; SELECT 2", "SELECT 1; DROP TABLE a;"])
-def test_several_statements_are_no_query(sql: str) -> None:
-    assert not_a_query(sql) == "it holds several statements"
-
-
-@pytest.mark.parametrize(
-    "sql", ["SELECT ';'", "(SELECT 1);", "with a as (select 1) select * from a", "SHOW TABLES"]
-)
-def test_a_query(sql: str) -> None:
-    assert not_a_query(sql) is None
+    why_not_a_query(text)
