@@ -12,7 +12,7 @@ from airflow_provider_platform.hooks.connection_form import HOOK_NAME, connectio
 
 PACKAGE = "airflow_provider_platform"
 MODULES = {
-    "hooks": ("platform",),
+    "hooks": ("platform", "sql"),
     "operators": (
         *("api", "branches", "chat", "dbt_sync", "exports", "notifications", "query"),
         *("reports", "workbooks"),

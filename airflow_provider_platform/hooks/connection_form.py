@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 CONNECTION_TYPE = "platform"
 HOOK_NAME = "Analytics Platform"
-HOOK_CLASS = "airflow_provider_platform.hooks.platform.PlatformHook"
+HOOK_CLASS = "airflow_provider_platform.hooks.sql.PlatformSqlHook"
+"""The hook of a connection: a `PlatformHook` that Airflow's own SQL operators take too."""
 
 Kind = Literal["text", "secret", "integer", "switch", "object"]
 

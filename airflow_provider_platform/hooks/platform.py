@@ -214,6 +214,9 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
 
     def get_conn(self) -> PlatformClient:
         """A client of its own for the caller, who closes it."""
+        return self._new_client()
+
+    def _new_client(self) -> PlatformClient:
         return PlatformClient(self.config, reload=self._reread, mask=self._mask)
 
     def run(
@@ -315,7 +318,7 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
     def test_connection(self) -> tuple[bool, str]:
         """What works and what does not, for each side that is configured; starts no chat run."""
         try:
-            with self.get_conn() as client:
+            with self._new_client() as client:
                 ok, message = summary(client.run(check_connection(client.config)))
             notes = unknown_settings(read_extras(self.get_connection(self.platform_conn_id)))
         except PlatformError as error:

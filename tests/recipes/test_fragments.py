@@ -13,6 +13,7 @@ import inspect
 import re
 from contextlib import suppress
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -183,6 +184,14 @@ def test_sql(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
     done = run_dag(sql)
     assert done.state == "success", [one.error for one in done.tasks]
     assert done.xcom("big_orders")["row_count"] > 0
+    with DAG("operators", schedule=None) as operators:
+        run("sql.md 2")
+    assert run_dag(operators).state == "success"
+    printed = run("sql.md 3")
+    assert [type(value) for value in printed["rows"][0]] == [int, Decimal, bool]
+    assert (printed["names"], len(printed["some"])) == (["id", "amount"], 10)
+    assert printed["first"] == (480,)
+    assert {one.type for one in run("sql.md 4")["sql_apis"]} == {"sql"}
 
 
 class Recorder(BaseNotifier):

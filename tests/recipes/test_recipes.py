@@ -167,6 +167,17 @@ def test_all_rows_are_stored(platform_sandbox: Sandbox, run_dag: RunDag, tmp_pat
     assert run.xcom("total") > rows.num_rows
 
 
+def test_checks_with_sql_operators(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
+    run = run_dag(EXAMPLES / "sql_checks.py")
+    assert run.state == "success", [one.error for one in run.tasks]
+    worst = run.xcom("worst")
+    rows = PlatformHook().run_sql(
+        "SELECT c.country, COUNT(*) FROM orders o JOIN customers c ON c.id = o.customer_id "
+        "WHERE o.month = '2025-03' AND o.status = 'returned' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1"
+    )
+    assert [[worst["country"], str(worst["returned"])]] == list(rows)
+
+
 def test_the_weekly_report_ends_with_its_files_and_the_message(
     platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
 ) -> None:

@@ -77,3 +77,16 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
     assert heavy == []
     for package in ("httpx", "tenacity", "starlette", "uvicorn"):
         assert package not in {name.split(".")[0] for name in loaded}
+
+
+def test_the_hook_of_the_operators_loads_no_sql_provider() -> None:
+    """`PlatformSqlHook` is for those who ask the connection for its hook."""
+    script = _SCRIPT.format(modules=["airflow_provider_platform.hooks.platform"])
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    assert "airflow_provider_platform.hooks._sql" in loaded
+    heavy = ("airflow.providers.common.sql", "sqlparse", "pandas", "polars", "pyarrow", "sqlite3")
+    assert [name for name in loaded if name.startswith(heavy)] == []
+    assert "airflow_provider_platform.results" not in loaded

@@ -1,0 +1,215 @@
+"""A DB-API 2.0 connection (PEP 249) over `run_sql`, for programs that expect a database.
+
+`execute` reads the result to its end, because the type of a column is decided by all of its values:
+so a column has the type here that it has in XCom and in files. The rows are kept in a `RowBuffer`,
+small results in memory and larger ones in a temporary file, and become Python values while they are
+fetched.
+
+The service has neither transactions nor sessions. So `commit` and `rollback` have nothing to do,
+and every connection, and every cursor of it, sees the same data. Statements that are not queries
+are refused before anything is sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from airflow_provider_platform.client.data_api.statements import why_not_a_query
+from airflow_provider_platform.client.errors import (
+    PlatformClosedError,
+    PlatformInputError,
+    ResultTruncatedError,
+)
+from airflow_provider_platform.results.row_buffer import RowBuffer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from airflow_provider_platform.client.data_api.parameters import Parameters
+    from airflow_provider_platform.client.data_api.rows import SqlRows
+    from airflow_provider_platform.results.columns import Column, Types
+
+    RunSql = Callable[[str, Parameters | None], SqlRows]
+    Row = tuple[Any, ...]
+
+apilevel = "2.0"
+threadsafety = 1
+paramstyle = "pyformat"
+
+
+def check_query(sql: Any, advice: str = "") -> None:
+    """Raise PlatformInputError for SQL that is not one query that reads."""
+    if not isinstance(sql, str):
+        problem: str | None = f"it is a value of type {type(sql).__name__}"
+    else:
+        problem = why_not_a_query(sql)
+    if problem is not None:
+        raise PlatformInputError(
+            f"Nothing was sent: sql must be one query; {problem}{advice}.", field="sql"
+        )
+
+
+class SqlConnection:
+    """A connection of the DB-API; each cursor runs its queries with `run`.
+
+    `messages` are sentences about results that may lack rows. With `on_truncated="fail"` such a
+    result raises ResultTruncatedError instead. A context manager that closes at its end.
+    """
+
+    def __init__(self, run: RunSql, *, types: Types, on_truncated: str) -> None:
+        self.messages: list[str] = []
+        self._run = run
+        self._types = types
+        self._fails = on_truncated == "fail"
+        self._cursors: list[SqlCursor] = []
+        self._closed = False
+
+    def cursor(self) -> SqlCursor:
+        """A cursor. Raises PlatformClosedError on a closed connection."""
+        if self._closed:
+            raise PlatformClosedError("This connection to the data API is closed.")
+        cursor = SqlCursor(self)
+        self._cursors.append(cursor)
+        return cursor
+
+    def commit(self) -> None:
+        """Nothing: the service has no transactions."""
+
+    def rollback(self) -> None:
+        """Nothing: the service has no transactions."""
+
+    def close(self) -> None:
+        """Close the connection and its cursors."""
+        self._closed = True
+        for cursor in self._cursors:
+            cursor.close()
+        self._cursors.clear()
+
+    def read(self, sql: str, parameters: Parameters | None) -> tuple[RowBuffer, list[Column]]:
+        """All rows of a query, and its columns."""
+        with self._run(sql, parameters) as rows:
+            buffer = RowBuffer(rows.columns, self._types)
+            try:
+                for piece in rows.pieces():
+                    buffer.add(piece)
+                columns = buffer.finish()
+            except BaseException:
+                buffer.close()
+                raise
+            if (why := rows.why_truncated) is not None:
+                if self._fails:
+                    buffer.close()
+                    raise ResultTruncatedError(why)
+                self.messages.append(why)
+        self.messages += [
+            f"Column {column.name!r} is text: {column.note}." for column in columns if column.note
+        ]
+        return buffer, columns
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class SqlCursor:
+    """A cursor of the DB-API; rows are tuples of Python values.
+
+    `description` has a tuple of seven for each column: name, type (`Int64`, `Double`, `Decimal`,
+    `Boolean`, `Date`, `Timestamp` or `String`), None, None, precision and scale (of a Decimal),
+    None. `rowcount` is the number of rows of the result, -1 before the first query.
+    """
+
+    arraysize = 1
+
+    def __init__(self, connection: SqlConnection) -> None:
+        self.connection = connection
+        self.description: list[tuple[Any, ...]] | None = None
+        self.rowcount = -1
+        self._buffer: RowBuffer | None = None
+        self._rows: Iterator[Row] | None = None
+        self._closed = False
+
+    def execute(self, operation: str, parameters: Parameters | None = None) -> Self:
+        """Run a query and read its rows; returns the cursor.
+
+        `parameters` are a list for `%s` or a mapping for `%(name)s`. Raises PlatformInputError for
+        SQL that is not one query and for parameters that do not fit, before anything is sent, and
+        PlatformError.
+        """
+        self._check_open()
+        check_query(operation)
+        self._forget()
+        self._buffer, columns = self.connection.read(operation, parameters)
+        self.rowcount = self._buffer.row_count
+        self.description = [_described(column) for column in columns]
+        self._rows = _typed_rows(self._buffer, columns)
+        return self
+
+    def executemany(self, *_: Any) -> NoReturn:
+        """Refused: raises PlatformInputError."""
+        raise PlatformInputError(
+            "Nothing was sent: executemany cannot work, because the service's SQL only reads.",
+            field="sql",
+        )
+
+    def fetchone(self) -> Row | None:
+        """The next row; None after the last."""
+        return next(self._results(), None)
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        """The next `size` rows (default: `arraysize`); fewer at the end."""
+        rows = self._results()
+        wanted = self.arraysize if size is None else size
+        return [row for _, row in zip(range(wanted), rows, strict=False)]
+
+    def fetchall(self) -> list[Row]:
+        """The rows that are left."""
+        return list(self._results())
+
+    def setinputsizes(self, sizes: Sequence[Any]) -> None:
+        """Nothing."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Throw the rows away."""
+        self._closed = True
+        self._forget()
+
+    def __iter__(self) -> Iterator[Row]:
+        return self._results()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _results(self) -> Iterator[Row]:
+        self._check_open()
+        if self._rows is None:
+            raise PlatformClosedError("This cursor has no result: call execute first.")
+        return self._rows
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise PlatformClosedError("This cursor is closed.")
+
+    def _forget(self) -> None:
+        if self._buffer is not None:
+            self._buffer.close()
+        self._buffer, self._rows, self.description, self.rowcount = None, None, None, -1
+
+
+def _typed_rows(buffer: RowBuffer, columns: list[Column]) -> Iterator[Row]:
+    for piece in buffer.pieces():
+        values = [column.values(texts) for column, texts in zip(columns, piece, strict=True)]
+        yield from zip(*values, strict=True)
+
+
+def _described(column: Column) -> tuple[Any, ...]:
+    size = (column.precision, column.scale) if column.kind == "Decimal" else (None, None)
+    return (column.name, column.kind, None, None, *size, None)

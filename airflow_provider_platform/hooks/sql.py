@@ -1,0 +1,281 @@
+"""`PlatformSqlHook`: the `platform` connection for Airflow's own SQL operators.
+
+`SQLExecuteQueryOperator` and its relatives ask the connection for its hook and take only a
+`DbApiHook`. So this hook is the connection's, and it is a `PlatformHook` as well. Whoever imports
+`PlatformHook`, as this package's operators do, does not load Airflow's SQL provider.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, overload
+
+from airflow.providers.common.sql.hooks.sql import DbApiHook
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.hooks._dbapi import SqlConnection, check_query
+from airflow_provider_platform.hooks.connection import read_extras
+from airflow_provider_platform.hooks.connection_form import EXTRA_NAMES
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.hooks.query_rows import OnTruncated
+from airflow_provider_platform.results.columns import ColumnTypes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable
+
+    import pandas as pd
+    import polars as pl
+
+    from airflow_provider_platform.client.data_api.parameters import Parameters
+    from airflow_provider_platform.client.operations.program import Program
+    from airflow_provider_platform.hooks.query_rows import QueryRows
+    from airflow_provider_platform.results.columns import Types
+
+T = TypeVar("T")
+
+_QUERY_OPTIONS = (
+    *("deployment_id", "branch_name", "timezone", "cache", "timeout"),
+    *("default_row_limit", "max_row_limit", "page_by", "page_rows"),
+)
+"""Parameters of the hook that are arguments of `run_sql`."""
+_OPTIONS = (*_QUERY_OPTIONS, "types", "on_truncated", "log_sql")
+_ONLY_OPTIONS = frozenset(_OPTIONS) - EXTRA_NAMES
+"""Those that are not settings of the connection."""
+
+
+class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
+    """The hook that `Connection.get_hook` returns: Airflow's SQL operators run on it.
+
+    `run`, `get_records`, `get_first` and `get_df` read with SQL; values are int, float, Decimal,
+    bool, date, datetime or str. All that `PlatformHook` does works too, with two differences: `run`
+    takes SQL as well as operations, and `get_conn` returns a DB-API connection.
+
+    Keywords are what an operator's `hook_params` may hold: `deployment_id`, `branch_name`,
+    `timezone`, `cache`, `timeout` (seconds until the first row, default 600), `default_row_limit`,
+    `max_row_limit`, `page_by` and `page_rows` as in `run_sql`; `types` as in
+    `PlatformQueryOperator`; `on_truncated` (`"warn"` logs that rows may be missing, `"fail"` raises
+    ResultTruncatedError); and `log_sql` (default True: the log has the SQL and its parameters).
+    Airflow's operators add the connection's extras to them, which the hook ignores here: it reads
+    them from the connection itself.
+
+    The service's SQL only reads. Statements that write or define, transactions and SQLAlchemy raise
+    PlatformInputError before anything is sent.
+    """
+
+    strip_semicolon = True
+    supports_autocommit = False
+    supports_executemany = False
+
+    def __init__(
+        self, platform_conn_id: str = PlatformHook.default_conn_name, **hook_params: Any
+    ) -> None:
+        super().__init__(platform_conn_id)
+        self._hook_params = {
+            name: value for name, value in hook_params.items() if value is not None
+        }
+        self._known_params: dict[str, Any] | None = None
+        self.log_sql = _is_on(self._hook_params.get("log_sql", True))
+
+    @property
+    def schema(self) -> None:
+        """None: the service has no databases."""
+        return None
+
+    @schema.setter
+    def schema(self, _: Any) -> None:
+        raise PlatformInputError(
+            "Nothing was sent: database cannot be chosen, because a deployment has one data model. "
+            'Name a deployment or a branch: hook_params={"deployment_id": ..., "branch_name": '
+            "...}.",
+            field="database",
+        )
+
+    def get_conn(self) -> SqlConnection:  # type: ignore[override]
+        """A DB-API connection (PEP 249), which reads. Raises PlatformInputError for a bad keyword
+        of the hook, and PlatformConfigError."""
+        types, on_truncated = self._reading()
+        return SqlConnection(self._query, types=types, on_truncated=on_truncated)
+
+    @overload  # type: ignore[override]
+    def run(
+        self,
+        sql: Operation[T] | Program[T],
+        on_event: Callable[[Any], None] | None = None,
+    ) -> T: ...
+    @overload
+    def run(
+        self,
+        sql: str | Iterable[str],
+        autocommit: bool = False,
+        parameters: Parameters | None = None,
+        handler: Callable[[Any], T] | None = None,
+        split_statements: bool = False,
+        return_last: bool = True,
+    ) -> T | list[T] | None: ...
+    def run(self, sql: Any = None, *arguments: Any, **named: Any) -> Any:
+        """Run SQL as `DbApiHook.run` does, or an operation or a program of the client as
+        `PlatformHook.run` does. `autocommit` has no effect: the service has no transactions."""
+        if "work" in named or isinstance(sql, Operation | GeneratorType):
+            work = named.pop("work", sql)
+            return PlatformHook.run(self, work, *arguments, **named)
+        return self._run_statements(sql, *arguments, **named)
+
+    def _run_statements(
+        self,
+        sql: str | Iterable[str],
+        autocommit: bool = False,
+        parameters: Parameters | None = None,
+        handler: Callable[[Any], Any] | None = None,
+        split_statements: bool = False,
+        return_last: bool = True,
+    ) -> Any:
+        statements = sql if isinstance(sql, str) else list(sql)
+        if isinstance(statements, list):
+            for one in statements:
+                check_query(one)
+        elif split_statements:
+            for one in self.split_sql_string(statements, strip_semicolon=True):
+                check_query(one)
+        else:
+            check_query(statements, ". For several, give split_statements=True or a list")
+        return DbApiHook.run(
+            self,
+            statements,
+            autocommit=autocommit,
+            parameters=parameters,
+            handler=handler,
+            split_statements=split_statements,
+            return_last=return_last,
+        )
+
+    def get_db_log_messages(self, conn: SqlConnection) -> None:
+        """Log what a connection has to say of its results."""
+        for message in conn.messages:
+            self.log.warning("%s", message)
+
+    def insert_rows(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: raises PlatformInputError."""
+        raise _refused("insert_rows", "the service's SQL only reads")
+
+    def bulk_load(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: raises PlatformInputError."""
+        raise _refused("bulk_load", "the service's SQL only reads")
+
+    def bulk_dump(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: raises PlatformInputError."""
+        raise _refused("bulk_dump", "PlatformQueryOperator(output_path=...) writes files")
+
+    @property
+    def sqlalchemy_url(self) -> NoReturn:
+        """Refused: raises PlatformInputError."""
+        raise _refused("SQLAlchemy", _NO_SQLALCHEMY)
+
+    def get_sqlalchemy_engine(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: raises PlatformInputError."""
+        raise _refused("SQLAlchemy", _NO_SQLALCHEMY)
+
+    def _get_pandas_df(
+        self, sql: str, parameters: Parameters | None = None, **named: Any
+    ) -> pd.DataFrame:
+        types, on_truncated = self._reading()
+        backend = _frame_arguments(named, "dtype_backend")
+        check_query(sql)
+        return self._query(sql, parameters).to_pandas(
+            types=types, on_truncated=on_truncated, **backend
+        )
+
+    def _get_polars_df(
+        self, sql: str, parameters: Parameters | None = None, **named: Any
+    ) -> pl.DataFrame:
+        types, on_truncated = self._reading()
+        _frame_arguments(named)
+        check_query(sql)
+        return self._query(sql, parameters).to_polars(types=types, on_truncated=on_truncated)
+
+    def _get_pandas_df_by_chunks(
+        self, sql: str, parameters: Parameters | None = None, *, chunksize: int, **named: Any
+    ) -> Generator[pd.DataFrame]:
+        frame = self._get_pandas_df(sql, parameters, **named)
+        for start in range(0, len(frame), chunksize):
+            yield frame.iloc[start : start + chunksize].reset_index(drop=True)
+
+    def _get_polars_df_by_chunks(
+        self, sql: str, parameters: Parameters | None = None, *, chunksize: int, **named: Any
+    ) -> Generator[pl.DataFrame]:
+        yield from self._get_polars_df(sql, parameters, **named).iter_slices(chunksize)
+
+    def _query(self, sql: str, parameters: Parameters | None) -> QueryRows:
+        """The rows of a query with the keywords of the hook. Raises PlatformInputError."""
+        params = self._checked_params()
+        options = {name: params[name] for name in _QUERY_OPTIONS if name in params}
+        return self.run_sql(sql, parameters=parameters or None, **options)
+
+    def _reading(self) -> tuple[Types, OnTruncated]:
+        """The keywords `types` and `on_truncated`, checked. Raises PlatformInputError."""
+        params = self._checked_params()
+        types: Types = params.get("types", "service")
+        try:
+            ColumnTypes.parse(types)
+        except ValueError as error:
+            raise _bad_param("types", str(error)) from None
+        on_truncated: OnTruncated = params.get("on_truncated", "warn")
+        if on_truncated not in get_args(OnTruncated):
+            raise _bad_param("on_truncated", f"must be one of {', '.join(get_args(OnTruncated))}")
+        return types, on_truncated
+
+    def _checked_params(self) -> dict[str, Any]:
+        """The keywords that are the author's own. Those that Airflow took from the connection's
+        extras are left out: the hook reads these from the connection itself."""
+        if self._known_params is None:
+            extras = read_extras(self.get_connection(self.platform_conn_id))
+            own = {
+                name: value
+                for name, value in self._hook_params.items()
+                if name not in extras or extras[name] != value or name in _ONLY_OPTIONS
+            }
+            for name in own:
+                if name not in _OPTIONS:
+                    raise _unknown_param(name)
+            self._known_params = own
+        return self._known_params
+
+
+_NO_SQLALCHEMY = (
+    "the data API has no SQLAlchemy dialect. Use run, get_records or get_df, or PostgresHook on "
+    "the deployment's SQL API"
+)
+
+
+def _refused(name: str, reason: str) -> PlatformInputError:
+    return PlatformInputError(f"Nothing was sent: {name} cannot work: {reason}.", field=name)
+
+
+def _bad_param(name: str, rule: str) -> PlatformInputError:
+    return PlatformInputError(f"Nothing was sent: hook_params: {name} {rule}.", field=name)
+
+
+def _frame_arguments(named: dict[str, Any], *known: str) -> dict[str, Any]:
+    """The arguments of `get_df` that frames take. Raises PlatformInputError."""
+    for name in named:
+        if name not in known:
+            raise PlatformInputError(
+                f"Nothing was sent: get_df takes no {name} here. Apply it to the frame.", field=name
+            )
+    return named
+
+
+def _unknown_param(name: str) -> PlatformInputError:
+    near = get_close_matches(name, _OPTIONS, n=1)
+    meant = f" (did you mean {near[0]}?)" if near else ""
+    return PlatformInputError(
+        f"Nothing was sent: hook_params has {quote_service(name)!r}, which is not a keyword of the "
+        f"hook{meant}. Its keywords are {', '.join(_OPTIONS)}.",
+        field=name,
+    )
+
+
+def _is_on(value: Any) -> bool:
+    return str(value).strip().lower() not in ("false", "0", "no", "off", "")

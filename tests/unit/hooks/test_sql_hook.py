@@ -1,0 +1,235 @@
+"""The hook of a `platform` connection is a database to Airflow's SQL operators, over HTTP."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import closing
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.providers.common.sql.hooks.handlers import fetch_all_handler, fetch_one_handler
+from airflow.providers.common.sql.hooks.sql import DbApiHook
+from airflow.providers.common.sql.operators.sql import BaseSQLOperator
+
+from airflow_provider_platform._airflow import BaseHook
+from airflow_provider_platform.client.errors import (
+    DataQueryError,
+    PlatformClosedError,
+    PlatformInputError,
+    ResultTruncatedError,
+)
+from airflow_provider_platform.client.management.account.app_config import get_app_config
+from airflow_provider_platform.hooks.connection_form import EXTRA_NAMES
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.hooks.sql import PlatformSqlHook
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.server import Sandbox
+
+ORDERS = "SELECT id, status FROM orders ORDER BY id"
+PAYMENTS = "SELECT id, paid_on, paid_at, fee, settled, note FROM payments ORDER BY id LIMIT %s"
+
+
+@pytest.fixture
+def hook(platform_sandbox: Sandbox) -> PlatformSqlHook:
+    assert platform_sandbox
+    return PlatformSqlHook()
+
+
+def queries(sandbox: Sandbox) -> int:
+    return sum("cubesql" in request.path for request in sandbox.control.state().requests)
+
+
+def extras(monkeypatch: pytest.MonkeyPatch, **more: Any) -> dict[str, Any]:
+    """Give the connection of the test further extras; returns all of them."""
+    connection = BaseHook.get_connection("platform_default")
+    found = {**json.loads(connection.extra or "{}"), **more}
+    document = {
+        "conn_type": "platform",
+        "host": connection.host,
+        "password": connection.password,
+        "port": connection.port,
+        "schema": connection.schema,
+        "extra": found,
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(document))
+    return found
+
+
+def test_the_connection_gives_a_hook_of_both_kinds(platform_sandbox: Sandbox) -> None:
+    assert platform_sandbox
+    hook = BaseHook.get_connection("platform_default").get_hook()
+    assert isinstance(hook, DbApiHook)
+    assert isinstance(hook, PlatformHook)
+    assert hook.get_first("SELECT 1") == (1,)
+    assert hook.run(get_app_config()) == hook.get_app_config()
+    assert hook.test_connection()[0] is True
+
+
+def test_values_have_python_types(hook: PlatformSqlHook) -> None:
+    assert isinstance(hook.get_first("SELECT paid_at FROM payments")[0], str)
+    rows = PlatformSqlHook(types={"paid_at": "timestamp"}).get_records(PAYMENTS, [50])
+    assert [*map(type, rows[1])] == [int, date, datetime, Decimal, bool, str]
+    first = (rows[0][0], rows[0][1], rows[0][3])
+    [texts] = hook.run_sql("SELECT id, paid_on, fee FROM payments WHERE id = 1")
+    assert first == (1, date.fromisoformat(texts[1]), Decimal(texts[2]))
+    assert rows[49][3] is None
+    assert hook.get_first("SELECT COUNT(*) FROM orders WHERE 1 = 0") == (0,)
+    assert hook.get_first("SELECT id FROM orders WHERE 1 = 0") is None
+
+
+def test_several_statements(hook: PlatformSqlHook) -> None:
+    sql = ["SELECT 1", "SELECT %(a)s"]
+    given = {"parameters": {"a": "x"}, "handler": fetch_all_handler}
+    assert hook.run(sql, **given) == [[(1,)], [("x",)]]
+    assert hook.run(iter(sql), **given) == [[(1,)], [("x",)]]
+    split: dict[str, Any] = {"split_statements": True, "handler": fetch_one_handler}
+    assert hook.run("SELECT 1; SELECT ';' ;", **split) == (";",)
+    assert hook.run("SELECT 1; SELECT 2", return_last=False, **split) == [(1,), (2,)]
+    assert [[name for name, *_ in one] for one in hook.descriptions] == [["1"], ["2"]]
+    assert hook.run("SELECT 1") is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "named", "said"),
+    [
+        ("INSERT INTO orders VALUES (1)", {}, "it begins with INSERT, and the service's SQL only"),
+        (["SELECT 1", "DELETE FROM orders"], {}, "it begins with DELETE"),
+        ("SELECT 1; DROP TABLE orders", {"split_statements": True}, "it begins with DROP"),
+        ("SELECT 1; SELECT 2", {}, "several statements. For several, give split_statements=True"),
+        ("BEGIN", {}, "the service has no transactions"),
+        (["SELECT 1", 7], {}, "it is a value of type int"),
+        ("SELECT %s", {"parameters": [1, 2]}, "the SQL has 1 placeholders for 2 parameters"),
+    ],
+)
+def test_what_does_not_read_is_refused_before_anything_is_sent(
+    hook: PlatformSqlHook, platform_sandbox: Sandbox, sql: Any, named: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(PlatformInputError) as error:
+        hook.run(sql, handler=fetch_all_handler, **named)
+    assert said in error.value.message
+    assert error.value.message.startswith("Nothing was sent: ")
+    assert queries(platform_sandbox) == 0
+
+
+def test_what_the_service_cannot_do_is_one_sentence_each(hook: PlatformSqlHook) -> None:
+    attempts: dict[str, Any] = {
+        "insert_rows cannot work": lambda: hook.insert_rows("orders", [(1,)]),
+        "bulk_load cannot work": lambda: hook.bulk_load("orders", "rows.tsv"),
+        "bulk_dump cannot work": lambda: hook.bulk_dump("orders", "rows.tsv"),
+        "SQLAlchemy cannot work": hook.get_sqlalchemy_engine,
+        "the data API has no SQLAlchemy dialect": lambda: hook.sqlalchemy_url,
+        "database cannot be chosen": lambda: setattr(hook, "schema", "production"),
+        "executemany cannot work": lambda: hook.get_conn().cursor().executemany("SELECT 1", []),
+    }
+    for said, attempt in attempts.items():
+        with pytest.raises(PlatformInputError, match=said):
+            attempt()
+    assert hook.schema is None
+
+
+def test_an_error_of_the_service_is_its_own(hook: PlatformSqlHook) -> None:
+    with pytest.raises(DataQueryError, match="no such column: nonsense"):
+        hook.get_records("SELECT nonsense FROM orders")
+
+
+def test_the_cursor_of_the_db_api(hook: PlatformSqlHook) -> None:
+    with hook.get_conn() as connection, closing(connection.cursor()) as cursor:
+        assert (cursor.description, cursor.rowcount) == (None, -1)
+        with pytest.raises(PlatformClosedError, match="call execute first"):
+            cursor.fetchone()
+        assert cursor.execute("SELECT id, fee FROM payments ORDER BY id") is cursor
+        assert cursor.rowcount == 480
+        [number, fee] = cursor.description or []
+        assert number == ("id", "Int64", None, None, None, None, None)
+        assert fee[:2] == ("fee", "Decimal")
+        assert fee[4] >= fee[5] == 2
+        assert [row[0] for row in cursor.fetchmany(3)] == [1, 2, 3]
+        assert [row[0] for row in cursor.fetchmany()] == [4]
+        assert cursor.fetchone()[0] == 5  # type: ignore[index]
+        assert next(iter(cursor))[0] == 6
+        assert [row[0] for row in cursor.fetchall()] == [*range(7, 481)]
+        assert (cursor.fetchone(), cursor.fetchmany(2), cursor.fetchall()) == (None, [], [])
+        cursor.execute("SELECT 10 % 4, 'LIKE %s'")
+        assert cursor.fetchall() == [(2, "LIKE %s")]
+        connection.commit()
+        connection.rollback()
+    with pytest.raises(PlatformClosedError, match="cursor is closed"):
+        cursor.execute("SELECT 1")
+    with pytest.raises(PlatformClosedError, match="connection to the data API is closed"):
+        connection.cursor()
+
+
+def test_frames_have_the_types_of_files(hook: PlatformSqlHook) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("polars")
+    sql = "SELECT id, fee, settled FROM payments WHERE id <= %s ORDER BY id"
+    frame = hook.get_df(sql, [50])
+    assert (list(frame["id"][:2]), frame["fee"].isna().sum()) == ([1, 2], 1)
+    assert frame["fee"][0] == hook.get_first(sql, [50])[1]
+    polars = hook.get_df(sql, [50], df_type="polars")
+    assert polars.rows() == hook.get_records(sql, [50])
+    chunks = [*hook.get_df_by_chunks(sql, [50], chunksize=20)]
+    assert [len(chunk) for chunk in chunks] == [20, 20, 10]
+    slices = hook.get_df_by_chunks(sql, [50], chunksize=20, df_type="polars")
+    assert [len(chunk) for chunk in slices] == [20, 20, 10]
+    with pytest.raises(PlatformInputError, match="get_df takes no index_col here"):
+        hook.get_df(sql, [50], index_col="id")
+
+
+def test_rows_that_may_be_missing_are_reported(
+    hook: PlatformSqlHook,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    sql = "SELECT id FROM events"
+    with caplog.at_level(logging.WARNING):
+        assert len(hook.get_records(sql)) == 10_000
+    # Before Airflow 3.1 a hook logs with the standard library alone.
+    logged = caplog.text + capsys.readouterr().out
+    assert "The result has exactly 10000 rows" in logged
+    with pytest.raises(ResultTruncatedError, match="exactly 10000 rows"):
+        PlatformSqlHook(on_truncated="fail").get_first(sql)
+
+
+def test_extras_of_the_connection_are_not_keywords(
+    platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert platform_sandbox
+    given = extras(monkeypatch, further={"a": 1}, dialect="x", extra__platform__x="y")
+    known = {name: given.get(name) for name in EXTRA_NAMES}
+    hook = BaseSQLOperator.get_hook("platform_default", {"timezone": "Europe/Paris"})
+    assert hook.get_first("SELECT 1") == (1,)
+    hook = PlatformSqlHook(**{**known, **given})
+    assert hook.get_first("SELECT 1") == (1,)
+
+
+def test_keywords_of_the_hook(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.open_branch("feature/a")
+    assert PlatformSqlHook(branch_name="feature/a").get_first("SELECT 1") == (1,)
+    with pytest.raises(DataQueryError, match="Bad branch"):
+        PlatformSqlHook(branch_name="nowhere").get_first("SELECT 1")
+    typed = PlatformSqlHook(types={"id": "decimal"}, log_sql="false")
+    assert typed.get_first("SELECT id FROM orders ORDER BY id") == (Decimal(1),)
+    assert PlatformSqlHook(types="text").get_first("SELECT 1") == ("1",)
+    assert typed.log_sql is False
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ({"brnach_name": "a"}, r"'brnach_name', .* \(did you mean branch_name\?\)"),
+        ({"types": "mine"}, "hook_params: types "),
+        ({"on_truncated": "ignore"}, "on_truncated must be one of warn, fail"),
+    ],
+)
+def test_a_bad_keyword_is_refused_before_anything_is_sent(
+    platform_sandbox: Sandbox, named: dict[str, Any], said: str
+) -> None:
+    hook = BaseSQLOperator.get_hook("platform_default", named)
+    with pytest.raises(PlatformInputError, match=said):
+        hook.get_first("SELECT 1")
+    assert platform_sandbox.control.state().requests == []
