@@ -127,6 +127,32 @@ def test_every_row_that_the_chat_sends_is_in_the_file(
         assert (len(query["rows"]), query["truncated"]) == (kept, True)
 
 
+@pytest.mark.parametrize(
+    ("limits", "truncated"),
+    [({}, True), ({"default_row_limit": 200}, True), ({"default_row_limit": 300}, False)],
+)
+def test_connections_row_limits_say_whether_all_rows_are_all(
+    limits: dict[str, int],
+    truncated: bool,
+    platform_sandbox: Sandbox,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The deployment gives 2,000 rows, or 200, for a query without a LIMIT."""
+    rows = limits.get("default_row_limit") or 2000
+    platform_sandbox.control.set(data_default_rows=200 if rows == 300 else rows)
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", platform_sandbox.connection_json(**limits))
+    result = ask(
+        prompt="sql: SELECT id FROM events",
+        output_path=str(tmp_path),
+        output_format="csv",
+        all_rows=True,
+        all_rows_as="connection",
+    )
+    [told] = manifest_of(result)["queries"]
+    assert (told["row_count"], told["truncated"]) == (2000 if not limits else 200, truncated)
+
+
 @pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
 @pytest.mark.usefixtures("platform_sandbox")
 @pytest.mark.parametrize("in_file", [False, True], ids=["XCom only", "files"])

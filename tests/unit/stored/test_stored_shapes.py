@@ -58,6 +58,10 @@ RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
     "open branch": (PlatformOpenBranchOperator, {"branch_name": "nightly"}),
     "export": (PlatformExportDashboardOperator, {"dashboard_id": 501, "output_path": "/tmp/a.pdf"}),
     "query": (PlatformQueryOperator, {"sql": "SELECT 1 AS one", "branch_name": "nightly"}),
+    "query in pages": (
+        PlatformQueryOperator,
+        {"sql": "SELECT id FROM orders", "page_by": ["id"], "branch_name": "nightly"},
+    ),
 }
 WAITS: dict[str, tuple[Any, dict[str, Any]]] = {
     "chat_thread": (PlatformChatThreadSensor, {"chat_id": None}),
@@ -116,7 +120,7 @@ def test_runs(name: str, platform_sandbox: Sandbox) -> None:
     operator, arguments = RUNS[name]
     given = dict(arguments)
     platform_sandbox.control.set(pace=0.05, dbt_pace=0.05)
-    add_nightly(platform_sandbox, is_open=name == "query")
+    add_nightly(platform_sandbox, is_open=name.startswith("query"))
     if "chat_id" in given:
         first = operator(task_id="first", prompt="total revenue", deferrable=False)
         given["chat_id"] = first.execute(TaskTries().context())["chat_id"]
@@ -216,11 +220,11 @@ def test_a_stored_trigger_can_be_made(example: dict[str, Any]) -> None:
 def test_a_stored_event_is_taken(name: str, platform_sandbox: Sandbox) -> None:
     example = SHAPES["runs"][name]
     operator, arguments = RUNS[name]
-    add_nightly(platform_sandbox, is_open=name == "query")
+    add_nightly(platform_sandbox, is_open=name.startswith("query"))
     task = operator(
         task_id="task",
         deferrable=True,
-        **{**arguments, "poll_interval": 0.1} if name != "query" else arguments,
+        **{**arguments, "poll_interval": 0.1} if not name.startswith("query") else arguments,
     )
     result = getattr(task, example["method"])(
         TaskTries().context(), example["event"], **example["kwargs"]
