@@ -1,18 +1,18 @@
-"""Bytes to lines of bounded length: a long line of rows is read as several short ones.
+"""Bytes to lines of bounded length: a long line of rows is read as several short lines.
 
-A deployment that does not stream sends the whole result as one line, `{"data": [[...], ...]}`,
-which has no longest length. `RowLineReader` cuts such a line between two rows while it arrives and
-gives each part as a line of its own: `{"data": [...]}` again. What stands before the rows comes
-first, with no rows; what follows the rows comes last. So memory holds one part and no reader of
-lines needs to know that a line was long.
+A deployment that does not stream sends the whole result as one line, `{"data": [[...], ...]}`, of
+any length. `RowLineReader` cuts such a line between two rows while it arrives. Each part is a line
+again: `{"data": [...]}`. If the line holds more than rows, what comes before them is a part without
+rows, and so is what comes after them. Memory holds one part, and the reader of the lines need not
+know that a line was long.
 
-A line is cut at the first place between two rows that is `PART_BYTES` or more after the last cut.
-The places depend on the line's bytes alone, never on the pieces in which they arrive.
+A line is cut at the first place between two rows that is more than `PART_BYTES` after the last cut.
+The places depend on the bytes of the line alone, never on the pieces in which they arrive.
 
-How a place is found: `],[` may also stand in a string or in a list inside a row. A place with an
-even number of quotes before it is outside of strings. If the text up to it then is JSON, no list is
-open there either, and the values are already parsed. Where that fails (a row holds lists, or the
-line is not JSON), `_Brackets` goes through the rest of the line bracket by bracket.
+How a place is found: `],[` can also be part of a string, or of a list inside a row. A place with an
+even number of quotes before it is outside of strings. If the text before it is JSON, then no list
+is open there, and its values are parsed already. If it is not (a row holds lists, or the line is
+not JSON), `_Brackets` reads the rest of the line bracket by bracket.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from airflow_provider_platform.client.formats.ndjson import (
 )
 
 PART_BYTES = 256 * 1024
-"""Bytes of rows that are enough for a part; a shorter line is never cut."""
+"""Bytes of rows that are enough for a part. A shorter line is never cut."""
 
 _SPACE = b" \t\r"
 _START, _END = b'{"data":[', b"]}"
 _BETWEEN_ROWS = re.compile(rb"\][ \t\r]{0,8},[ \t\r]{0,8}\[")
 _BETWEEN_BYTES = 19
-"""The most bytes that `_BETWEEN_ROWS` can take. Its spaces are bounded, so that a search that goes
-on with the next piece never begins far back."""
+"""The most bytes that `_BETWEEN_ROWS` matches. Its spaces are bounded, so that a search in the next
+piece never has to begin far back."""
 _PLAIN_START = re.compile(rb'[ \t\r]*\{[ \t\r]*"data"[ \t\r]*:[ \t\r]*\[')
 _START_TOKEN = re.compile(
     rb'(?P<key>"(?:[^"\\]|\\.)*")(?P<list>[ \t\r]*:[ \t\r]*\[)?|(?P<bracket>[\[\]{}])|"', re.DOTALL
@@ -129,7 +129,9 @@ class _Line:
             self._containers += count_containers(piece)
         if self._rows is None:
             self._check(self._containers)
-        if len(self._text) > self._max_bytes:
+        # A row that is not too long is only found with the bytes that follow it.
+        more = 0 if self._rows is None else _BETWEEN_BYTES
+        if len(self._text) > self._max_bytes + more:
             raise line_too_long(self.number, self._max_bytes)
 
     def end(self) -> Iterator[RowLine]:
@@ -146,15 +148,15 @@ class _Line:
             yield RowLine(line, self.number, self._skipped)
 
     def _take_start(self) -> Iterator[RowLine]:
-        """Look for the first row. What stands before it is a part without rows, unless it is
-        nothing but the beginning of every part."""
+        """Look for the first row. What comes before it is a part without rows, unless it is just
+        what every part begins with."""
         start = bytes(self._text[: self._part_bytes])
         plain = _PLAIN_START.match(start)
         at = plain.end() if plain else _first_row(start)
         if at is None:
             return
         self._drop(at)
-        self._rows = _RowFinder(self._part_bytes)
+        self._rows = _RowFinder(self._part_bytes, self._max_bytes)
         if not plain:
             yield RowLine(start[:at] + _END, self.number)
 
@@ -199,8 +201,9 @@ class _RowFinder:
     where the list of the rows ends, once that is known.
     """
 
-    def __init__(self, part_bytes: int) -> None:
+    def __init__(self, part_bytes: int, max_bytes: int) -> None:
         self._part_bytes = part_bytes
+        self._max_bytes = max_bytes
         self._careful = False
         self.value: Any = None
         self.ended_at: int | None = None
@@ -214,8 +217,9 @@ class _RowFinder:
         self._row_end: int | None = None
 
     def next_cut(self, text: bytearray) -> int | None:
-        """Where the first row ends that is followed by another one and ends `PART_BYTES` or more
-        from the beginning; None where more of the text must come first."""
+        """Where the first row ends that is followed by another row and ends after `part_bytes`;
+        None if more of the text must come first. After `max_bytes` any place will do, because such
+        a part is refused."""
         self.value = None
         if self.ended_at is not None or len(text) <= self._part_bytes:
             return None
@@ -236,6 +240,8 @@ class _RowFinder:
     def _quick_cut(self, text: bytearray) -> int | None:
         while (found := _BETWEEN_ROWS.search(text, self._searched)) is not None:
             end = self._searched = found.start() + 1
+            if end > self._max_bytes:
+                return end
             self._in_string ^= _has_odd_quotes(bytes(text[self._counted : end]))
             self._counted = end
             if self._in_string:
@@ -261,7 +267,7 @@ class _RowFinder:
                 return None
             if end <= self._part_bytes:
                 continue
-            if _BETWEEN_ROWS.match(text, end - 1):
+            if end > self._max_bytes or _BETWEEN_ROWS.match(text, end - 1):
                 return end
             if len(text) - end < _BETWEEN_BYTES:
                 self._row_end = end  # what follows it has not come yet

@@ -103,6 +103,14 @@ def spoiled(draw: st.DrawFn) -> bytes:
 @settings(max_examples=200)
 @given(data=spoiled(), places=PLACES, part_bytes=st.integers(1, 60), most=st.integers(60, 400))
 @example(data=SCHEMA + b'{"data":[["a","],["],["b', places=[*range(99)], part_bytes=1, most=99)
+@example(
+    data=SCHEMA
+    + b'{"data":[[null         ,null]         ,[null         ,null]         ,'
+    + b"[null         ,nul]        ,[null         ,null]]}\n",
+    places=[154],
+    part_bytes=43,
+    most=79,
+)
 def test_pieces_change_neither_the_rows_nor_the_error_of_any_response(
     data: bytes, places: list[int], part_bytes: int, most: int
 ) -> None:
