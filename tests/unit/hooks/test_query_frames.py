@@ -21,17 +21,21 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.hooks.query_rows import AsyncQueryRows, QueryRows
+from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.results import frames
 from airflow_provider_platform.results.columns import SHORT_DECIMAL
+from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
+    from pathlib import Path
 
     from airflow_provider_platform.sandbox.server import Sandbox
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
+import pyarrow.parquet as pq  # noqa: E402
 
 SQL = "SELECT id, status FROM orders ORDER BY id"
 METHODS = ("to_arrow", "to_pandas", "to_polars")
@@ -286,6 +290,27 @@ def test_over_http_a_frame_has_all_rows(method: str, platform_sandbox: Sandbox) 
         table = arrow(hook.run_sql(SQL), method)
     assert table.column_names == ["id", "status"]
     assert [[str(row["id"]), row["status"]] for row in table.to_pylist()] == texts
+
+
+def test_a_frame_has_the_columns_of_the_operators_file(
+    platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    sql = "SELECT id, value, kind, happened_at FROM events LIMIT 2500"
+    types = {"happened_at": "timestamp", "value": "decimal"}
+    path = tmp_path / "rows.parquet"
+    PlatformQueryOperator(task_id="query", sql=sql, output_path=path, types=types).execute(
+        TaskTries().context()
+    )
+    table = PlatformHook().run_sql(sql).to_arrow(types=types)
+    assert table.equals(pq.read_table(path))
+    assert str(table.schema.field("happened_at").type) == "timestamp[us]"
+
+
+def test_a_result_in_pages_is_one_frame(platform_sandbox: Sandbox) -> None:
+    sql = "SELECT id, status FROM orders"
+    hook = PlatformHook()
+    whole = hook.run_sql(sql, page_by=["id"], page_rows=100).to_arrow(on_truncated="fail")
+    assert whole["id"].to_pylist() == hook.run_sql(SQL).to_arrow()["id"].to_pylist()
 
 
 def test_a_result_that_breaks_off_is_no_frame(platform_sandbox: Sandbox) -> None:
