@@ -4,8 +4,8 @@ The server sends the same bytes to everybody, as a deployment that streams does:
 rows, six columns. The plain reader is httpx, `json.loads` of each line and pyarrow, with the same
 types: what anybody would write who needs none of the promises. Each round runs in a process of its
 own. `peak` is the most memory that the process has had, Airflow and the library included; processor
-time hardly depends on what else the machine does, as the seconds do. ROWS sets another number of
-rows.
+time hardly depends on what else the machine does, as the seconds do. pyarrow imports pandas for its
+first array, so that all of them pay for that import. ROWS sets another number of rows.
 """
 
 from __future__ import annotations
