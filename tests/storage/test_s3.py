@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform._airflow import AirflowFailException, AirflowSkipException
 from airflow_provider_platform.client.errors import ResultWriteError
 from airflow_provider_platform.operators._files.paths import storage_path
 from airflow_provider_platform.operators.chat import PlatformChatOperator
@@ -355,3 +355,98 @@ def test_store_that_is_away_is_reported_before_the_query_runs(
     assert platform_sandbox.control.state().requests == []
     assert "Check the endpoint" in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+ORDERS_AT = f"s3://s3@{BUCKET}/orders/"
+
+
+def by_country(run_id: str, countries: str, path: str = ORDERS_AT, **options: Any) -> Any:
+    """Write customers by country, as a task of this run."""
+    task = PlatformQueryOperator(
+        task_id="query",
+        sql=f"SELECT id, country FROM customers WHERE country IN ({countries}) ORDER BY id",
+        output_path=path,
+        output_format="csv",
+        output_options={"partition_by": ["country"], **options},
+        deferrable=False,
+    )
+    context = TaskTries().context()
+    context["ti"].run_id = run_id
+    return task.execute(context)
+
+
+def test_run_replaces_its_partitions_in_the_store(s3: Any, platform_sandbox: Sandbox) -> None:
+    first = by_country("first", "'France', 'Germany'", max_rows_per_file=1)
+    assert {file["partition"]["country"] for file in first["files"]} == {"France", "Germany"}
+    assert set(keys(s3)) == {
+        *(file["path"].partition(f"{BUCKET}/")[2] for file in first["files"]),
+        first["manifest"].partition(f"{BUCKET}/")[2],
+    }
+    second = by_country("second", "'France'")
+    [file] = second["files"]
+    kept = [one for one in first["files"] if one["partition"]["country"] == "Germany"]
+    assert set(keys(s3)) == {
+        *(one["path"].partition(f"{BUCKET}/")[2] for one in (file, *kept)),
+        second["manifest"].partition(f"{BUCKET}/")[2],
+    }
+    again = by_country("first", "'Germany'")
+    assert again["row_count"] == len(kept)
+    manifest = s3.get_object(Bucket=BUCKET, Key=again["manifest"].partition(f"{BUCKET}/")[2])
+    listed = json.loads(manifest["Body"].read())["files"]
+    assert [f"orders/{one['path']}" for one in listed] == [
+        key for key in keys(s3) if "country=Germany" in key
+    ]
+
+
+def test_partitions_that_fail_half_way_leave_nothing_new(
+    s3: Any, breaking: BreakingProxy, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow_provider_platform.results.dataset import _StoreStage
+
+    by_country("first", "'France'")
+    before = keys(s3)
+    real = _StoreStage.file
+
+    def second_file_breaks(stage: Any, path: str) -> Any:
+        if "Germany" in path:
+            breaking.breaks_after = 0
+        return real(stage, path)
+
+    def discard_over_a_way_that_works(stage: Any) -> None:
+        breaking.breaks_after = None
+        discard(stage)
+
+    discard = _StoreStage.discard
+    monkeypatch.setattr(_StoreStage, "file", second_file_breaks)
+    monkeypatch.setattr(_StoreStage, "discard", discard_over_a_way_that_works)
+    with pytest.raises(ResultWriteError, match="country=Germany"):
+        by_country("second", "'France', 'Germany'", path=f"s3://s3_broken@{BUCKET}/orders/")
+    assert breaking.broken > 0
+    assert (keys(s3), uploads(s3)) == (before, [])
+
+
+@pytest.mark.parametrize("options", [{}, {"partition_by": ["a"]}], ids=["file", "folder"])
+def test_existing_objects_are_kept(
+    options: dict[str, Any], s3: Any, platform_sandbox: Sandbox
+) -> None:
+    name = "rows" if options else "rows.csv"
+    s3.put_object(Bucket=BUCKET, Key=f"{name}/x.csv" if options else name, Body=b"as it was")
+    before = keys(s3)
+    for on_existing, error in (("fail", AirflowFailException), ("skip", AirflowSkipException)):
+        with pytest.raises(error, match="already"):
+            query(
+                "SELECT 1 AS a, 2 AS b",
+                f"s3://s3@{BUCKET}/{name}",
+                output_format="csv",
+                output_options={**options, "on_existing": on_existing},
+            )
+    assert keys(s3) == before
+    assert not any("cubesql" in one.path for one in platform_sandbox.control.state().requests)
+
+
+def test_empty_json_lines_in_the_store_have_a_manifest(s3: Any, platform_sandbox: Sandbox) -> None:
+    path = f"s3://s3@{BUCKET}/rows.jsonl.gz"
+    query("SELECT id FROM orders WHERE id < 0", path)
+    assert keys(s3) == ["_rows.jsonl.gz.manifest.json", "rows.jsonl.gz"]
+    query("SELECT id FROM orders LIMIT 3", path)
+    assert keys(s3) == ["rows.jsonl.gz"]
