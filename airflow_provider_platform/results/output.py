@@ -126,6 +126,8 @@ class OutputOptions(InputModel):
     @field_validator("delimiter")
     @classmethod
     def _delimits(cls, value: str | None) -> str | None:
+        if value == "\\t":  # as a form or a JSON text has a tab
+            return "\t"
         if value is not None and (len(value) != 1 or value in '"\r\n\0\ufeff'):
             raise ValueError("must be one character, and neither a quote nor a line end")
         return value

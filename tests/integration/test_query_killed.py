@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,21 +20,38 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
 WORKER = """
-import sys
+import json, os, signal, sys
 from airflow_provider_platform.operators.query import PlatformQueryOperator
+path, options, holds = sys.argv[1:]
+if holds == "holds":  # with all rows written, and the file not yet in its place
+    os.fsync = lambda descriptor: signal.pause()
 PlatformQueryOperator(
     task_id="query",
     sql="SELECT * FROM events LIMIT 30000",
-    output_path=sys.argv[1],
+    output_path=path,
+    output_options=json.loads(options),
     deferrable=False,
 ).execute({})
 """
 
 
-def worker(path: Path) -> subprocess.Popen[bytes]:
-    """A process that runs the task, as a worker's would."""
-    command = [sys.executable, "-c", WORKER, str(path)]
-    return subprocess.Popen(command, env=os.environ.copy())
+def worker(path: Path, options: dict[str, Any], *, holds: bool = False) -> subprocess.Popen[bytes]:
+    """A process that runs the task, as a worker's would. `holds`: it stops before it is done."""
+    arguments = [str(path), json.dumps(options), "holds" if holds else "ends"]
+    return subprocess.Popen([sys.executable, "-c", WORKER, *arguments], env=os.environ.copy())
+
+
+def files_in(folder: Path) -> list[Path]:
+    return [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
+
+
+def kill_while_it_writes(path: Path, options: dict[str, Any], folder: Path) -> None:
+    killed = worker(path, options, holds=True)
+    while not any(one.name.endswith(".part") for one in files_in(folder)):
+        assert killed.poll() is None
+        time.sleep(0.05)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
 
 
 def test_a_killed_worker_and_its_retry_leave_one_whole_file(
@@ -40,16 +59,24 @@ def test_a_killed_worker_and_its_retry_leave_one_whole_file(
 ) -> None:
     path = tmp_path / "events.parquet"
     platform_sandbox.control.set(data_chunk_rows=1000)
-    platform_sandbox.control.fault("silence", api="data", after=20)
-    killed = worker(path)
-    platform_sandbox.control.wait_until(
-        lambda state: any("silence" in one.faults for one in state.requests), timeout=60
-    )
-    while not list(tmp_path.iterdir()):
-        assert killed.poll() is None
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
+    kill_while_it_writes(path, {}, tmp_path)
     assert [one.suffix for one in tmp_path.iterdir()] == [".part"]
-    assert worker(path).wait() == 0
+    assert worker(path, {}).wait() == 0
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
     assert pq.read_table(path)["id"].to_pylist() == list(range(1, 30_001))
+
+
+def test_a_killed_worker_and_its_retry_leave_one_whole_folder(
+    platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    options = {"max_rows_per_file": 10_000}
+    kill_while_it_writes(tmp_path / "events", options, tmp_path)
+    left = files_in(tmp_path / "events")
+    assert left
+    assert all(one.parts[0].startswith(".part-") for one in left), "readers would see a part"
+    assert worker(tmp_path / "events", options).wait() == 0
+    manifest, *parts = files_in(tmp_path / "events")
+    assert manifest.name.startswith("_manifest-")
+    assert len(parts) == 3
+    found = [pq.read_table(tmp_path / "events" / part)["id"].to_pylist() for part in parts]
+    assert [number for part in found for number in part] == list(range(1, 30_001))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gzip
 import hashlib
 import json
 import shlex
@@ -473,6 +474,16 @@ def test_an_asset_is_told_the_files(platform_sandbox: Sandbox, tmp_path: Path) -
         ({"charts": ["png"]}, "charts needs output_path"),
         ({"charts": ["gif"], "output_path": "/data"}, "charts must be one of png, svg, html"),
         ({"output_format": "xlsx"}, "output_format must be one of"),
+        ({"output_options": {"header": False}}, "output_options needs output_path, a folder"),
+        (
+            {"output_path": "/data", "output_options": {"header": False}},
+            "header is an option of csv, and the file is parquet",
+        ),
+        (
+            {"output_path": "/data", "output_options": {"on_existing": "skip"}},
+            "are for single queries",
+        ),
+        ({"output_path": "/data", "output_options": {"partition_by": ["a"]}}, "for single queries"),
         ({"all_rows_as": "admin"}, "all_rows_as must be one of user, connection"),
         ({"on_chart_error": "ignore"}, "on_chart_error must be one of warn, fail"),
     ],
@@ -480,6 +491,25 @@ def test_an_asset_is_told_the_files(platform_sandbox: Sandbox, tmp_path: Path) -
 def test_bad_arguments(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(PlatformInputError, match=said):
         PlatformChatOperator(task_id="ask", prompt="x", **arguments)
+
+
+@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+def test_options_hold_for_the_files_of_queries(
+    deferrable: bool, platform_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    for compression, name in (("gzip", "query-1.csv.gz"), ("none", "query-1.csv")):
+        result = ask(
+            output_path=str(tmp_path),
+            output_format="csv",
+            output_options={"compression": compression, "delimiter": ";", "quoting": "all"},
+            deferrable=deferrable,
+        )
+        manifest_of(result)
+        [query] = result["queries"]
+        assert Path(query["path"]).name == name
+        data = Path(query["path"]).read_bytes()
+        text = gzip.decompress(data) if compression == "gzip" else data
+        assert text.decode().splitlines()[0].count('";"') == len(query["columns"]) - 1
 
 
 def test_without_a_folder_the_result_is_as_ever(platform_sandbox: Sandbox) -> None:

@@ -169,6 +169,7 @@ def test_rendered_options_are_what_they_mean() -> None:
     found = output_options({**rendered, "delimiter": " ", "encoding": ""})
     assert (found.header, found.csv_safe, found.row_group_size) == (False, True, 10)
     assert (found.quoting, found.delimiter, found.encoding) == (None, " ", None)
+    assert output_options({"delimiter": "\\t"}).delimiter == "\t"
 
 
 @pytest.mark.parametrize("path", ["rows.csv.zst", "rows.parquet"])
