@@ -38,7 +38,10 @@ def read_manifest(path: Any) -> dict[str, Any] | None:
     forget_listings([path])
     with writing(path):
         try:
-            found = json.loads(path.read_bytes())
+            # From 0, S3's library asks for the object and not for its size first: whoever may write
+            # may not be allowed to look.
+            data = path.read_bytes() if is_local(path) else path.fs.cat_file(path.path, start=0)
+            found = json.loads(data)
         except (FileNotFoundError, PermissionError):  # who may not list is not told more
             return None
         except ValueError:

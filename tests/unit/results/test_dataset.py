@@ -428,10 +428,6 @@ class Storage:
     def __str__(self) -> str:
         return f"memory://{self.path}"
 
-    def read_bytes(self) -> bytes:
-        found: bytes = self.fs.cat_file(self.path)
-        return found
-
     def unlink(self) -> None:
         self.fs.rm_file(self.path)
 
