@@ -16,6 +16,7 @@ from airflow_provider_platform._airflow import BaseNotifier, mask_secrets
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformError
 from airflow_provider_platform.notifications.answer import PlatformAnswerNotifier
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.results.charts import fonts
 from tests.integration.smtp_server import MailServer
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tests.conftest import RunDag
 
 CHART = "chart revenue by category"
+FONTS = str(Path(__file__).parents[1] / "unit" / "results" / "charts" / "fonts")
 SENT: list[str] = []
 """What notifiers of this module were given: a DAG is copied before it runs."""
 
@@ -90,6 +92,36 @@ def test_mapped_queries_are_told_together() -> None:
 
     PlatformAnswerNotifier(keep, task_id="rows", charts=False).notify({"ti": Told()})
     assert re.search(r"Ada[\s\S]*Grace", kept()["text"])
+
+
+@pytest.mark.parametrize("folder", [None, FONTS])
+def test_chart_of_a_message_uses_the_fonts_of_a_folder_and_its_notes_are_logged(
+    folder: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("vl_convert")
+    monkeypatch.setattr(fonts, "SYSTEM_FOLDERS", ())
+    encoding = {"x": {"field": "city"}, "y": {"field": "sales", "type": "quantitative"}}
+    query = {
+        "columns": [{"name": "city", "type": "String"}, {"name": "sales", "type": "Int64"}],
+        "rows": [["東京", "5"]],
+        "total_rows": 1,
+        "chart": {"mark": "bar", "encoding": encoding},
+    }
+
+    class Told:
+        dag_id, run_id, task_id, map_index, log_url = "dag", "run", "tell", -1, None
+
+        def xcom_pull(self, **_: Any) -> dict[str, Any]:
+            return {"answer": "a", "queries": [query]}
+
+    with caplog.at_level("WARNING"):
+        PlatformAnswerNotifier(keep, task_id="ask", chart_fonts=folder).notify({"ti": Told()})
+    assert len(kept()["picture_paths"]) == 1
+    logged = caplog.text + capsys.readouterr().out  # by the release of Airflow
+    assert ("No font has a glyph for 京東" in logged) == (folder is None)
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
