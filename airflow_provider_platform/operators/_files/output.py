@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import PlatformInputError, ResultTruncatedError
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._files.paths import storage_path
+from airflow_provider_platform.operators._files.paths import output_target
 
 if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
@@ -76,15 +76,11 @@ def output_place_of(path: Any, output: Output, context: Context) -> ObjectStorag
     """The path in its storage, checked before anything is sent, and claimed for this index of a
     mapped task: in one folder an index would replace the partitions of another. Raises
     PlatformInputError, ResultWriteError."""
-    from airflow_provider_platform.operators._files.claims import claim_path
-    from airflow_provider_platform.results.atomic_files import check_place
     from airflow_provider_platform.results.output import check_engine
 
     check_engine(output)
-    place = storage_path("output_path", path)
-    check_place("output_path", place if output.layout is None else place / "_manifest.json")
-    claim_path("output_path", place, context)
-    return place
+    inside = None if output.layout is None else "_manifest.json"
+    return output_target("output_path", path, context, inside=inside)
 
 
 def respect_existing(

@@ -149,17 +149,18 @@ def _what_to_install(target: str) -> str:
     return f"; install {package}" if package else ""
 
 
-def output_target(name: str, value: Any, context: Context) -> ObjectStoragePath | None:
-    """The path of an optional file in its storage, checked before anything is sent, and claimed for
-    this index of a mapped task. Raises PlatformInputError for a path that cannot be written to or
-    belongs to another index, ResultWriteError for a storage that cannot be reached."""
+def output_target(
+    name: str, value: Any, context: Context, *, inside: str | None = None
+) -> ObjectStoragePath:
+    """The path of a result in its storage, checked before anything is sent, and claimed for this
+    index of a mapped task. The path is a file, or the folder of a file `inside`. Raises
+    PlatformInputError for a path that cannot be written to or belongs to another index,
+    ResultWriteError for a storage that cannot be reached."""
     from airflow_provider_platform.operators._files.claims import claim_path, warn_of_other_tasks
     from airflow_provider_platform.results.atomic_files import check_place
 
-    if value is None:
-        return None
     path = storage_path(name, value)
-    check_place(name, path)
+    check_place(name, path if inside is None else path / inside)
     claim_path(name, path, context)
     warn_of_other_tasks(name, value, context)
     return path
