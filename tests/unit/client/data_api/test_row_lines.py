@@ -64,7 +64,7 @@ def lines_of_rows(draw: st.DrawFn) -> tuple[bytes, list[Any]]:
     for _ in range(draw(st.integers(1, 3))):
         found = draw(ROWS)
         before = draw(
-            st.sampled_from([{}, {"note": '"data":[["x","y"],["z"]]'}, {"a": [[1], [2]]}])
+            st.sampled_from([{}, {"note": '"data":[["x"],["z"]]'}, {"b": {"data": [[1], [2]]}}])
         )
         after = draw(st.sampled_from([{}, {"b": {"data": [[1], [2]]}}, {"c": "],["}]))
         line = json.dumps(
@@ -119,10 +119,16 @@ def test_pieces_change_neither_the_rows_nor_the_error_of_any_response(
 
 @settings(max_examples=200)
 @given(data=spoiled(), part_bytes=st.integers(1, 60))
-def test_a_part_ends_where_brackets_say_so_too(data: bytes, part_bytes: int) -> None:
-    quick = outcome([data], part_bytes)
+@example(data=b'{"data":[["\\\\"],["\\"],["],["a"],["b"],["c"]]}', part_bytes=9)
+@example(data=b'{"data":[["a"],["b"]  ,  ["c"],[[1],[2]],["d"],["e"]]}', part_bytes=2)
+def test_a_line_is_cut_at_the_same_places_bracket_by_bracket_and_byte_by_byte(
+    data: bytes, part_bytes: int
+) -> None:
+    quick = [(part.data, part.skipped) for part in parts(data, ENDLESS, part_bytes)]
     with patch.object(row_lines, "read_unchecked_json", side_effect=ValueError):
-        assert outcome([data], part_bytes) == quick
+        for size in (ENDLESS, 1):
+            careful = parts(data, size, part_bytes)
+            assert [(part.data, part.skipped) for part in careful] == quick
 
 
 @settings(max_examples=200)
