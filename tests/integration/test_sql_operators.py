@@ -6,6 +6,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pytest
+from airflow.providers.common.sql.operators.generic_transfer import GenericTransfer
 from airflow.providers.common.sql.operators.sql import (
     BranchSQLOperator,
     SQLCheckOperator,
@@ -115,6 +117,35 @@ def test_a_dag_of_checks_and_queries(run_dag: RunDag, platform_sandbox: Sandbox)
     assert [*map(type, row)] == [int, date, datetime, Decimal, bool, str]
     assert row[0] == 7
     assert others == [[(1,)], [("100%",)]]
+
+
+def test_functions_that_return_sql_and_rows_for_another_database(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    assert platform_sandbox
+    pytest.importorskip("airflow.providers.common.sql.decorators", reason="an older SQL provider")
+    with DAG(dag_id="sql_functions") as dag:
+
+        @task.sql(**CONN)  # type: ignore[attr-defined]
+        def made(status: str) -> str:
+            return f"SELECT COUNT(*) FROM orders WHERE status = '{status}'"
+
+        @task
+        def counted(found: list[Any]) -> int:
+            return int(found[0][0])
+
+        counted(made("delivered"))
+        GenericTransfer(
+            task_id="into",
+            sql="SELECT 1",
+            destination_table="orders",
+            source_conn_id="platform_default",
+            destination_conn_id="platform_default",
+        )
+    run = run_dag(dag)
+    assert run.xcom("counted") > 0
+    [refused] = [one for one in run.tasks if one.task_id == "into"]
+    assert "insert_rows cannot work: the service's SQL only reads" in str(refused.error)
 
 
 def test_a_failed_check_and_a_statement_that_writes(
