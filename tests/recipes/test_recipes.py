@@ -168,14 +168,11 @@ def test_all_rows_are_stored(platform_sandbox: Sandbox, run_dag: RunDag, tmp_pat
 
 
 def test_checks_with_sql_operators(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
-    run = run_dag(EXAMPLES / "sql_checks.py")
+    run = run_dag(EXAMPLES / "sql_checks.py", conf={"month": "2025-06"})
     assert run.state == "success", [one.error for one in run.tasks]
-    worst = run.xcom("worst")
-    rows = PlatformHook().run_sql(
-        "SELECT c.country, COUNT(*) FROM orders o JOIN customers c ON c.id = o.customer_id "
-        "WHERE o.month = '2025-03' AND o.status = 'returned' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1"
-    )
-    assert [[worst["country"], str(worst["returned"])]] == list(rows)
+    sql = "SELECT COUNT(*) FROM orders WHERE month = '2025-06' AND status = 'returned'"
+    [[returned]] = PlatformHook().run_sql(sql)
+    assert run.xcom("total")["returned"] == int(returned) > 0
 
 
 def test_the_weekly_report_ends_with_its_files_and_the_message(
