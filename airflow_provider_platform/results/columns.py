@@ -70,6 +70,7 @@ SEPARATOR, MISSING = "\0", "\x01"
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_NOT_ZERO = re.compile(r"[^eE]*[1-9]", re.ASCII)
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIME = re.compile(
     r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,6})0*)?(Z|[+-]\d{2}:?\d{2})?", re.ASCII
@@ -231,9 +232,19 @@ class TypeFinder:
         elif types.mode != "text":
             kinds = _LADDERS.get(declared.partition("(")[0].strip().lower(), ())
         self._kinds = [*(kind for kind in kinds if kind != "String"), *_LAST]
+        self._may_guess = not declared and self._asked is None and types.mode != "text"
         self._note: str | None = None
         self._facts = _Facts(self._kinds[0], self._size)
         self.unchecked = 0
+
+    def guess(self, values: Sequence[Any]) -> None:
+        """Start a column without a declared type with that of its first values, if these are JSON
+        numbers or booleans. A misfit is not worth a note then: nobody named the type."""
+        found = {*map(type, values)} - {type(None)}
+        if self._may_guess and found and found <= {bool, int, float}:
+            kinds = next((kinds for types, kinds in _GUESSES if found <= types), ())
+            self._kinds = [*kinds, *_LAST]
+            self._facts = _Facts(self.kind, None)
 
     @property
     def kind(self) -> Kind:
@@ -242,7 +253,10 @@ class TypeFinder:
 
     def texts(self, values: Sequence[Any]) -> list[str | None]:
         """JSON values as texts; a whole number stays whole if the column is one of integers."""
-        if {*map(type, values)} <= _BOOLEANS:
+        kinds = {*map(type, values)}
+        if kinds <= _TEXT_KINDS:
+            return list(values)
+        if kinds <= _BOOLEANS:
             return [_BOOLEAN_TEXTS[value] for value in values]
         whole = self.kind == "Int64"
         return [_text_of(value, whole=whole) for value in values]
@@ -274,8 +288,8 @@ class TypeFinder:
         )
 
     def _go_on(self, text: str, row: int) -> None:
-        kind = self._kinds.pop(0)
-        if self.kind == "String":
+        self._kinds.pop(0)
+        if self.kind == "String" and (self._asked or self._declared):
             shown = shortened(text, _SHOWN)
             wanted = self._asked_type() if self._asked else f"type {self._declared}"
             if self._strict:
@@ -288,7 +302,7 @@ class TypeFinder:
             who = "types asks for" if self._asked else "the service declares"
             said = self._asked_type() if self._asked else self._declared
             self._note = f"{who} {said}, but row {row} has {shown!r}; all values are texts"
-        self._facts = _Facts(self.kind, self._size if kind == "String" else None)
+        self._facts = _Facts(self.kind, None)
 
     def _asked_type(self) -> str:
         digits = f"({self._size[0]}, {self._size[1]})" if self._size else ""
@@ -436,8 +450,8 @@ def _double(text: str) -> float:
     if not _NUMBER.fullmatch(text):
         raise ValueError
     value = float(text)
-    if not isfinite(value):  # too large, which must not look like infinity
-        raise ValueError
+    if not isfinite(value) or (not value and _NOT_ZERO.match(text)):
+        raise ValueError  # too large or too small: it must not look like infinity, or zero
     return value
 
 
@@ -531,6 +545,12 @@ def _is_true(text: str) -> bool:
     return text == "true"
 
 
+_GUESSES: tuple[tuple[set[type], tuple[Kind, ...]], ...] = (
+    ({bool}, ("Boolean",)),
+    ({int}, ("Int64", "Double")),
+    ({int, float}, ("Double",)),
+)
+_TEXT_KINDS = {str, type(None)}
 _EXACT = Context(prec=4 * _MAX_EXPONENT)
 _quoted = json.encoder.encode_basestring
 _LAST: tuple[Kind, ...] = ("String",)

@@ -127,6 +127,8 @@ class RowBuffer:
         try:
             joined = SEPARATOR.join(values)
         except TypeError:  # something is missing, or not a text
+            if not self._pieces:
+                finder.guess(values)
             texts = finder.texts(values)
             missing = None in texts
             joined = SEPARATOR.join([MISSING if text is None else text for text in texts])

@@ -38,6 +38,7 @@ FITTING: list[tuple[str, Any, Any, Any]] = [
     ("Decimal", "0.00", Decimal("0.00"), "0.00"),
     ("Decimal", "0E30", Decimal("0E30"), "0"),
     ("Double", "Infinity", float("inf"), "Infinity"),
+    ("Double", "0e-400", 0.0, 0.0),
     ("Double", "-inf", float("-inf"), "-Infinity"),
     ("Decimal", "12.30", Decimal("12.30"), "12.30"),
     ("Decimal", "1e3", Decimal("1e3"), "1000"),
@@ -85,6 +86,7 @@ UNFITTING = [
     ("Decimal", "NaN"),
     ("Int32", "12,5"),
     ("Double", "1e400"),
+    ("Double", "-1.5e-400"),
     ("Double", "-1" + "0" * 400),
     ("Double", "0x10"),
     ("Decimal", "1" * 39),
@@ -386,3 +388,26 @@ def test_a_double_has_one_text_whatever_the_other_values_of_its_column_are() -> 
     assert regular.texts(texts) == ["12.0", "12.50", "-0.0", None]
     found = replace(regular, regular=False).texts([*texts, "1e-7", "1E21"])
     assert found == [*regular.texts(texts), "1e-07", "1e+21"]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "plain"),
+    [
+        ([True, None], "Boolean", [True, None]),
+        ([5, None, 7], "Int64", [5, None, 7]),
+        ([5, 1.5], "Double", [5.0, 1.5]),
+        ([*[5] * PIECE_ROWS, 1.5], "Double", [*[5.0] * PIECE_ROWS, 1.5]),
+        ([5, True], "String", ["5", "true"]),
+        ([5, "x"], "String", ["5", "x"]),
+        (["5", None], "String", ["5", None]),
+        ([None, [1]], "String", [None, "[1]"]),
+        ([*[5] * PIECE_ROWS, "x"], "String", [*["5"] * PIECE_ROWS, "x"]),
+    ],
+)
+def test_column_without_a_declared_type_has_that_of_its_json_values(
+    values: list[Any], kind: str, plain: list[Any]
+) -> None:
+    column, found = read_one("", values, "strict")
+    assert (column.kind, found) == (kind, plain)
+    assert column.note is None
+    assert read_one("", values, "text")[0].kind == "String"
