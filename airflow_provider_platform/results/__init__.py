@@ -1,5 +1,6 @@
 """Results as people use them: rows in files, a specification with its rows as a picture.
 
-Rows stream through: what is held at once is what came at once, or a row group. Nothing here knows
+Rows are kept until all have come and the types of their columns are known, small results in memory
+and larger ones in a temporary file. Then they are written piece by piece. Nothing here knows
 Airflow or HTTP; where to write is a path object that the caller hands in.
 """

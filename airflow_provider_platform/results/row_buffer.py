@@ -93,10 +93,8 @@ class RowBuffer:
     def first_rows(self, columns: Sequence[Column], rows: int) -> list[list[Any]]:
         """The first so many rows as plain JSON."""
         found: list[list[Any]] = []
-        for piece in self.pieces():
-            wanted = rows - len(found)
-            if wanted <= 0:
-                break
+        pieces = self.pieces()
+        while (wanted := rows - len(found)) > 0 and (piece := next(pieces, None)) is not None:
             plain = [
                 column.plain(texts[:wanted]) for column, texts in zip(columns, piece, strict=True)
             ]

@@ -1,7 +1,7 @@
 """SQL over the data API: every row of a query, where the chat API sends 100 by default.
 
 The answer is read as it comes: `run_sql` notifies of the columns and then of rows, piece by piece.
-Values are texts, whatever their type, as the service sends them.
+Values are as the service sends them: texts whatever their type, JSON booleans, or None.
 """
 
 from __future__ import annotations

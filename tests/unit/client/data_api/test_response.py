@@ -54,6 +54,15 @@ def rows_and_error(*pieces: bytes) -> tuple[list[Any], str | None]:
     return rows, None
 
 
+def test_types_of_columns_are_names_in_whatever_shape_they_come() -> None:
+    shapes = ["Int32", {"Date": False}, {"Date": True}, {"Interval": "MonthDayNano"}, {"List": {}}]
+    schema = [{"name": str(at), "column_type": shape} for at, shape in enumerate(shapes)]
+    [columns] = read(lines({"schema": schema}))
+    assert isinstance(columns, SqlColumns)
+    names = [column["type"] for column in columns.columns]
+    assert names == ["Int32", "Date", "Date", "Interval", "List"]
+
+
 def test_columns_then_rows() -> None:
     data = lines({**SCHEMA, "lastRefreshTime": None}, {"data": ROWS})
     columns = [{"name": "city", "type": "String"}, {"name": "n", "type": ""}]
