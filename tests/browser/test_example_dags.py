@@ -77,7 +77,7 @@ def opened_form(page: Page, ui: DemoUi, dag_id: str) -> Locator:
     page.goto(f"{ui.airflow}/dags/{dag_id}")
     page.get_by_role("button", name=re.compile("Trigger")).first.click()
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_text("Single Run")).to_be_visible()
+    expect(dialog.get_by_text("Single Run", exact=True)).to_be_visible()
     return dialog
 
 

@@ -84,6 +84,7 @@ def _serve(sandbox: dict[str, Any]) -> None:
             addresses = (
                 f"Airflow's UI  http://127.0.0.1:{port}/dags/{DAG_ID} (no login)\n"
                 f"Sandbox       {sandbox['url']}, which the connection platform_default leads to\n"
+                f"Connection    its values, to copy: {shown(HOME / 'connection.json')}\n"
                 "Ctrl-C stops both."
             )
             _wait_until_healthy(process, port, addresses)
