@@ -96,18 +96,19 @@ class DemoUi:
         return state
 
     def failures(self, dag_id: str, run_id: str) -> dict[str, str]:
-        """The tasks of a run that have not succeeded, with their states and the ends of their
-        logs."""
+        """The tasks of a run that have not succeeded, with their states and what went wrong by
+        their logs."""
         told = {}
         for task in self.tasks(dag_id, run_id):
             if task["state"] != "success":
                 path = f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task['task_id']}"
-                query = f"{task['try_number'] or 1}?map_index={task['map_index']}"
+                query = f"{max(task['try_number'], 1)}?map_index={task['map_index']}"
                 try:
-                    log = json.dumps(self.get(f"{path}/logs/{query}"))[-3000:]
+                    lines = self.get(f"{path}/logs/{query}")["content"]
                 except OSError:
-                    log = "no log"
-                told[task["task_id"]] = f"{task['state']}: {log}"
+                    lines = []
+                wrong = [str(line) for line in lines if line.get("level") in ("error", "warning")]
+                told[task["task_id"]] = f"{task['state']}: {' '.join(wrong)[:2000]}"
         return told
 
     @property
