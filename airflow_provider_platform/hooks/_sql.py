@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence  # noqa: TC003 - evaluated by those who read the hints
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.hooks._lazy import lazy_module
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator
 
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.data_api import limits, pages, paging, query, rows

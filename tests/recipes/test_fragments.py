@@ -145,7 +145,7 @@ def test_results(
     with DAG("results", schedule=None, params={"month": month}) as results:
         run("results.md 1", ours)
         run("results.md 3", {"/data": str(tmp_path)})["returned"]("Germany")
-        run("results.md 8", ours)
+        run("results.md 9", ours)
     done = run_dag(results)
     assert done.state == "success", [one.error for one in done.tasks]
     printed = ast.literal_eval(PIECES["results.md 2"].replace("...", "None"))
@@ -159,7 +159,7 @@ def test_results(
     assert len(query["chart_paths"]) == 1
 
     result = done.xcom("ask")
-    assert set(run("results.md 10", result=result)["pictures"]) == {"png", "html"}
+    assert set(run("results.md 11", result=result)["pictures"]) == {"png", "html"}
 
 
 def test_options_of_files(platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_options_of_files(platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: 
     assert Path(done.xcom("orders")["path"]).is_file()
     assert (tmp_path / "orders.csv").read_bytes().startswith(b"\xef\xbb\xbf")
     assert [*ast.literal_eval(PIECES["results.md 6"])] == ["name", "type", "note"]
-    for piece in ("results.md 4", "results.md 9"):
+    for piece in ("results.md 4", "results.md 8", "results.md 10"):
         with DAG("parsed", schedule=None) as parsed:
             run(piece)
         assert parsed.task_ids == ["orders"]
@@ -210,7 +210,7 @@ class Recorder(BaseNotifier):
 def test_messages(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
     Recorder.sent.clear()
     with DAG("messages", schedule=None) as messages:
-        run("results.md 11", SlackNotifier=Recorder, SmtpNotifier=Recorder)
+        run("results.md 12", SlackNotifier=Recorder, SmtpNotifier=Recorder)
     done = run_dag(messages)
     assert [given.get("to") for given, _ in Recorder.sent] == [None, "bi@example.com"]
     assert done.xcom("ask", "answer") in Recorder.sent[0][1]
@@ -219,12 +219,12 @@ def test_messages(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
 def test_deadline() -> None:
     reason = "before Airflow 3.1 there are no deadline alerts"
     pytest.importorskip("airflow.sdk.definitions.deadline", reason=reason)
-    alert = run("results.md 12")["deadline"]
+    alert = run("results.md 13")["deadline"]
     PlatformAnswerNotifier(**alert.callback.kwargs)
 
 
 def test_assets(capsys: pytest.CaptureFixture[str]) -> None:
-    downstream = run("results.md 13")["downstream"]()
+    downstream = run("results.md 14")["downstream"]()
     event = SimpleNamespace(extra={"path": "/data/orders.parquet", "row_count": 480})
 
     class Events:
