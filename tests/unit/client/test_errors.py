@@ -53,6 +53,8 @@ RETRYABLE = {
     "PlatformTransportError",
     "PlatformTriggerError",
     "ResultWriteError",
+    "PagesChangedError",
+    "ResultEmptyError",
 }
 
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlResponse
 from airflow_provider_platform.hooks.query_rows import QueryRows
+from airflow_provider_platform.results.output import Output
 from airflow_provider_platform.results.save import save_rows
 
 duckdb = pytest.importorskip("duckdb")
@@ -142,7 +143,7 @@ def saved(sent: Sent, folder: Path, ending: str) -> tuple[Path, Any]:
             rows.columns,
             rows.pieces(),
             path=folder / f"rows.{name}",
-            format=name,
+            output=Output(name),
             types=sent.types or "service",
         )
     return folder / f"rows.{ending}", pq.read_schema(folder / "rows.parquet")
