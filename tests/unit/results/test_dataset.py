@@ -21,7 +21,7 @@ from airflow_provider_platform.client.errors import (
     ResultWriteError,
 )
 from airflow_provider_platform.results import dataset
-from airflow_provider_platform.results.dataset import data_files
+from airflow_provider_platform.results.dataset import MISSING, data_files
 from airflow_provider_platform.results.output import Output, output_options, plan_output
 from airflow_provider_platform.results.save import SavedRows, save_rows
 
@@ -121,7 +121,12 @@ ODD = [
 def test_readers_find_the_values_of_partitions(reader: str, tmp_path: Path) -> None:
     engine = pytest.importorskip(reader)
     save(tmp_path, rows_of(*ODD), "parquet", partition_by=["country"])
-    wanted = {(number, country) for number, country in enumerate(ODD, start=1)}
+    # DuckDB and Polars before their releases 2 take the sign of a missing value for a text.
+    missing = MISSING if int(engine.__version__.split(".")[0]) < 2 else None
+    wanted = {
+        (number, missing if country is None else country)
+        for number, country in enumerate(ODD, start=1)
+    }
     assert found_by(reader, engine, tmp_path) == wanted
 
 

@@ -48,9 +48,9 @@ def parts(data: bytes, size: int, part_bytes: int = PART_BYTES) -> list[RowLine]
 TRAPS = st.sampled_from(['"],["', "],[", "]", "[", '"', "\\", '\\"', '\\"],[', "{", "\\\\", "é],["])
 TEXTS = st.lists(TRAPS | st.text(max_size=3), max_size=4).map("".join)
 PLAIN = st.none() | st.booleans() | TEXTS
-NESTED = st.recursive(
-    PLAIN | st.integers(), lambda inner: st.lists(inner, max_size=3), max_leaves=5
-)
+WHOLE = st.integers(-(2**63), 2**63 - 1)
+"""Whole numbers beyond 64 bits are floats, whichever way they come."""
+NESTED = st.recursive(PLAIN | WHOLE, lambda inner: st.lists(inner, max_size=3), max_leaves=5)
 OBJECTS = st.dictionaries(TEXTS, PLAIN, max_size=2)
 ROWS = st.lists(st.tuples(PLAIN | NESTED | OBJECTS, PLAIN).map(list), max_size=12)
 SEPARATORS = st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : "), (" " * 9 + ",", ":\t")])
