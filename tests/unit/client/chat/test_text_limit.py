@@ -8,6 +8,7 @@ import pytest
 
 from airflow_provider_platform.client.chat import record_fold
 from airflow_provider_platform.client.chat.call import ChatCall, ask_or_stop
+from airflow_provider_platform.client.chat.thread_reading import ThreadReader
 from airflow_provider_platform.client.errors import PlatformProtocolError
 from tests.unit.client.fakes.chat_calls import new_call
 from tests.unit.client.fakes.played_service import PlayedService, drive
@@ -57,6 +58,15 @@ ENDLESS: dict[str, Any] = {
 def test_text_beyond_the_limit_breaks_the_protocol(endless: Any) -> None:
     with pytest.raises(PlatformProtocolError, match="MB of text"):
         hear(new_run(), cutoff(), echo(), *(encode(endless(number)) for number in range(2000)))
+
+
+@pytest.mark.parametrize("endless", ENDLESS.values(), ids=ENDLESS)
+def test_thread_whose_last_turn_never_ends_is_not_read_on(endless: Any) -> None:
+    reading = ThreadReader("a-thread", max_rows=100)
+    reading.feed(encode(cutoff()) + encode(echo()))
+    records = b"".join(encode(endless(number)) for number in range(2000))
+    with pytest.raises(PlatformProtocolError, match="MB of text"):
+        reading.feed(records)
 
 
 def test_what_is_told_again_counts_once() -> None:
