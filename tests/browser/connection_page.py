@@ -91,15 +91,28 @@ class ConnectionPage:
         self.page.keyboard.press("ArrowLeft")
         self.page.keyboard.type(external_id)
 
+    def expect_shown(self, values: dict[str, Any]) -> None:
+        """Wait until every field shows its value: the dialog opens before its values are there, and
+        an editor draws its text later still."""
+        waited = 0
+        while (shown := {name: self.shown(name) for name in values}) != values:
+            assert waited < 60_000, f"the form shows {shown} instead of {values}"
+            self.page.wait_for_timeout(200)
+            waited += 200
+
     def shown(self, name: str) -> Any:
-        """What a field shows."""
+        """Return the value that a field shows, or the text of an editor that is still drawing."""
         field = _FIELDS[name]
         self.open_section(field.section)
         if field.choices:
             return self.dialog.locator(f"input[name=element_{name}]").input_value()
         if field.kind == "object":
             editor = self.dialog.locator(f"#element_{name} .view-lines")
-            return json.loads(editor.inner_text().replace("\xa0", " "))
+            text = editor.inner_text().replace("\xa0", " ")
+            try:
+                return json.loads(text)
+            except ValueError:
+                return text
         if field.kind == "switch":
             return self._switch(name).get_attribute("data-state") == "checked"
         return self._input(field).input_value()

@@ -83,12 +83,13 @@ def test_secrets_are_not_shown_and_survive_an_edit(
     )
     form = ConnectionPage(page, airflow_server.url)
     form.edit("edited")
-    shown = {name: form.shown(name) for name in TYPED}
     secrets = {field.name for field in EXTRA_FIELDS if field.kind == "secret"}
-    assert shown == {
-        name: "***" if name in secrets else str(value) if type(value) is int else value
-        for name, value in TYPED.items()
-    }
+    form.expect_shown(
+        {
+            name: "***" if name in secrets else str(value) if type(value) is int else value
+            for name, value in TYPED.items()
+        }
+    )
     form.fill("deployment_id", 8)
     form.save("edited")
 
@@ -112,8 +113,7 @@ def test_an_untouched_field_means_its_default(page: Page, airflow_server: Airflo
         host="acme.example.com", management_token="form-token"
     )
     form.edit("untouched")
-    assert form.shown("verify_tls") is True
-    assert form.shown("request_timeout") == str(DEFAULTS["request_timeout"])
+    form.expect_shown({"verify_tls": True, "request_timeout": str(DEFAULTS["request_timeout"])})
 
 
 def test_the_test_button_tells_of_both_sides(

@@ -294,10 +294,10 @@ def pandas_jsonl(path: Path, schema: Any) -> list[list[Any]]:
     rows = [json.loads(line) for line in path.read_text().split("\n")[:-1]]
     frame = pd.DataFrame(rows, columns=schema.names, dtype=object)
     types = {one.name: pd.ArrowDtype(one.type) for one in schema}
-    finite = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
     for one in schema:
-        if one.type == pa.float64():
-            frame[one.name] = frame[one.name].replace(finite)
+        if one.type == pa.float64():  # through Arrow: pandas on its own takes NaN as missing
+            numbers = [None if value is None else float(value) for value in frame[one.name]]
+            frame[one.name] = pd.arrays.ArrowExtensionArray(pa.array(numbers, pa.float64()))
     return columns_of_frame(frame.astype(types))
 
 
