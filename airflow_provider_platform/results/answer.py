@@ -117,7 +117,9 @@ def write_answer(
     _warn_of_unknown_names([query["columns"] for query in queries], wanted.types, wanted.warn)
     title = quote_service(about.get("question") or "Answer")
     message = message_of({**result, "queries": queries}, title=title)
-    answer = to_markdown(message).encode("utf-8", "replace")
+    pictures = [_picture(query["charts"]) for query in told]
+    beside = {position: name for position, name in enumerate(pictures) if name is not None}
+    answer = to_markdown(message, beside).encode("utf-8", "replace")
     found = {**result, "queries": [_cut(query, wanted.max_rows) for query in queries]}
     manifest = {
         **about,
@@ -269,6 +271,12 @@ def _file(name: str, path: Any, kind: str, file: OutputFile | SavedRows) -> dict
         "bytes": file.bytes,
         "sha256": file.sha256,
     }
+
+
+def _picture(charts: list[dict[str, Any]]) -> str | None:
+    """The name of the file that a document beside it can show; None without one."""
+    names = {chart["format"]: str(chart["name"]) for chart in charts}
+    return names.get("png") or names.get("svg")
 
 
 def _cut(query: dict[str, Any], max_rows: int) -> dict[str, Any]:

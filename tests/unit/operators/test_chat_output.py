@@ -309,6 +309,10 @@ def test_files_hold_what_the_chat_sends_however_few_rows_go_to_xcom(
     assert (told["difference"], told["chart_error"]) == (0, None)
     answer = (tmp_path / "dag/run/task/answer.md").read_text()
     assert sum(line.startswith("|") for line in answer.splitlines()) == 6
+    # The document shows the picture beside it, and where the files are, to be copied.
+    assert f"![{query['title']}](query-1.svg)" in answer
+    assert f"`{query['path']}`" in answer
+    assert "\\" not in answer
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel confines on Linux")

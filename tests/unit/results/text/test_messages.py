@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from airflow_provider_platform.results.text import mail, markdown, slack
 from airflow_provider_platform.results.text.message import Message, message_of
-from airflow_provider_platform.results.text.plain import to_plain
+from airflow_provider_platform.results.text.plain import line, to_plain
 
 NASTY = [
     "<!channel> <@U123> <https://evil.example|click>", "@here @channel", "[a](https://evil.example)",
@@ -161,25 +162,86 @@ def test_a_mail_shows_the_picture_in_the_place_of_bars() -> None:
     assert "Spain" in parsed(with_picture).text
 
 
-@given(TEXTS)
-def test_markdown_escapes_whatever_is_a_mark(text: str) -> None:
-    escaped = markdown.escape(text)
-    assert "\n" not in escaped
-    # Every punctuation character has an odd number of backslashes before it: its own.
-    bare = re.sub(r"\\[!-/:-@\[-`{-~]", "", escaped)
-    assert not set("!\"#$%&'()*+,-./:;<=>?[\\]^_`{|}~") & set(bare)
-    assert not re.search(r"@[a-z]", escaped)
+MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+MARKS = st.text("*_~`#+-=|:<>[]()!&;\\@.1a \u00a0", max_size=12)
+PLAIN = {"text", "softbreak", "hardbreak"}
+BLOCKS = {
+    f"{kind}_{end}"
+    for kind in ("heading", "paragraph", "table", "thead", "tbody", "tr", "th", "td")
+    for end in ("open", "close")
+}
+
+
+def visible(text: str) -> str:
+    """What a reader sees of a text, without spaces."""
+    return re.sub(rf"\s|{markdown.ZERO_WIDTH}", "", text)
+
+
+def texts_of(document: str) -> list[str]:
+    """What a reader sees of each heading, paragraph and cell, none of which may hold markup."""
+    found = []
+    for token in MARKDOWN.parse(document):
+        assert token.type in {*BLOCKS, "inline"}, document
+        children = token.children or []
+        assert {one.type for one in children} <= PLAIN, document
+        found.append(visible("".join(one.content for one in children)))
+    return [text for text in found if text]
+
+
+@given(TEXTS | MARKS)
+def test_markdown_shows_any_text_as_it_is(text: str) -> None:
+    escaped, cell = markdown.escape(text), markdown.escape_cell(text)
+    seen = visible(line(text))
+    assert texts_of(f"{escaped}\n") == [seen] * bool(seen)
+    assert texts_of(f"{escaped}  \n{escaped}  \nafter\n") == [f"{seen}{seen}after"]
+    assert texts_of(f"## {escaped}\n") == [seen] * bool(seen)
+    table = f"| {cell} | b |\n| --- | --- |\n| {cell} | {cell} |\n"
+    assert texts_of(table) == [one for one in (seen, "b", seen, seen) if one]
+    assert not re.search(r"\b(https?|ftp):/|\bwww\.|@(here|channel|all)", escaped, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a_b_c", "/tmp/weekly_report/query-1.parquet", "s3://lake@bucket/1-2/x.csv", "1.5", "-3",
+        "manual__2026-07-20T10:00:00+00:00", "analyst@acme.example.com", "C:\\new", "2 * 3",
+        "Up by 5 %.", "Spain: 31,800.90 €", "(a) [1, 2] {b}", "#bi", "~/x", "R&D", "a < b > c",
+        "x | y", 'it\'s "so"!', "2025-03-01", "+4", "50 $",
+    ],
+)  # fmt: skip
+def test_markdown_leaves_names_paths_and_numbers_as_they_are(text: str) -> None:
+    assert markdown.escape(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("a_b", "`a_b`"), ("a`b", "``a`b``"), ("`a", "`` `a ``"), ("", "")]
+)
+def test_path_in_markdown_is_code(text: str, code: str) -> None:
+    assert markdown.code(text) == code
 
 
 @pytest.mark.parametrize("text", NASTY)
 def test_markdown_keeps_its_own_shape(text: str) -> None:
     found = markdown.to_markdown(nasty(text))
-    assert len(re.findall(r"^## ", found, re.MULTILINE)) == 1
-    assert len(re.findall(r"^### ", found, re.MULTILINE)) == 2
-    outside_code = re.sub(r"^(`{3,})\n.*?^\1$", "", found, flags=re.MULTILINE | re.DOTALL)
-    outside_links = re.sub(r"^<https://[^<>\s]*>$", "", outside_code, flags=re.MULTILINE)
-    assert not set("<>[]!`*_") & set(re.sub(r"\\.", "", outside_links))
+    tokens = MARKDOWN.parse(found)
+    assert [token.tag for token in tokens if token.type == "heading_open"] == ["h2", "h3", "h3"]
+    assert {token.type for token in tokens} <= {*BLOCKS, "inline", "fence"}
+    children = [one for token in tokens for one in token.children or ()]
+    assert {one.type for one in children} <= {*PLAIN, "code_inline", "link_open", "link_close"}
+    links = [one.attrs["href"] for one in children if one.type == "link_open"]
+    assert all(str(one).startswith("https://a.example/") for one in links)
+    assert len(links) <= 1
     assert "\x1b" not in found
+
+
+def test_markdown_shows_the_picture_in_the_place_of_bars() -> None:
+    message = message_of({"answer": "A", "queries": [REVENUE]}, title="Weekly")
+    found = markdown.to_markdown(message, {0: "chart (1).png"})
+    [picture] = [one for token in MARKDOWN.parse(found) for one in token.children or ()
+                 if one.type == "image"]  # fmt: skip
+    assert (picture.attrs["src"], picture.content) == ("chart%20%281%29.png", "Revenue")
+    assert "█" not in found
+    assert "█" in markdown.to_markdown(message)
 
 
 def test_code_in_markdown_is_ended_by_its_own_fence_only() -> None:
@@ -195,9 +257,9 @@ def test_markdown_reads_well() -> None:
         link="https://airflow.example/run?a=1",
     )
     found = markdown.to_markdown(message)
-    assert found.startswith("## Weekly\n\nUp by 5 \\%\\.  \nGood\\.\n\n### Revenue\n\n")
+    assert found.startswith("## Weekly\n\nUp by 5 %.  \nGood.\n\n### Revenue\n\n")
     assert "| country | revenue |\n| --- | --- |\n| Spain | 30 |\n" in found
-    assert found.endswith("DAG: weekly\\_report  \n<https://airflow.example/run?a=1>\n")
+    assert found.endswith("DAG: weekly_report  \n<https://airflow.example/run?a=1>\n")
 
 
 @given(RESULTS)
