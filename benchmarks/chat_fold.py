@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from airflow_provider_platform.client.chat.records import ChatRun, Verdict
 from airflow_provider_platform.client.chat.request import input_digest
-from airflow_provider_platform.client.chat.run import ChatRun, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -13,6 +13,7 @@ from typing import Any
 from airflow_provider_platform.client.chat.look_up import look_at_end, look_up
 from airflow_provider_platform.client.chat.program import ask, follow, resume
 from airflow_provider_platform.client.chat.reading import ChatLimits
+from airflow_provider_platform.client.chat.records import ChatRun
 from airflow_provider_platform.client.chat.request import (
     ChatRequest,
     check_max_rows,
@@ -20,7 +21,6 @@ from airflow_provider_platform.client.chat.request import (
     new_message_id,
 )
 from airflow_provider_platform.client.chat.result import ChatResult
-from airflow_provider_platform.client.chat.run import ChatRun
 from airflow_provider_platform.client.chat.thread import stop_run
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
@@ -68,7 +68,7 @@ class ChatCall:
             message_id=str(request.message_id),
             digest=input_digest(prompt),
             chat_id=request.chat_id,
-            thread_given=request.chat_id is not None,
+            in_existing_thread=request.chat_id is not None,
             max_rows=check_max_rows(max_rows),
             details=details,
         )
@@ -93,7 +93,7 @@ class ChatCall:
             message_id=ids["message_id"],
             digest=ids["input_sha256"],
             chat_id=ids["chat_id"],
-            thread_given=bool(ids.get("thread_given")),
+            in_existing_thread=bool(ids.get("in_existing_thread")),
             accepted=True,
             max_rows=max_rows,
             details=details,
@@ -112,7 +112,7 @@ class ChatCall:
         return {
             "chat_id": self.run.chat_id,
             "message_id": self.run.message_id,
-            "thread_given": self.run.thread_given,
+            "in_existing_thread": self.run.in_existing_thread,
             "input_sha256": self.run.digest,
             "identity": settings.identity if settings else None,
             "accepted": self.run.accepted,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_platform.client.chat.run import ChatRun, Verdict
+from airflow_provider_platform.client.chat.records import ChatRun, Verdict
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatBusyError,
@@ -32,16 +32,16 @@ def ending(run: ChatRun, verdict: Verdict | None) -> PlatformError:
     if verdict is Verdict.ABORTED:
         return ChatAbortedError(f"{run}: the run was stopped from outside before it had an answer.")
     if verdict is Verdict.REFUSED:
-        return rpc_error(str(run), run.failed_with)
+        return rpc_error(str(run), run.connection.error)
     if verdict is Verdict.SUSPENDED:
         return ChatSuspendedError(
             f"{run}: the run is suspended and does not resume. It can be resumed within 24 hours."
         )
     if verdict in (Verdict.ABSENT, Verdict.UNCLEAR):
         return ChatNoAnswerError(f"{run}: the thread does not hold this message.")
-    if says_user_limit(run.failed_with):
-        return user_limit_error(f"{run}: the service refused the message", run.failed_with)
-    said = quote_service(run.failed_with or "no text").removesuffix(".")
+    if says_user_limit(run.connection.error):
+        return user_limit_error(f"{run}: the service refused the message", run.connection.error)
+    said = quote_service(run.connection.error or "no text").removesuffix(".")
     advice = branch_advice(said)
     return ChatStreamError(
         f"{run}: the run failed at the service: {said}.{' ' + advice if advice else ''}"

@@ -104,6 +104,12 @@ def is_error(record: dict[str, Any]) -> bool:
     return "jsonrpc" in record or not is_message
 
 
+def is_rpc_error(record: dict[str, Any]) -> bool:
+    """Whether an error object is a JSON-RPC error: the service refused the credential."""
+    error = record["error"]
+    return "jsonrpc" in record or (isinstance(error, dict) and "code" in error)
+
+
 def _as_record(value: Any) -> Any:
     """A busy thread's refusal as an error object, whatever form it has; anything else as it is."""
     if isinstance(value, str):

@@ -12,8 +12,8 @@ from airflow_provider_platform.client.chat.reading import (
     look,
     settled,
 )
+from airflow_provider_platform.client.chat.records import ChatRun, Verdict
 from airflow_provider_platform.client.chat.request import ChatRequest
-from airflow_provider_platform.client.chat.run import ChatRun, Verdict
 from airflow_provider_platform.client.errors import PlatformApiError, PlatformNotFoundError
 from airflow_provider_platform.client.http.retry import pause_after
 from airflow_provider_platform.client.operations.program import (
@@ -59,9 +59,9 @@ def look_at_end(
             raise failure or errors.ending(run, verdict)
         if verdict is Verdict.OVER or verdict in FINAL_VERDICTS:
             return (yield from settled(run, verdict, request, limits, clock))
-        if verdict is not Verdict.BROKEN or (failure is None and run.goes_on):
+        if verdict is not Verdict.BROKEN or (failure is None and run.reported_streaming):
             return False
-        answered = failure is None and run.history_received
+        answered = failure is None and run.connection.history_received
         error = failure or errors.futile(run, budget.failures + 1)
         tolerated = budget.tolerates(error, clock())
         pause = pause_after(failure, budget.failures)
@@ -87,7 +87,7 @@ def look_up(run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock
         try:
             verdict, failure = yield from look(run, request, limits, clock, until_end=False)
         except PlatformNotFoundError:
-            if run.thread_given:
+            if run.in_existing_thread:
                 raise
             run.forget_thread()
             return False
@@ -103,7 +103,7 @@ def look_up(run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock
             return False
         if verdict is Verdict.UNCLEAR:
             raise errors.undecided(run)
-        idle += failure is None and run.says_idle
+        idle += failure is None and run.reported_idle
         futile = futile + 1 if verdict is Verdict.BROKEN else 0
         if futile >= FUTILE_RECONNECTS:
             if idle >= IDLE_LOOKS:

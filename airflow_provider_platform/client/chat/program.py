@@ -27,8 +27,8 @@ from airflow_provider_platform.client.chat.reading import (
     pause_between,
     settled,
 )
+from airflow_provider_platform.client.chat.records import ChatRun, Verdict
 from airflow_provider_platform.client.chat.request import ChatRequest, is_busy
-from airflow_provider_platform.client.chat.run import ChatRun, Verdict
 from airflow_provider_platform.client.errors import (
     ChatEndUnknownError,
     ChatSuspendedError,
@@ -91,7 +91,7 @@ def ask(
         if verdict is Verdict.REFUSED and not reloaded:
             reloaded = True
             if (yield ReloadCredentials()):
-                if run.was_refused_at_once:
+                if run.connection.refused_at_once:
                     continue
                 verdict = Verdict.BROKEN  # the prompt may have been processed before
         if verdict is Verdict.BUSY and not run.accepted:
@@ -136,13 +136,13 @@ def follow(run: ChatRun, request: ChatRequest, limits: ChatLimits, clock: Clock)
                 continue
             raise failure or errors.ending(run, verdict)
         reloaded = False
-        progressed = failure is None and (run.grew or run.goes_on)
-        idle = 0 if progressed else idle + (failure is None and run.says_idle)
-        stalled = 0 if failure is None and run.grew else stalled + 1
-        if verdict is Verdict.SUSPENDED and (run.grew or not resumed):
+        progressed = failure is None and (run.connection.grew or run.reported_streaming)
+        idle = 0 if progressed else idle + (failure is None and run.reported_idle)
+        stalled = 0 if failure is None and run.connection.grew else stalled + 1
+        if verdict is Verdict.SUSPENDED and (run.connection.grew or not resumed):
             resumed = True
             yield from poll_pause(limits.poll_interval, limits.deadline - clock())
-        elif verdict in (Verdict.BUSY, Verdict.GOING_ON):
+        elif verdict in (Verdict.BUSY, Verdict.STREAMING):
             futile = idle = 0
             yield from poll_pause(limits.poll_interval, limits.deadline - clock())
         elif verdict is Verdict.BROKEN:

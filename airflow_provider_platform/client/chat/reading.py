@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from airflow_provider_platform.client.chat import errors
+from airflow_provider_platform.client.chat.records import ChatRun, Verdict
 from airflow_provider_platform.client.chat.request import ChatRequest, is_busy
-from airflow_provider_platform.client.chat.run import ChatRun, Verdict
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     PlatformApiError,
@@ -95,13 +95,13 @@ def converse(
             now = clock()
             for event in run.feed(data, now):
                 yield Notify(event)
-            if run.received_data:
+            if run.connection.received_data:
                 last_active = now
-            if run.ended and ended is None:
+            if run.connection.ended and ended is None:
                 ended = now
-            if run.complete:
+            if run.connection.complete:
                 break
-            if not until_end and run.is_confirmed and not run.ended:
+            if not until_end and run.is_confirmed and not run.connection.ended:
                 yield CloseStream()
                 return None
     except PlatformTransportError:
@@ -109,7 +109,7 @@ def converse(
     except PlatformError:
         run.disconnect(clean=False)
         raise
-    yield CloseStream(complete=clean or run.complete)
+    yield CloseStream(complete=clean or run.connection.complete)
     return run.disconnect(clean=clean)
 
 
@@ -148,7 +148,7 @@ def settled(
     in_process = run.answer_in_process
     if in_process:
         run.forget_messages()
-    if in_process or run.received_in_part:
+    if in_process or run.may_lack_records:
         was_read, failure = yield from _read_thread(run, request, limits, clock)
         if in_process and not was_read:
             check_limits(run, limits, clock)
@@ -174,11 +174,11 @@ def _read_thread(
             verdict, failure = yield from look(run, request, limits, clock, until_end=True)
         except PlatformError as error:
             return False, error
-        if failure is None and not run.goes_on and verdict is not Verdict.BROKEN:
+        if failure is None and not run.reported_streaming and verdict is not Verdict.BROKEN:
             return True, None
-        waits = in_process and failure is None and run.goes_on
+        waits = in_process and failure is None and run.reported_streaming
         left -= not waits
-        if not left or not (in_process or run.received_in_part):
+        if not left or not (in_process or run.may_lack_records):
             break
         yield from poll_pause(limits.poll_interval, limits.deadline - clock())
     return False, failure

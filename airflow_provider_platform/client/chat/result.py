@@ -7,10 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, Literal, Self, TypeVar
 
-from airflow_provider_platform.client.chat.record_fold import RecordFold
-from airflow_provider_platform.client.chat.run_state import RunState
 from airflow_provider_platform.client.chat.tool_calls import UNFINISHED, Query, Search
-from airflow_provider_platform.client.errors import ChatNoAnswerError, ChatToolError
+from airflow_provider_platform.client.errors import ChatToolError
 from airflow_provider_platform.client.formats.branch_words import branch_advice
 from airflow_provider_platform.client.formats.json_text import storable
 from airflow_provider_platform.client.formats.service_text import quote_service
@@ -41,7 +39,7 @@ class ChatResult:
     @property
     def received_queries(self) -> int:
         """How many queries have the result or the error that the service sent for them."""
-        return _received(self.queries)
+        return count_received(self.queries)
 
     def to_json(self, *, details: bool = False) -> dict[str, Any]:
         """Plain JSON: `{"answer", "chat_id", "message_id", "queries", "usage"}`; with `details`
@@ -52,8 +50,8 @@ class ChatResult:
         """The whole result as plain JSON, for `from_event`."""
         return asdict(self)
 
-    def mended(self) -> Self:
-        """The same with no characters that Airflow cannot store."""
+    def sanitized(self) -> Self:
+        """The same result, without characters that Airflow cannot store."""
         return with_changed_texts(self, storable)
 
     @classmethod
@@ -122,52 +120,9 @@ def _known(of: type[Any], plain: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if name in names}
 
 
-def assemble(
-    run: RunState, fold: RecordFold, in_state: str, calls_in_state: RecordFold, *, whole: bool
-) -> ChatResult:
-    """The result of a run that is over. `in_state` is what the agent said last by the messages of
-    `__state__`, "" where they tell nothing; `calls_in_state` are the tool calls that they hold,
-    read if they hold the results of more queries than the records. `whole` says that one
-    connection told the run from its echo to its end. Raises ChatNoAnswerError for a run without a
-    final answer."""
-    answer = _answer(fold, in_state, whole=whole)
-    if answer is None:
-        words = quote_service(fold.last_words() or in_state) or "nothing"
-        raise ChatNoAnswerError(
-            f"{run}: the run ended without a final answer. The agent last said: {words}."
-        )
-    calls = max(fold, calls_in_state, key=_known_queries)
-    return ChatResult(
-        answer=answer,
-        chat_id=run.chat_id or "",
-        message_id=run.message_id,
-        queries=calls.queries(),
-        usage=run.usage,
-        tool_errors=calls.tool_errors(),
-        searches=calls.searches() if run.details else [],
-        thinking=fold.thoughts() if run.details else [],
-    ).mended()
-
-
-def _known_queries(calls: RecordFold) -> tuple[int, int, int]:
-    """How much tool calls say: queries with a result, queries, searches."""
-    queries = calls.queries()
-    return _received(queries), len(queries), len(calls.searches())
-
-
-def _received(queries: list[Query]) -> int:
+def count_received(queries: list[Query]) -> int:
+    """How many queries have the result or the error that the service sent for them."""
     return sum(query.error != UNFINISHED for query in queries)
-
-
-def _answer(fold: RecordFold, in_state: str, *, whole: bool) -> str | None:
-    """The final answer, unless it broke off and its end was not told. What the thread's messages
-    hold in its place may be any words of the agent, so they stand in only where records may be
-    lost: not in a run that was told whole, unless they complete the answer that broke off there."""
-    final = fold.final_answer()
-    if final is not None and not final.in_process:
-        return final.content
-    completed = final is not None and in_state.startswith(final.content)
-    return in_state or None if completed or not whole else None
 
 
 def check_tools(result: ChatResult, rule: ToolErrorRule) -> None:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from airflow_provider_platform.client.chat.lines import ChatLineParser, is_error
+from airflow_provider_platform.client.chat.lines import ChatLineParser, is_error, is_rpc_error
+from airflow_provider_platform.client.chat.records import ChatRun, Verdict
 from airflow_provider_platform.client.chat.request import ChatRequest, is_busy, says_busy
-from airflow_provider_platform.client.chat.run import ChatRun, Verdict
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     ChatStreamError,
@@ -81,7 +81,7 @@ def stop_run(run: ChatRun, request: ChatRequest, clock: Clock, *, seconds: float
     try:
         latest = yield from _is_latest(run, request, clock, read_until)
     except PlatformError:
-        if run.thread_given:
+        if run.in_existing_thread:
             raise
         latest = True
     if not latest:
@@ -101,7 +101,7 @@ def _is_latest(run: ChatRun, request: ChatRequest, clock: Clock, until: float) -
             message_id=run.message_id,
             digest=run.digest,
             chat_id=run.chat_id,
-            thread_given=run.thread_given,
+            in_existing_thread=run.in_existing_thread,
         )
         try:
             latest = yield from _read_latest(reader, request, clock, until)
@@ -134,21 +134,21 @@ def _read_latest(
     reader.connect(submits=False)
     broken = False
     try:
-        while not reader.ended and not reader.passed_by:
+        while not reader.connection.ended and not reader.passed_by:
             wait = until - clock()
             data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
             if not data:
-                broken = data is not None or not reader.history_received
+                broken = data is not None or not reader.connection.history_received
                 break
             reader.feed(data, clock())
-            if reader.history_received:
+            if reader.connection.history_received:
                 until = min(until, clock() + AFTERTHOUGHT)
     except PlatformTransportError:
         broken = True
     verdict = reader.disconnect(clean=False)
     yield CloseStream()
     if verdict is Verdict.REFUSED:
-        raise rpc_error(str(reader), reader.failed_with)
+        raise rpc_error(str(reader), reader.connection.error)
     if verdict is Verdict.BUSY:
         return False
     return None if broken else reader.is_latest
@@ -241,7 +241,7 @@ def _error_told(chat_id: str, record: dict[str, Any]) -> bool:
     error = record["error"]
     if says_busy(error):
         return True
-    refused = (isinstance(error, dict) and "code" in error) or "jsonrpc" in record
+    refused = is_rpc_error(record)
     failure: PlatformError = (
         rpc_error(f"chat {chat_id}", error)
         if refused

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from airflow_provider_platform.client.chat.lines import ChatLineParser, is_error
-from airflow_provider_platform.client.chat.record_fold import MAX_TEXT, RecordFold
+from airflow_provider_platform.client.chat.records import MAX_TEXT, RecordFold, is_assistant
 from airflow_provider_platform.client.chat.request import (
     ChatRequest,
     check_max_rows,
@@ -135,7 +135,7 @@ class ThreadReader:
             self._take(self._parser.read(line, number, first=self._first))
             self._first = False
         if self._turns:
-            self._turns[-1].fold.note_bytes(len(data))
+            self._turns[-1].fold.count_bytes(len(data))
 
     def finish(self) -> None:
         """The answer is over; what came last without its line end counts if it is whole."""
@@ -190,7 +190,7 @@ class ThreadReader:
             self._take_usage(record)
         elif role == "user":
             self._begin(record)
-        elif role == "assistant" and self._turns and _is_plain_id(record_id):
+        elif self._turns and is_assistant(record):
             self._turns[-1].fold.add(record, known_up_to=None)
 
     def _begin(self, record: dict[str, Any]) -> None:
@@ -214,10 +214,6 @@ class ThreadReader:
         if isinstance(usage, dict) and self._turns:
             self._turns[-1].usage = usage
         self.usage_seen = self.ended
-
-
-def _is_plain_id(record_id: Any) -> bool:
-    return isinstance(record_id, str) and not record_id.startswith("__")
 
 
 def _is_same(by_messages: ThreadTurn, turn: _RecordedTurn) -> bool:

@@ -120,7 +120,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
 
     def accepted(self, attempt: Attempt, ids: Ids) -> None:
         super().accepted(attempt, ids)
-        if ids.get("thread_given") and self.cancel_on_kill:
+        if ids.get("in_existing_thread") and self.cancel_on_kill:
             note_run(attempt.context.get("ti"), ids)
 
     def _stop_left_run(self, attempt: Attempt, chat_id: str | None) -> None:
@@ -262,7 +262,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
             max_rows=self.rows_to_read,
             details=bool(self.details),
         )
-        call.run.thread_given = bool(ids.get("thread_given", self.chat_id is not None))
+        call.run.in_existing_thread = bool(ids.get("in_existing_thread", self.chat_id is not None))
         call.run.accepted = bool(ids.get("accepted"))
         call.run.digest = ids.get("input_sha256") or call.run.digest
         return call

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 NOTE_KEY = "platform_chat_run"
 LOOK_AGAIN_SECONDS = 60.0
-_NOTED = ("chat_id", "message_id", "thread_given", "input_sha256", "identity")
+_NOTED = ("chat_id", "message_id", "in_existing_thread", "input_sha256", "identity")
 
 
 def note_run(ti: Any, ids: Ids) -> None:

@@ -262,7 +262,7 @@ class Ledger:
         if isinstance(run, Run) and run.message_id == started.message_id:
             if started.late or run.late:
                 return Asked.LATE_SEND
-            if not run.thread_given and known.get("chat_id") != run.chat_id:
+            if not run.in_existing_thread and known.get("chat_id") != run.chat_id:
                 return Asked.ONE_WINDOW
         if any(run.is_named_by(ids) for ids in self._task.forgotten):
             return Asked.STORE_LOST

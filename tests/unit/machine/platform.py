@@ -78,7 +78,7 @@ class Run(PlayedService):
         self.asker = asker
         self.broke = False
         self.was_suspended = False
-        self.thread_given = bool(thread.runs)
+        self.in_existing_thread = bool(thread.runs)
         self.epoch = 0
         """Which wish of a user it serves (see `PlayedTask.epoch`)."""
         self.late = False

@@ -45,7 +45,7 @@ class Sync:
     began_by: float | None
     trigger: str = "api"
 
-    thread_given = True
+    in_existing_thread = True
     """A start that was lost can be looked up."""
     was_suspended = False
 

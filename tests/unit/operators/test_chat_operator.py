@@ -519,7 +519,7 @@ def test_queries_that_the_thread_no_longer_holds_are_counted_in_a_warning(
         return read_messages([one for one in messages if "tool_calls" not in one["kwargs"]])
 
     monkeypatch.setattr(
-        "airflow_provider_platform.client.chat.run_records.read_messages", without_calls
+        "airflow_provider_platform.client.chat.records.read_messages", without_calls
     )
     result = resumed(tries, waiting, event)
     said = "\n".join(capture.lines())

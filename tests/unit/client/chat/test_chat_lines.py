@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.chat.lines import MAX_ERROR_LINES
+from airflow_provider_platform.client.chat.records import Verdict
 from airflow_provider_platform.client.chat.request import is_busy
-from airflow_provider_platform.client.chat.run import Verdict
 from airflow_provider_platform.client.chat.thread import first_record, thread_is_streaming
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
@@ -60,10 +60,10 @@ def test_an_error_object_may_stand_on_several_lines(
     body = json.dumps(RPC, indent=indent).replace("\n", line_end) + last
     run = new_run()
     assert hear(run, encode(*begun), body.encode()) is Verdict.REFUSED
-    assert run.failed_with == RPC["error"]
+    assert run.connection.error == RPC["error"]
     refusal = new_run()
     assert hear(refusal, encode(*begun), b'{ "error":\n"Out of memory" }') is Verdict.FAILED
-    assert refusal.failed_with == "Out of memory"
+    assert refusal.connection.error == "Out of memory"
 
 
 @given(places=st.lists(st.integers(min_value=0), max_size=20), indent=st.integers(0, 4))
@@ -73,7 +73,7 @@ def test_any_pieces_of_an_error_on_several_lines_are_the_same_error(
     body = encode(cutoff()) + json.dumps(RPC, indent=indent).encode()
     run = new_run()
     assert hear(run, *cut_up(body, places)) is Verdict.REFUSED
-    assert run.failed_with == RPC["error"]
+    assert run.connection.error == RPC["error"]
 
 
 def test_an_error_that_is_cut_between_its_lines_is_a_broken_connection() -> None:
@@ -184,7 +184,7 @@ def test_an_error_object_after_a_byte_order_mark_is_read(
     body = codecs.BOM_UTF8 + mark_ends.encode() + json.dumps(RPC, indent=indent).encode()
     run = new_run()
     assert hear(run, encode(*begun), body) is Verdict.REFUSED
-    assert run.failed_with == RPC["error"]
+    assert run.connection.error == RPC["error"]
     assert hear(new_run(), *cut_up(encode(*begun) + body, [1, 2])) is Verdict.REFUSED
     service = PlayedService(scripted=[[body]])
     with pytest.raises(ChatRpcError):

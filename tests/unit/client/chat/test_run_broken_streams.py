@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.run import Verdict
+from airflow_provider_platform.client.chat.records import Verdict
 from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformError,
@@ -98,14 +98,14 @@ RECORDS = st.fixed_dictionaries(
     connections=st.lists(
         st.tuples(st.lists(RECORDS | JSON, max_size=8), st.booleans(), st.booleans()), max_size=3
     ),
-    thread_given=st.booleans(),
+    in_existing_thread=st.booleans(),
     accepted=st.booleans(),
 )
 def test_wrong_types_everywhere(
-    connections: list[tuple[list[Any], bool, bool]], thread_given: bool, accepted: bool
+    connections: list[tuple[list[Any], bool, bool]], in_existing_thread: bool, accepted: bool
 ) -> None:
     """Whatever JSON the records hold: a verdict or a PlatformError, and plain JSON as result."""
-    run = given_thread(thread_given=thread_given, accepted=accepted)
+    run = given_thread(in_existing_thread=in_existing_thread, accepted=accepted)
     for records, submits, clean in connections:
         run.connect(submits=submits)
         try:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.run import Verdict
+from airflow_provider_platform.client.chat.records import Verdict
 from tests.unit.client.fakes.streams import (
     ANSWER,
     CHAT_ID,
@@ -150,10 +150,10 @@ def test_error_objects_end_a_run(record: Record, verdict: Verdict, said: Any) ->
         run.connect(submits=True)
         for one in (*before, record):
             run.feed(encode(one), 0.0)
-        assert run.ended
-        assert run.complete
+        assert run.connection.ended
+        assert run.connection.complete
         assert run.disconnect(clean=False) is verdict
-        assert said is None or run.failed_with == said
+        assert said is None or run.connection.error == said
 
 
 @pytest.mark.parametrize("record", [{"error": None}, {"jsonrpc": "2.0", "id": 1, "result": {}}])
@@ -286,13 +286,13 @@ def test_progress_is_what_was_not_known() -> None:
         [cutoff(), echo(), tool("SqlApi")],
     ):
         hear(run, *records, submits=False)
-        grew.append(run.grew)
+        grew.append(run.connection.grew)
     assert grew == [False, False, True, False, True, True, True, False]
 
 
 def test_whether_the_thread_streams_is_heard() -> None:
     run = given_thread(accepted=True)
     hear(run, cutoff(streaming=True), submits=False)
-    assert run.goes_on
+    assert run.reported_streaming
     hear(run, cutoff(), submits=False)
-    assert not run.goes_on
+    assert not run.reported_streaming

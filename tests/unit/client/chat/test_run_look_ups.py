@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_platform.client.chat.run import Verdict
+from airflow_provider_platform.client.chat.records import Verdict
 from airflow_provider_platform.client.errors import (
     ChatNoAnswerError,
 )
@@ -31,8 +31,8 @@ from tests.unit.client.fakes.streams import (
 HUMAN = serialized("HumanMessage", PROMPT)
 OTHER = serialized("HumanMessage", "Other?")
 LOOKS = [
-    ("streams", [cutoff(streaming=True), state()], Verdict.GOING_ON),
-    ("state streams", [cutoff(), state([], streaming=True)], Verdict.GOING_ON),
+    ("streams", [cutoff(streaming=True), state()], Verdict.STREAMING),
+    ("state streams", [cutoff(), state([], streaming=True)], Verdict.STREAMING),
     ("state is free", [cutoff(streaming=True), state([], streaming=False)], Verdict.ABSENT),
     ("other turns", [*EARLIER_TURN, cutoff(), state()], Verdict.ABSENT),
     ("other turns, our words", [*EARLIER_TURN, cutoff(), state([HUMAN])], Verdict.ABSENT),
@@ -81,12 +81,12 @@ def test_the_words_are_enough_in_a_thread_of_our_own() -> None:
 def test_a_thread_that_streams_is_asked_again_unless_the_answer_is_whole() -> None:
     run = given_thread(accepted=True)
     streams = cutoff(streaming=True)
-    assert hear(run, echo(), streams, state(), submits=False) is Verdict.GOING_ON
+    assert hear(run, echo(), streams, state(), submits=False) is Verdict.STREAMING
     half = final("Half", isInProcess=True)
-    assert hear(run, echo(), half, streams, state(), submits=False) is Verdict.GOING_ON
+    assert hear(run, echo(), half, streams, state(), submits=False) is Verdict.STREAMING
     more = tool("SqlApi", record_id="more")
     told = [echo(), final(ANSWER), more, streams, state()]
-    assert hear(run, *told, submits=False) is Verdict.GOING_ON
+    assert hear(run, *told, submits=False) is Verdict.STREAMING
     assert hear(run, echo(), final(ANSWER), streams, state(), submits=False) is Verdict.OVER
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.run_records import ChatConnection
+from airflow_provider_platform.client.chat.records import ChatRun, Connection
 from airflow_provider_platform.client.errors import PlatformError
 from tests.unit.client.fakes.streams import (
     CHAT_ID,
@@ -25,9 +25,6 @@ from tests.unit.client.fakes.streams import (
     suspended,
     usage,
 )
-
-if TYPE_CHECKING:
-    from airflow_provider_platform.client.chat.run import ChatRun
 
 ODD = st.sampled_from([None, True, 0, 7, -1.5, "", "text", [], ["x"], {}, {"a": 1}, 2**70])
 PATHS = st.sampled_from([["final"], ["agent"], ["agent", "tools"], [], "final", None, [1, 2**70]])
@@ -98,34 +95,32 @@ LINES = (
 )
 
 
-class LongWay(ChatConnection):
-    """A connection on which every record takes the long way."""
+class LongWay(ChatRun):
+    """A run of which every record takes the long way."""
 
-    def take_plain(self, record: Any) -> bool:
+    def _take_plain(self, connection: Connection, record: Any) -> bool:
         return False
 
 
-def told(run: ChatRun, *connections: tuple[bool, list[bytes]], long_way: bool) -> list[Any]:
+def told(run: ChatRun, *connections: tuple[bool, list[bytes]]) -> list[Any]:
     """All that a run says of itself while it is told, and at last."""
     said: list[Any] = []
     for submits, pieces in connections:
         run.connect(submits=submits)
-        if long_way:
-            run._open_connection.__class__ = LongWay
+        connection = run.connection
         try:
             for second, piece in enumerate(pieces):
                 said += map(repr, run.feed(piece, float(second)))
-                said.append((run.ended, run.complete, run.history_received, run.is_confirmed))
-                said.append(
-                    (run.was_refused_at_once, run.says_idle, run.goes_on, run.received_data)
-                )
+                said += [connection.ended, connection.complete, connection.history_received]
+                said += [connection.refused_at_once, connection.received_data]
+                said += [run.is_confirmed, run.reported_idle, run.reported_streaming]
             said.append(run.disconnect(clean=True))
         except PlatformError as error:
             said.append((type(error), error.message))
-        said += [run.accepted, run.chat_id, run.usage, run.echo_id, repr(run.failed_with)]
-        said += [run.received_in_part, run.passed_by, run.is_latest, run.grew]
+        said += [run.accepted, run.chat_id, run.usage, run.echo_id, repr(connection.error)]
+        said += [run.may_lack_records, run.passed_by, run.is_latest, connection.grew]
         fold = run._fold
-        said += [fold.size, fold.highest_sort, fold.tool_errors(), fold.last_words()]
+        said += [fold.size, fold.highest_sort, fold.tool_errors(), fold.last_text()]
         said += [
             {**vars(record), "text": record.content, "thinking": record.thought} for record in fold
         ]
@@ -157,9 +152,9 @@ def test_the_short_way_folds_as_the_long_one_does(
         (True, cut_up(b"".join(line + b"\n" for line in [*beginning, *first]), places)),
         (False, cut_up(b"".join(line + b"\n" for line in second), places)),
     ]
-    options = {"chat_id": CHAT_ID if given_thread else None, "thread_given": given_thread}
+    options = {"chat_id": CHAT_ID if given_thread else None, "in_existing_thread": given_thread}
     short, long = (
-        told(new_run(max_rows=1, **options), *connections, long_way=way) for way in (False, True)
+        told(new_run(kind, max_rows=1, **options), *connections) for kind in (ChatRun, LongWay)
     )
     assert short == long
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_platform.client.chat.records import Verdict
 from airflow_provider_platform.client.chat.result import ChatResult, check_tools
-from airflow_provider_platform.client.chat.run import Verdict
 from airflow_provider_platform.client.chat.tool_calls import Query
 from airflow_provider_platform.client.errors import ChatToolError
 from tests.unit.client.fakes.streams import (
@@ -352,7 +352,7 @@ BOTH = [*call_messages("SELECT 1", [[1]], "call-1"), *call_messages("SELECT 2", 
 def test_queries_whose_records_were_lost_are_read_from_the_messages_of_the_state(
     known: list[Record],
 ) -> None:
-    run = new_run(thread_given=True, chat_id=CHAT_ID)
+    run = new_run(in_existing_thread=True, chat_id=CHAT_ID)
     assert hear(run, cutoff(), echo(), *known, clean=False) is Verdict.BROKEN
     messages = [*EARLIER, HUMAN, *BOTH, SAID]
     assert hear(run, cutoff(), state(messages), submits=False) is Verdict.OVER

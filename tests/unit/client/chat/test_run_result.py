@@ -16,8 +16,8 @@ from airflow_provider_platform.client.chat.events import (
     ThreadNamed,
     ToolCallEnded,
 )
+from airflow_provider_platform.client.chat.records import Verdict
 from airflow_provider_platform.client.chat.result import ChatResult
-from airflow_provider_platform.client.chat.run import Verdict
 from airflow_provider_platform.client.chat.tool_calls import Search
 from airflow_provider_platform.client.errors import ChatNoAnswerError
 from tests.unit.client.fakes.streams import (
@@ -139,7 +139,7 @@ WORKING = serialized("AIMessage", "Working on it.")
 @pytest.mark.parametrize("replay", ["none", "before", "after"])
 def test_a_run_told_whole_without_a_final_answer_has_none(replay: str, given: bool) -> None:
     """The last words of its messages are no answer then, only what the agent said last."""
-    run = new_run(thread_given=given, chat_id=CHAT_ID if given else None)
+    run = new_run(in_existing_thread=given, chat_id=CHAT_ID if given else None)
     note = final("Let me see.", graphPath=["agent"], record_id="note")
     end = state([serialized("HumanMessage", PROMPT, MESSAGE_ID), WORKING])
     told = {
@@ -173,7 +173,7 @@ def test_a_replay_that_tells_less_than_is_known_is_not_the_whole_run() -> None:
 
 @pytest.mark.parametrize("given", [False, True])
 def test_our_id_makes_a_message_ours_whatever_its_words(given: bool) -> None:
-    run = new_run(thread_given=given, chat_id=CHAT_ID if given else None)
+    run = new_run(in_existing_thread=given, chat_id=CHAT_ID if given else None)
     told = [serialized("HumanMessage", "Rewritten", MESSAGE_ID), serialized("AIMessage", "So.")]
     assert hear(run, cutoff(), echo(), clean=False) is Verdict.BROKEN
     assert hear(run, cutoff(), state(told), submits=False) is Verdict.OVER
@@ -208,7 +208,7 @@ OLD = [serialized("HumanMessage", "Old?"), serialized("AIMessage", "An old answe
     ],
 )
 def test_messages_of_other_turns_and_unfinished_ones_are_no_answer(messages: Any) -> None:
-    run = new_run(thread_given=True, chat_id=CHAT_ID)
+    run = new_run(in_existing_thread=True, chat_id=CHAT_ID)
     assert hear(run, cutoff(), echo(), state(messages)) is Verdict.OVER
     with pytest.raises(ChatNoAnswerError):
         run.result()
@@ -234,7 +234,7 @@ def test_an_earlier_turn_never_leaks() -> None:
         [own, thought, *earlier.records(), cutoff()],
         [own, thought, cutoff(), *earlier.records()],
     ):
-        run = new_run(thread_given=True, chat_id=CHAT_ID)
+        run = new_run(in_existing_thread=True, chat_id=CHAT_ID)
         assert hear(run, *told, state(earlier.messages())) is Verdict.OVER
         with pytest.raises(ChatNoAnswerError, match="last said: Hm"):
             run.result()
@@ -366,7 +366,7 @@ def test_half_characters_of_queries_and_usage_are_replaced() -> None:
 
 def test_a_chat_id_that_would_forge_log_lines_is_not_taken() -> None:
     run = new_run()
-    run.learn_chat_id("a\n[error] b")
+    hear(run, cutoff(chat_id="a\n[error] b"), clean=False)
     assert run.chat_id is None
     assert "\n" not in str(new_run(chat_id="a\nb"))
 

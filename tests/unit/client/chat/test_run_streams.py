@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.run import ChatRun, Verdict
+from airflow_provider_platform.client.chat.records import ChatRun, Verdict
 from airflow_provider_platform.client.errors import ChatNoAnswerError
 from tests.unit.client.fakes.streams import (
     ANSWER,
@@ -64,7 +64,7 @@ def test_any_pieces_give_the_documented_answer(
     turn: Turn, places: list[int], history: bool
 ) -> None:
     records = turn.stream(EARLIER) if history else turn.stream()
-    run = new_run(thread_given=history, chat_id=CHAT_ID if history else None)
+    run = new_run(in_existing_thread=history, chat_id=CHAT_ID if history else None)
     assert hear(run, *cut_up(encode(*records), places)) is Verdict.OVER
     assert finished(run) == EXPECTED
 
@@ -116,7 +116,7 @@ def test_any_cuts_and_replays_give_the_same(data: st.DataObject, turn: Turn, his
     records repeated and no echo."""
     until_end = turn.records()
     earlier = EARLIER.records() if history else []
-    run = new_run(thread_given=history, chat_id=CHAT_ID if history else None)
+    run = new_run(in_existing_thread=history, chat_id=CHAT_ID if history else None)
     sent = data.draw(st.integers(1, len(until_end)), label="records of the first connection")
     first = encode(*earlier, cutoff(), *until_end[:sent])
     got, lost = first, 0
@@ -217,9 +217,9 @@ def test_lost_deltas_of_one_sort_are_made_up_from_the_state() -> None:
     run = new_run()
     hear(run, cutoff(), *records[:-2], clean=False)
     live = [cutoff(streaming=True), *records[-2:], *turn.end()]
-    assert hear(run, *live, submits=False) is Verdict.GOING_ON
+    assert hear(run, *live, submits=False) is Verdict.STREAMING
     assert hear(run, cutoff(), *turn.end(), submits=False) is Verdict.OVER
-    assert run.received_in_part
+    assert run.may_lack_records
     assert run.result().answer == ANSWER
 
 
@@ -229,7 +229,7 @@ def test_a_replay_that_breaks_early_does_not_lose_what_was_known() -> None:
     run = new_run()
     hear(run, cutoff(), *records, clean=False)
     assert hear(run, *records[:3], submits=False, clean=False) is Verdict.BROKEN
-    assert not run.grew
+    assert not run.connection.grew
     assert hear(run, cutoff(), state(), submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
     assert run.result().queries[0].rows == EXPECTED["queries"][0]["rows"]
@@ -250,15 +250,15 @@ def test_the_usage_record_before_the_state_or_after() -> None:
         run = new_run()
         run.connect(submits=True)
         run.feed(encode(cutoff(), *turn.records(), end[0]), 0.0)
-        assert not run.complete
+        assert not run.connection.complete
         run.feed(encode(end[1]), 0.0)
-        assert run.complete
+        assert run.connection.complete
         assert run.disconnect(clean=False) is Verdict.OVER
         assert run.result().usage == USAGE
 
 
 def test_the_usage_of_an_earlier_turn_is_not_ours() -> None:
-    run = new_run(chat_id=CHAT_ID, thread_given=True, accepted=True)
+    run = new_run(chat_id=CHAT_ID, in_existing_thread=True, accepted=True)
     later = Turn(message_id="1732512345999-message", name="later-")
     theirs = {**usage(), "usage": {"totalTokens": 1}}
     told = [*EARLIER.records(), theirs, *Turn().records(), *later.records(), cutoff()]
@@ -309,7 +309,7 @@ def half_an_answer(**fields: Any) -> Record:
 @pytest.mark.parametrize("told", KEPT.values(), ids=KEPT)
 def test_what_a_thread_keeps_of_an_answer_that_broke_off_is_none(told: Any, delta: bool) -> None:
     """A run that was stopped, and whose thread tells no `__aborted__` of it."""
-    run = new_run(chat_id=CHAT_ID, accepted=True, thread_given=True)
+    run = new_run(chat_id=CHAT_ID, accepted=True, in_existing_thread=True)
     look = told(half_an_answer(isDelta=delta))
     assert hear(run, *look, state([WORKING]), submits=False) is Verdict.OVER
     assert run.answer_in_process  # so that the thread is read once more

@@ -41,7 +41,7 @@ from tests.unit.client.fakes.streams import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.chat.run import ChatRun
+    from airflow_provider_platform.client.chat.records import ChatRun
 
 SECONDS = 3.0
 LATER = echo("1732512999999-message", "Something else?")
@@ -54,7 +54,7 @@ def stop(service: PlayedService, run: ChatRun, settings: SessionSettings | None 
 
 
 def given_thread() -> ChatRun:
-    return new_run(chat_id=CHAT_ID, thread_given=True, accepted=True)
+    return new_run(chat_id=CHAT_ID, in_existing_thread=True, accepted=True)
 
 
 @pytest.mark.parametrize("refusal", ["401", "JSON-RPC"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat import record_fold
+from airflow_provider_platform.client.chat import records as chat_records
 from airflow_provider_platform.client.chat.call import ChatCall, ask_or_stop
 from airflow_provider_platform.client.chat.thread_reading import ThreadReader
 from airflow_provider_platform.client.errors import PlatformProtocolError
@@ -26,13 +26,14 @@ from tests.unit.client.fakes.streams import (
     tool,
 )
 
+REAL_LIMIT = chat_records.MAX_TEXT
 LIMIT = 200_000
 PIECE = "x" * 1000
 
 
 @pytest.fixture(autouse=True)
 def a_small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_fold, "MAX_TEXT", LIMIT)
+    monkeypatch.setattr(chat_records, "MAX_TEXT", LIMIT)
 
 
 def delta(number: int) -> Record:
@@ -87,9 +88,7 @@ def test_rows_that_are_dropped_do_not_count() -> None:
 
 
 def test_the_limit_is_64_mb() -> None:
-    from importlib import reload
-
-    assert reload(record_fold).MAX_TEXT == 64 * 2**20
+    assert REAL_LIMIT == 64 * 2**20
 
 
 def test_a_run_that_is_read_no_further_is_stopped() -> None:

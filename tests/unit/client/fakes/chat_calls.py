@@ -21,7 +21,7 @@ from tests.unit.client.fakes.streams import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.client.chat.run import ChatRun
+    from airflow_provider_platform.client.chat.records import ChatRun
 
 DEADLINE = NOON + 1800
 EARLIER = Turn(
@@ -57,7 +57,7 @@ def new_call(service: PlayedService, *, thread: bool = False, **limits: Any) -> 
     chat_id = CHAT_ID if thread else None
     return Call(
         service,
-        new_run(chat_id=chat_id, thread_given=thread),
+        new_run(chat_id=chat_id, in_existing_thread=thread),
         ChatRequest.ask(PROMPT, message_id=MESSAGE_ID, chat_id=chat_id),
         ChatLimits(**{"deadline": DEADLINE, **limits}),
     )
@@ -68,7 +68,7 @@ def accepted_call(service: PlayedService, *, thread: bool = False, **limits: Any
     service.starts.append(service.now)
     return Call(
         service,
-        new_run(chat_id=CHAT_ID, thread_given=thread, accepted=True),
+        new_run(chat_id=CHAT_ID, in_existing_thread=thread, accepted=True),
         ChatRequest.build(message_id=MESSAGE_ID),
         ChatLimits(**{"deadline": DEADLINE, **limits}),
     )

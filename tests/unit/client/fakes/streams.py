@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_platform.client.chat.records import ChatRun, Verdict
 from airflow_provider_platform.client.chat.request import input_digest
-from airflow_provider_platform.client.chat.run import ChatRun, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -283,14 +283,14 @@ def _line(record: Any) -> bytes:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-def new_run(**options: Any) -> ChatRun:
+def new_run(kind: type[ChatRun] = ChatRun, **options: Any) -> ChatRun:
     """A run that has not been sent."""
-    return ChatRun(**{"message_id": MESSAGE_ID, "digest": input_digest(PROMPT), **options})
+    return kind(**{"message_id": MESSAGE_ID, "digest": input_digest(PROMPT), **options})
 
 
 def given_thread(**options: Any) -> ChatRun:
     """A run in a thread that its caller has given."""
-    return new_run(**{"thread_given": True, "chat_id": CHAT_ID, **options})
+    return new_run(**{"in_existing_thread": True, "chat_id": CHAT_ID, **options})
 
 
 def hear(
