@@ -58,6 +58,8 @@ class ChartRenderer:
         self.limits = limits or ChartLimits()
         self._fonts = FontFolder(fonts)
         self._process = DrawingProcess(self.limits, self._fonts)
+        self._reads_fonts = True
+        """Whether the drawing process may read copied fonts, as far as is known."""
 
     def render(
         self,
@@ -89,7 +91,7 @@ class ChartRenderer:
         wanted = list(dict.fromkeys(formats))
         if not wanted:
             return Pictures()
-        characters = self._find_fonts(ready.spec)
+        lacking = self._find_fonts(ready.spec)
         answer = self._process.ask(
             {
                 "spec": ready.spec,
@@ -97,7 +99,7 @@ class ChartRenderer:
                 "scale": self.limits.scale,
                 "side": self.limits.side,
                 "pixels": self.limits.pixels,
-                "unusual": characters if "png" in wanted else "",
+                "lacking": lacking if "png" in wanted else "",
             }
         )
         if answer.get("too_large"):
@@ -122,21 +124,34 @@ class ChartRenderer:
                 f"{self.limits.output_bytes:,} bytes."
             )
         pictures = Pictures((name, found[name]) for name in wanted)
-        pictures.notes = (*ready.notes, *_notes(answer, wanted, self.limits))
+        pictures.notes = (
+            *ready.notes,
+            *_notes(answer, wanted, self.limits, reads_fonts=self._reads_fonts),
+        )
         return pictures
 
     def _find_fonts(self, spec: Mapping[str, Any]) -> str:
-        """Give the process the fonts that the chart needs; return its unusual characters."""
-        characters = unusual(json.dumps(spec, ensure_ascii=False))
+        """Give the process the fonts that the chart needs; return the characters that no font
+        has."""
         families = set(_families(spec))
-        if not characters and not families:
+        characters = self._fonts.lacking(unusual(json.dumps(spec, ensure_ascii=False)))
+        lacking = self._lacking(characters) if characters else ""
+        if not lacking and not families:
             return ""
-        lacking = self._process.ask({"characters": characters})["lacking"] if characters else ""
+        if not self._reads_fonts:
+            return lacking
         try:
             self._fonts.add(lacking, families)
         except OSError as error:
             raise ChartError(f"The fonts of the chart cannot be copied: {error}.") from error
-        return characters
+        return self._fonts.lacking(lacking)
+
+    def _lacking(self, characters: str) -> str:
+        """The characters that the library's own fonts lack."""
+        answer = self._process.ask({"characters": characters})
+        self._reads_fonts = answer["reads_fonts"]
+        lacking: str = answer["lacking"]
+        return lacking
 
     def close(self) -> None:
         self._process.kill()
@@ -149,7 +164,9 @@ class ChartRenderer:
         self.close()
 
 
-def _notes(answer: Mapping[str, Any], wanted: Sequence[str], limits: ChartLimits) -> list[str]:
+def _notes(
+    answer: Mapping[str, Any], wanted: Sequence[str], limits: ChartLimits, *, reads_fonts: bool
+) -> list[str]:
     """What the drawing process says of the picture."""
     notes = []
     if answer["lacking"]:
@@ -158,7 +175,7 @@ def _notes(answer: Mapping[str, Any], wanted: Sequence[str], limits: ChartLimits
         advice = (
             "Install fonts for this script (as the package fonts-noto does), or name a folder of "
             "fonts (chart_fonts)."
-            if answer["reads_fonts"]
+            if reads_fonts
             else "The drawing process may read no fonts here: the kernel has no Landlock."
         )
         notes.append(

@@ -9,11 +9,12 @@ Standard input and output carry frames: four bytes of length, then JSON. The fir
 sends is `{"ready": true}`, or `{"error": str}`. Requests, each with `seconds`
 and with `fonts`, the folders of fonts that it shall know:
 
-- `{"characters": str}`: which of these have no glyph in any font, as `{"lacking": str}`;
-- `{"spec", "formats", "scale", "side", "pixels", "unusual"}`: a chart, as `{"pictures":
+- `{"characters": str}`: which of these have no glyph in the library's own fonts, as
+  `{"lacking": str, "reads_fonts": bool}`;
+- `{"spec", "formats", "scale", "side", "pixels", "lacking"}`: a chart, as `{"pictures":
   {format: base64}, "bundle": str, "width": float, "height": float, "scale": float, "drawn": bool,
-  "points": int, "lacking": str, "reads_fonts": bool}`, or `{"width", "height", "too_large": true}`.
-  `lacking` has those of the `unusual` characters that the picture shows and no font has.
+  "points": int, "lacking": str}`, or `{"width", "height", "too_large": true}`. `lacking` is the
+  characters that no font has; the answer's are those of them that the picture shows.
 
 The answer to each can be `{"error": str}`.
 """
@@ -54,7 +55,7 @@ _UNASSIGNED = "\u0378"
 _MOST_CHARACTERS = 2_000
 
 _WARM_UP = {"data": {"values": [{"a": 1}]}, "mark": "bar", "encoding": {"x": {"field": "a"}}}
-_LIMITS = {"side": 1000, "pixels": 1 << 20, "unusual": ""}
+_LIMITS = {"side": 1000, "pixels": 1 << 20, "lacking": ""}
 
 
 def main() -> None:
@@ -102,14 +103,16 @@ def answer(library: Any, version: str, request: dict[str, Any], glyphs: Glyphs) 
     try:
         glyphs.register(request["fonts"])
         if "characters" in request:
-            return {"lacking": glyphs.lacking(request["characters"])}
-        return draw(library, version, request, glyphs)
+            lacking = glyphs.lacking(request["characters"])
+            return {"lacking": lacking, "reads_fonts": glyphs.reads_fonts}
+        return draw(library, version, request)
     except Exception as error:  # noqa: BLE001
         return {"error": str(error)}
 
 
 class Glyphs:
-    """Which characters the library can draw, asked of the library itself."""
+    """Which characters the library can draw with its own fonts, asked of the library itself, once
+    for each character."""
 
     def __init__(self, library: Any, *, reads_fonts: bool) -> None:
         self._library = library
@@ -123,14 +126,12 @@ class Glyphs:
             if folder not in self._folders and self.reads_fonts:
                 self._library.register_font_directory(folder)
                 self._folders.add(folder)
-                self._known.clear()
 
     def lacking(self, characters: str) -> str:
         """The characters that look like one that no font has."""
-        missing = self._picture(_UNASSIGNED)
-        for character in characters[:_MOST_CHARACTERS]:
-            if character not in self._known:
-                self._known[character] = self._picture(character) != missing
+        new = [one for one in characters[:_MOST_CHARACTERS] if one not in self._known]
+        missing = self._picture(_UNASSIGNED) if new else b""
+        self._known.update((one, self._picture(one) != missing) for one in new)
         return "".join(one for one in characters if not self._known.get(one, True))
 
     def _picture(self, character: str) -> bytes:
@@ -141,9 +142,7 @@ class Glyphs:
         return picture
 
 
-def draw(
-    library: Any, version: str, request: dict[str, Any], glyphs: Glyphs | None = None
-) -> dict[str, Any]:
+def draw(library: Any, version: str, request: dict[str, Any]) -> dict[str, Any]:
     """The pictures that are asked for; a page needs the bundle only, which the caller fills.
 
     Raises ExpressionError before anything of the specification runs, and what the library raises.
@@ -165,9 +164,8 @@ def draw(
     lines = [shape for kind, shape in shapes if kind in ("line", "area")]
     has_dots = any(kind == "symbol" for kind, _ in shapes)
     found["points"] = 0 if has_dots else sum(len(_POINT.findall(shape)) for shape in lines)
-    unusual = {one for one in set("".join(_TEXT.findall(svg))) if one in request["unusual"]}
-    found["reads_fonts"] = glyphs is None or glyphs.reads_fonts
-    found["lacking"] = glyphs.lacking("".join(sorted(unusual))) if glyphs and unusual else ""
+    shown = set("".join(_TEXT.findall(svg)))
+    found["lacking"] = "".join(one for one in request["lacking"] if one in shown)
     for name in request["formats"]:
         if name == "svg":
             picture = svg.encode()

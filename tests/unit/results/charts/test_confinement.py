@@ -39,7 +39,7 @@ pytestmark = pytest.mark.skipif(
 
 FONTS = Path(__file__).with_name("fonts")
 LIMITS = ChartLimits(seconds=120)
-REQUEST = {"formats": ["svg"], "scale": 1, "side": 9, "pixels": 9, "unusual": ""}
+REQUEST = {"formats": ["svg"], "scale": 1, "side": 9, "pixels": 9, "lacking": ""}
 LANDLOCK_CALLS = [[number, None, errno.ENOSYS] for number in (444, 445, 446)]
 
 HOSTILE_LIBRARY = '''

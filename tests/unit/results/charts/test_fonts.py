@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import shutil
 import struct
 import sys
@@ -129,6 +131,22 @@ def test_collections_and_both_kinds_of_tables_are_read(tmp_path: Path) -> None:
         assert fonts._ranges(file, 0, len(table)) == [(0x1F600, 0x1F64F)]
 
 
+def test_character_whose_glyph_is_the_missing_one_is_not_in_the_font(tmp_path: Path) -> None:
+    """Format 4 lists the glyphs of a segment, format 12 counts them; glyph 0 is the box."""
+    segments = struct.pack(">8H", 4, 0, 0, 4, 0, 0, 0, 0x43)  # to two segments, ends: C, 0xFFFF
+    segments += struct.pack(">H", 0xFFFF) + struct.pack(">HHH", 0, 0x41, 0xFFFF)
+    segments += struct.pack(">HH", 0, 1) + struct.pack(">HH", 4, 0) + struct.pack(">HHH", 7, 0, 9)
+    groups = struct.pack(">HHIII", 12, 0, 40, 0, 2) + struct.pack(">6I", 65, 67, 0, 90, 90, 0)
+    found = []
+    for kind, subtable in ((4, segments), (12, groups)):
+        table = struct.pack(">HHHHI", 0, 1, 3, {4: 1, 12: 10}[kind], 12) + subtable
+        path = tmp_path / f"table{kind}"
+        path.write_bytes(table)
+        with path.open("rb") as file:
+            found.append(fonts._ranges(file, 0, len(table)))
+    assert found == [[(0x41, 0x41), (0x43, 0x43)], [(0x42, 0x43)]]
+
+
 def test_letters_of_western_europe_and_marks_are_not_unusual() -> None:
     assert unusual("Größe façade\n\u0301\u200d a€日ไ日") == "ไ€日"
 
@@ -174,3 +192,62 @@ def test_each_font_file_is_read_once_for_many_charts(monkeypatch: pytest.MonkeyP
             renderer.render(BARS, COLUMNS, [[f"東京{number}", 1], ["大阪", 2]], ["svg"])
     assert copied == ["japanese.otf"]
     assert fonts._read_version.cache_info().misses == 2
+
+
+class Opens:
+    """Counts how often the files of a folder are opened, in whatever process, by inotify(7)."""
+
+    OPENED, CLOSED = 0x20, 0x10
+
+    def __init__(self, folder: str) -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        self._queue = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        # Equal events in a row count as one: the closing of the file keeps them apart.
+        watch = libc.inotify_add_watch(self._queue, folder.encode(), self.OPENED | self.CLOSED)
+        assert self._queue >= 0
+        assert watch >= 0, os.strerror(ctypes.get_errno())
+
+    def take(self) -> int:
+        """Return how many there were since the last call."""
+        opened, head = 0, struct.Struct("=iIII")
+        while True:
+            try:
+                events = os.read(self._queue, 1 << 20)
+            except BlockingIOError:
+                return opened
+            at = 0
+            while at < len(events):
+                _, kinds, _, length = head.unpack_from(events, at)
+                opened += bool(kinds & self.OPENED)
+                at += head.size + length
+
+    def close(self) -> None:
+        os.close(self._queue)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
+def test_fonts_are_opened_for_the_glyphs_of_a_picture_alone() -> None:
+    """The library opens a copied font for each glyph that it measures or draws. It is not asked
+    besides which characters the font has: charts of as many glyphs cost as many opens, whether
+    these are two different ones or eleven."""
+    pytest.importorskip("vl_convert")
+    with ChartRenderer(ChartLimits(seconds=120), FONTS) as renderer:
+        renderer.render(BARS, COLUMNS, [["東京", 1]])
+        [folder] = renderer._fonts.folders
+        opens = Opens(folder)
+        try:
+            counts = []
+            for label in (
+                "東京東京東京東京東京東",
+                "上古名売大屋岡幌府日本",
+                "上古名売大屋岡幌府日本",
+            ):
+                renderer.render(BARS, COLUMNS, [[label, 1]])
+                counts.append(opens.take())
+            renderer.render(BARS, COLUMNS, [["Tokyo", 1]])
+            latin = opens.take()
+        finally:
+            opens.close()
+    assert latin == 0
+    assert counts[0] > 0
+    assert len(set(counts)) == 1, counts
