@@ -14,6 +14,8 @@ PYTHON_CLUSTER := "$(ROOT)/.venv-cluster/bin/python"
 PYTHON_STORAGE := "$(ROOT)/.venv-storage/bin/python"
 # Temporary files stay inside the project folder too.
 IN_PROJECT := mkdir -p "$(ROOT)/.cache/tmp" && TMPDIR="$(ROOT)/.cache/tmp"
+# pytest; in .ci/run, what fails runs once more, alone.
+PYTEST := "$(ROOT)/.ci/pytest_again.py"
 # The fast tests wait for a third of their time.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 REPEAT ?= 1
@@ -39,7 +41,7 @@ ui: $(ENVIRONMENT) ## Airflow's UI over the last demo run, with the sandbox behi
 
 .PHONY: test
 test: $(ENVIRONMENT) ## the fast tests (ARGS="-k chat" for some of them)
-	@$(IN_PROJECT) $(VENV_PYTHON) -m pytest -n $(WORKERS) $(FAST) $(ARGS)
+	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) $(FAST) $(ARGS)
 
 .PHONY: $(OLDER:%=test-%)
 $(OLDER:%=test-%): test-%:
@@ -51,21 +53,21 @@ test-matrix: ## the unit, integration and demo tests, and the demo, on every Air
 
 .PHONY: test-machine
 test-machine: .venv ## the state machine of tries, faults and users at length (EXAMPLES=5000 for longer)
-	@$(IN_PROJECT) MACHINE_EXAMPLES=$(EXAMPLES) $(VENV_PYTHON) -m pytest -n 0 -rP $(ARGS) tests/unit/machine
+	@$(IN_PROJECT) MACHINE_EXAMPLES=$(EXAMPLES) $(VENV_PYTHON) $(PYTEST) -n 0 -rP $(ARGS) tests/unit/machine
 
 .PHONY: test-system
 test-system: $(ENVIRONMENT) ## the tests on a whole running Airflow and in a browser (REPEAT=3 repeats them)
 	@for i in $$(seq $(REPEAT)); do \
 	  echo "system tests, round $$i of $(REPEAT)"; \
 	  failed=; \
-	  $(IN_PROJECT) $(VENV_PYTHON) -m pytest -n auto $(ARGS) tests/system tests/supervisor || $(NOTHING_TO_RUN) failed=1; \
-	  $(IN_PROJECT) $(VENV_PYTHON) -m pytest -n 0 $(ARGS) tests/browser || $(NOTHING_TO_RUN) failed=1; \
+	  $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n auto $(ARGS) tests/system tests/supervisor || $(NOTHING_TO_RUN) failed=1; \
+	  $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n 0 $(ARGS) tests/browser || $(NOTHING_TO_RUN) failed=1; \
 	  [ -z "$$failed" ] || exit 1; \
 	done
 
 .PHONY: pictures
 pictures: .venv ## take the documentation's pictures anew, in a browser
-	@$(IN_PROJECT) PICTURES="$(ROOT)/docs/pictures" $(VENV_PYTHON) -m pytest -n 0 $(ARGS) tests/browser/test_demo_ui.py
+	@$(IN_PROJECT) PICTURES="$(ROOT)/docs/pictures" $(VENV_PYTHON) $(PYTEST) -n 0 $(ARGS) tests/browser/test_demo_ui.py
 
 .PHONY: charts
 charts: .venv ## draw the documentation's charts anew, and their contact sheet docs/charts.md
@@ -74,18 +76,18 @@ charts: .venv ## draw the documentation's charts anew, and their contact sheet d
 .PHONY: test-cluster
 test-cluster: .venv-cluster ## the tests on a cluster: Celery, Redis, PostgreSQL (ARGS="--rounds=10" repeats them)
 	@sh .ci/cluster-servers.sh
-	@$(IN_PROJECT) exec $(PYTHON_CLUSTER) -m pytest -n 0 -m cluster $(ARGS) tests/cluster
+	@$(IN_PROJECT) exec $(PYTHON_CLUSTER) $(PYTEST) -n 0 -m cluster $(ARGS) tests/cluster
 
 .PHONY: test-notifiers
 test-notifiers: $(ENVIRONMENT) ## messages through the notifiers of Slack's and Apprise's providers
 	@cmp -s .ci/notifiers.txt .cache/notifiers/installed.txt || { rm -rf .cache/notifiers && \
 	  $(IN_PROJECT) $(VENV_PYTHON) -m pip install --quiet --no-deps --target .cache/notifiers -r .ci/notifiers.txt && \
 	  cp .ci/notifiers.txt .cache/notifiers/installed.txt; }
-	@$(IN_PROJECT) PYTHONPATH="$(ROOT)/.cache/notifiers" $(VENV_PYTHON) -m pytest -n 0 $(ARGS) tests/notifiers
+	@$(IN_PROJECT) PYTHONPATH="$(ROOT)/.cache/notifiers" $(VENV_PYTHON) $(PYTEST) -n 0 $(ARGS) tests/notifiers
 
 .PHONY: test-storage
 test-storage: .venv-storage ## files in an object store: an S3 server in a process of its own
-	@$(IN_PROJECT) $(PYTHON_STORAGE) -m pytest -n 0 $(ARGS) tests/storage
+	@$(IN_PROJECT) $(PYTHON_STORAGE) $(PYTEST) -n 0 $(ARGS) tests/storage
 
 .PHONY: lint
 lint: $(ENVIRONMENT) ## ruff: rules and format; directions of imports; whether the pages made from code are current

@@ -1,5 +1,8 @@
 # What .ci/run and .ci/matrix share: steps with their results and durations, and a summary of them. For bash.
-export CI=true PYTHONUNBUFFERED=1
+# What the tests draw is the same in each run: Hypothesis's examples, and the order of sets.
+export CI=true PYTHONUNBUFFERED=1 PYTHONHASHSEED=0 HYPOTHESIS_PROFILE=gate
+mkdir -p .cache
+export FAILED_AT_FIRST="$PWD/.cache/failed_at_first.txt" # .ci/pytest_again.py writes it
 
 passed=0
 failed=0
@@ -10,6 +13,7 @@ step() { # step NAME COMMAND...: a failing step does not keep the next ones from
   local name=$1 started=$SECONDS status=0 result=ok
   shift
   printf '\n=== %s\n' "$name"
+  rm -f "$FAILED_AT_FIRST"
   "$@" </dev/null || status=$?
   if [ "$status" -eq 0 ]; then
     passed=$((passed + 1))
@@ -18,6 +22,9 @@ step() { # step NAME COMMAND...: a failing step does not keep the next ones from
     result="FAILED (exit code $status)"
   fi
   summary+=("$(printf '%-52s %4d s  %s' "$name" $((SECONDS - started)) "$result")")
+  if [ -s "$FAILED_AT_FIRST" ]; then
+    summary+=("$(sed 's/^/note: failed at first, passed alone: /' "$FAILED_AT_FIRST")")
+  fi
 }
 
 not_run() { # not_run NAME REASON: the summary says so; it is no failure

@@ -25,6 +25,9 @@ os.environ.clear()
 os.environ.update(_variables)
 
 from airflow_provider_platform.sandbox.demo import dag_runs  # noqa: E402
+from tests import hypothesis_profiles  # noqa: E402
+
+hypothesis_profiles.load_profile()
 
 if TYPE_CHECKING:
     from collections.abc import Callable

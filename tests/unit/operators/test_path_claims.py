@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_platform.operators._files.claims import PathClaim, find_owner
+from tests.hypothesis_profiles import examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +67,7 @@ ROUNDS = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(rounds=ROUNDS, chosen=st.data())
 def test_no_index_replaces_a_file_of_another_and_none_is_refused_without_reason(
     rounds: list[dict[int, str]], chosen: st.DataObject

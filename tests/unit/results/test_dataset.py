@@ -24,6 +24,7 @@ from airflow_provider_platform.results import dataset
 from airflow_provider_platform.results.dataset import MISSING, data_files
 from airflow_provider_platform.results.output import Output, output_options, plan_output
 from airflow_provider_platform.results.save import SavedRows, save_rows
+from tests.hypothesis_profiles import examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,7 +150,7 @@ def found_by(reader: str, engine: Any, folder: Path) -> set[tuple[int, str | Non
     return set(rows)
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=30)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(30))
 @given(
     rows=st.lists(
         st.tuples(st.sampled_from(["DE", "FR", None]), st.sampled_from(["2025-01-30", None])),
@@ -315,6 +316,7 @@ from pathlib import Path
 from airflow_provider_platform.client.errors import ResultWriteError
 from airflow_provider_platform.results.output import output_options, plan_output
 from airflow_provider_platform.results.save import save_rows
+from tests.hypothesis_profiles import examples
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 output = plan_output(None, "csv", output_options({"partition_by": ["c"]}))

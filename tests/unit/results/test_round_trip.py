@@ -22,6 +22,7 @@ from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColu
 from airflow_provider_platform.hooks.query_rows import QueryRows
 from airflow_provider_platform.results.output import Output
 from airflow_provider_platform.results.save import save_rows
+from tests.hypothesis_profiles import examples
 
 duckdb = pytest.importorskip("duckdb")
 pd = pytest.importorskip("pandas")
@@ -347,7 +348,7 @@ UNREADABLE: dict[tuple[str, str], tuple[str, ...]] = {
 """JSON has no NaN and no Infinity: their names are texts among numbers, which not all accept."""
 FRAMES = {"arrow": arrow_frame, "pandas": pandas_frame, "polars": polars_frame}
 EVERY = settings(
-    max_examples=60,
+    max_examples=examples(60),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -19,6 +19,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransportError,
 )
+from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.chat_calls import EARLIER, Call, new_call
 from tests.unit.client.fakes.played_service import NOON, Fault, PlayedService, drive
 from tests.unit.client.fakes.streams import EXPECTED, LATE, Turn, cutoff, encode
@@ -75,7 +76,7 @@ def check_asked_once(service: PlayedService) -> None:
     assert len({body["messageId"] for body in service.bodies}) == 1
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(service=service_of(), thread=st.booleans(), busy=st.sampled_from([0, 0, 8]), data=st.data())
 def test_one_question_one_answer(
     service: PlayedService, thread: bool, busy: int, data: st.DataObject
@@ -97,7 +98,7 @@ def test_one_question_one_answer(
     check_asked_once(service)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(service=service_of(replay=st.just("none")))
 def test_a_live_stream_without_replay_gives_the_answer(service: PlayedService) -> None:
     """What is lost between two connections is read once more; where that breaks too, the answer
@@ -113,7 +114,7 @@ def test_a_live_stream_without_replay_gives_the_answer(service: PlayedService) -
         check_asked_once(service)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(service=service_of(history=st.just(False), follow_up=st.just("state")), thread=st.booleans())
 def test_a_thread_without_replay_gives_the_answer_of_its_state(
     service: PlayedService, thread: bool
@@ -133,7 +134,7 @@ def test_a_thread_without_replay_gives_the_answer_of_its_state(
     check_asked_once(service)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     service=service_of(
         suspends_at=st.integers(1, 12), resume=st.sampled_from(["follow_up", "input"])
@@ -159,7 +160,7 @@ def test_a_suspended_run_goes_on(service: PlayedService, thread: bool) -> None:
     assert len({body["messageId"] for body in service.bodies}) == 1
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     service=service_of(pace=st.sampled_from([32.0, 2.0**20])),
     faults=st.lists(CUTS | REFUSALS | OTHERS, min_size=5, max_size=40),

@@ -16,6 +16,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformProtocolError,
 )
+from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.streams import (
     ANY_JSON,
     EARLIER_ID,
@@ -93,7 +94,7 @@ RECORDS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     connections=st.lists(
         st.tuples(st.lists(RECORDS | JSON, max_size=8), st.booleans(), st.booleans()), max_size=3

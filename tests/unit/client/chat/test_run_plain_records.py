@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.chat.records import ChatRun, Connection
 from airflow_provider_platform.client.errors import PlatformError
+from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.streams import (
     CHAT_ID,
     Turn,
@@ -132,7 +133,7 @@ def told(run: ChatRun, *connections: tuple[bool, list[bytes]]) -> list[Any]:
     return said
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(
     first=st.lists(LINES, min_size=4, max_size=12),
     second=st.lists(LINES, max_size=8),

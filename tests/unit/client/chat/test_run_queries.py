@@ -13,6 +13,7 @@ from airflow_provider_platform.client.chat.records import Verdict
 from airflow_provider_platform.client.chat.result import ChatResult, check_tools
 from airflow_provider_platform.client.chat.tool_calls import Query
 from airflow_provider_platform.client.errors import ChatToolError
+from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.streams import (
     ANSWER,
     ANY_JSON,
@@ -302,7 +303,7 @@ FIELDS = sorted(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     result=st.dictionaries(st.sampled_from(FIELDS), JSON) | JSON,
     given_=st.dictionaries(st.sampled_from(FIELDS), JSON) | JSON,

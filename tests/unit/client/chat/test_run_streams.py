@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.chat.records import ChatRun, Verdict
 from airflow_provider_platform.client.errors import ChatNoAnswerError
+from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.streams import (
     ANSWER,
     CHAT_ID,
@@ -58,7 +59,7 @@ def without_usage(result: ChatResult) -> dict[str, Any]:
     return {**result.to_json(), "usage": None}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(turn=TURNS, places=st.lists(st.integers(min_value=0), max_size=40), history=st.booleans())
 def test_any_pieces_give_the_documented_answer(
     turn: Turn, places: list[int], history: bool
@@ -108,7 +109,7 @@ def replays(turn: Turn, kind: str, sent: int, *, raw: bool, overlap: int) -> lis
     return [mark, *records[max(1, sent - overlap) :]]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(data=st.data(), turn=TURNS, history=st.booleans())
 def test_any_cuts_and_replays_give_the_same(data: st.DataObject, turn: Turn, history: bool) -> None:
     """Connections that break anywhere, inside lines and characters too, and what follows them:

@@ -17,6 +17,7 @@ from airflow_provider_platform.client.errors import (
     PagesChangedError,
     PlatformInputError,
 )
+from tests.hypothesis_profiles import examples
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -313,7 +314,7 @@ TABLES = st.lists(st.tuples(A, B, C), max_size=30)
     piece=st.integers(1, 4),
     nulls=st.sampled_from(["FIRST", "LAST"]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_all_rows_come_once_and_in_order_or_the_keys_are_refused(
     table: list[tuple[Any, ...]],
     page_by: list[str],

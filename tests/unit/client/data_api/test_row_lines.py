@@ -17,6 +17,7 @@ from airflow_provider_platform.client.data_api.response import SqlChunk, SqlResp
 from airflow_provider_platform.client.data_api.row_lines import PART_BYTES, RowLine, RowLineReader
 from airflow_provider_platform.client.errors import PlatformError, PlatformProtocolError
 from airflow_provider_platform.client.formats.ndjson import MAX_LINE_BYTES, MAX_LINE_CONTAINERS
+from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.streams import cut_up
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def lines_of_rows(draw: st.DrawFn) -> tuple[bytes, list[Any]]:
     return data, rows
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(response=lines_of_rows(), places=PLACES, part_bytes=st.integers(1, 60))
 def test_a_long_line_brings_its_rows_whatever_the_pieces(
     response: tuple[bytes, list[Any]], places: list[int], part_bytes: int
@@ -100,7 +101,7 @@ def spoiled(draw: st.DrawFn) -> bytes:
     return bytes(data[: draw(st.integers(0, len(data)))] if draw(st.booleans()) else data)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(data=spoiled(), places=PLACES, part_bytes=st.integers(1, 60), most=st.integers(60, 400))
 @example(data=SCHEMA + b'{"data":[["a","],["],["b', places=[*range(99)], part_bytes=1, most=99)
 @example(
@@ -117,7 +118,7 @@ def test_pieces_change_neither_the_rows_nor_the_error_of_any_response(
     assert outcome(cut_up(data, places), part_bytes, most) == outcome([data], part_bytes, most)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(data=spoiled(), part_bytes=st.integers(1, 60))
 @example(data=b'{"data":[["\\\\"],["\\"],["],["a"],["b"],["c"]]}', part_bytes=9)
 @example(data=b'{"data":[["a"],["b"]  ,  ["c"],[[1],[2]],["d"],["e"]]}', part_bytes=2)
@@ -131,7 +132,7 @@ def test_a_line_is_cut_at_the_same_places_bracket_by_bracket_and_byte_by_byte(
             assert [(part.data, part.skipped) for part in careful] == quick
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(data=spoiled(), part_bytes=st.integers(1, 60))
 def test_a_response_that_fails_as_a_whole_fails_in_parts_and_none_of_its_rows_is_lost(
     data: bytes, part_bytes: int

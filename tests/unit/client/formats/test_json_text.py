@@ -19,6 +19,7 @@ from airflow_provider_platform.client.formats.json_text import (
     storable,
     whole_characters,
 )
+from tests.hypothesis_profiles import examples
 
 HALF_FIRST, HALF_LAST = "\ud83d", "\ude00"
 JSON = st.recursive(
@@ -110,7 +111,7 @@ WORDS = ['"a":', "true", "null", '"\\ud83d"', '"\\ude00', "\ud83d", "é", "\x01"
 PARTS = st.sampled_from([*'{}[],:-.019eE+ "\n\\', *NUMBERS, *WORDS])
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(PARTS, max_size=8).map("".join) | JSON.map(json.dumps), st.booleans())
 def test_both_parsers_read_the_same(text: str, as_bytes: bool) -> None:
     """Python's decides what a text is worth: the faster one must not show."""

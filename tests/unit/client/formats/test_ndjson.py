@@ -19,6 +19,7 @@ from airflow_provider_platform.client.formats.ndjson import (
     LineReader,
     parse_line,
 )
+from tests.hypothesis_profiles import examples
 from tests.unit.client.fakes.streams import cut_up
 
 SEPARATORS = "a\u2028b\u2029c\u0085d\x0b\x0c\x1ce"
@@ -42,7 +43,7 @@ def read_all(pieces: list[bytes]) -> list[tuple[Any, int]]:
     return [(parse_line(line, number), number) for line, number in lines]
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     values=st.lists(VALUES, max_size=6),
     ends=st.lists(st.sampled_from(["\n", "\r\n", "\n\n", " \n \t\r\n"]), min_size=6, max_size=6),

@@ -16,6 +16,7 @@ from pydantic import BaseModel, SecretStr
 from airflow_provider_platform.client.management.registry import declared_endpoints
 from airflow_provider_platform.client.operations.models import ResponseModel
 from airflow_provider_platform.client.operations.paging import Page
+from tests.hypothesis_profiles import examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +97,7 @@ def required_values(answer: ResponseModel) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", sorted(MODELLED))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.data())
 def test_an_odd_optional_field_loses_no_answer_and_no_id(name: str, data: st.DataObject) -> None:
     model = MODELLED[name]
@@ -118,7 +119,7 @@ def test_an_odd_optional_field_loses_no_answer_and_no_id(name: str, data: st.Dat
 @pytest.mark.parametrize(
     "name", sorted(n for n, kind in MODELLED.items() if issubclass(kind, Page))
 )
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(odd=ODD, where=st.integers(0, 2))
 def test_one_odd_item_refuses_no_list(name: str, odd: Any, where: int) -> None:
     described = sample(MODELLED[name])
