@@ -30,7 +30,10 @@ from airflow_provider_platform.client.http.api_errors import (
     rpc_error,
     service_message,
 )
-from airflow_provider_platform.client.operations.models import hide_credentials, shown_credentials
+from airflow_provider_platform.client.operations.credentials import (
+    hide_credentials,
+    shown_credentials,
+)
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.redaction import Redactor
 

@@ -1,32 +1,132 @@
-"""Secrets among what is sent and received: by their type, and by the names of their fields."""
+"""Secrets among what is sent and received: by their type, and by the names of their fields.
+
+One list of names decides everywhere: which texts of an answer become secrets, which of a request
+are hidden in errors and logs, and which bodies are searched at all.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, SecretStr
 
-from airflow_provider_platform.client.operations.models import hide_credentials
 from airflow_provider_platform.client.redaction import SHORTEST_SECRET
 
-_CREDENTIAL_WORD = re.compile(
-    rb"secret|pass|pwd|token|jwt|session|key|credential|auth|connection|dsn|cookie|bearer|\\u",
-    re.IGNORECASE,
+SECRET_NAMES: tuple[str, ...] = (
+    "secret",
+    "password",
+    "passphrase",
+    "token",
+    "jwt",
+    "session_id",
+    "api_key",
+    "private_key",
+    "access_key",
+    "account_key",
+    "shared_key",
+    "signing_key",
+    "encryption_key",
+    "credential",
+    "authorization",
+    "connection_string",
 )
-"""Stands in every body that holds a credential; an escape may hide one of these words."""
+"""What the name of a field with a secret ends in, whatever its case and with or without `_`:
+`clientSecret`, `ACCESS_TOKENS`, `apiKeyValue`."""
+
+SHORT_SECRET_NAMES: tuple[str, ...] = ("pass", "passwd", "pwd", "auth", "dsn", "cookie", "bearer")
+"""The same for names that count as a whole word only: `dbPass` and `DB_PASS`, not `compass`."""
+
+_LABELS = ("name", "key", "field", "header", "type")
+"""Names, whatever their case, under which a list of pairs says what a value is, as
+`{"name": "apiKey", "value": …}`."""
+_VALUES = re.compile(r"^(raw_?|plain_?)?(value|text|string|content|data)$", re.IGNORECASE)
+"""Names of the value itself, in such a pair and inside `tokens: [{"value": …}]`."""
+
+
+def is_credential_name(name: object) -> bool:
+    """Whether what has such a name, as `clientSecret` or `session_id`, is a credential."""
+    text = str(name)
+    return any(names.search(text) for names in _field_patterns(SECRET_NAMES, SHORT_SECRET_NAMES))
+
+
+def may_hold_secrets(body: bytes) -> bool:
+    """Whether a body is worth searching: it contains one of the names, or an escape, which may hide
+    one. Most bodies do not."""
+    folded = body.lower()
+    return any(part in folded for part in _body_parts(SECRET_NAMES, SHORT_SECRET_NAMES))
+
+
+@lru_cache(maxsize=4)
+def _field_patterns(
+    names: tuple[str, ...], short: tuple[str, ...]
+) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What the names of fields match."""
+    return (
+        re.compile(rf"({_any_of(names)})s?(_?(value|text))?$", re.IGNORECASE),
+        re.compile(rf"(^|[^A-Za-z]|(?<=[a-z])(?=[A-Z]))(?i:{_any_of(short)})s?$"),
+    )
+
+
+@lru_cache(maxsize=4)
+def _body_parts(names: tuple[str, ...], short: tuple[str, ...]) -> tuple[bytes, ...]:
+    """What stands, in lower case, in a body with such a field: one of these."""
+    written = {form for name in (*names, *short) for form in (name, name.replace("_", ""))}
+    # A name that contains another one needs no search of its own.
+    least = [name for name in written if not any(one in name for one in written - {name})]
+    return (*(name.encode() for name in sorted(least)), b"\\u")
+
+
+def _any_of(names: tuple[str, ...]) -> str:
+    return "|".join(name.replace("_", "_?") for name in names)
+
+
+def hide_credentials(value: Any) -> Any:
+    """JSON of the service with every text under a name like `clientSecret` made a SecretStr, and
+    every value that a pair like `{"name": "apiKey", "value": …}` names so.
+
+    For what no model describes: fields of a later release, free-form settings.
+    """
+    return _hide(value, under_credential=False)
+
+
+def _hide(value: Any, *, under_credential: bool) -> Any:
+    if isinstance(value, str):
+        return SecretStr(value) if under_credential else value
+    if isinstance(value, list):
+        return [_hide(item, under_credential=under_credential) for item in value]
+    if isinstance(value, dict):
+        named = under_credential or any(
+            is_credential_name(item) for name, item in value.items() if str(name).lower() in _LABELS
+        )
+        return {
+            name: _hide(
+                item,
+                under_credential=is_credential_name(name)
+                or (named and _VALUES.match(str(name)) is not None),
+            )
+            for name, item in value.items()
+        }
+    return value
+
+
+def shown_credentials(value: Any) -> Any:
+    """`hide_credentials` taken back."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, list):
+        return [shown_credentials(item) for item in value]
+    if isinstance(value, dict):
+        return {name: shown_credentials(item) for name, item in value.items()}
+    return value
 
 
 def secrets_in(value: Any) -> Iterator[str]:
     """Every secret in a model or in JSON: what is a SecretStr, and texts under names like
     `clientSecret` that are long enough for one."""
     return (text for text in _walk(value) if text.strip("* "))
-
-
-def may_hold_secrets(body: bytes) -> bool:
-    """Whether a body is worth searching; most are not."""
-    return _CREDENTIAL_WORD.search(body) is not None
 
 
 def _walk(value: Any) -> Iterator[str]:

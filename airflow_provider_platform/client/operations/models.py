@@ -10,7 +10,6 @@ is a mistake and is refused before anything is sent.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -31,25 +30,14 @@ from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import CoreSchema, core_schema
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
+from airflow_provider_platform.client.operations.credentials import (
+    hide_credentials,
+    is_credential_name,
+)
 from airflow_provider_platform.client.operations.rules import Rule
 
 Number = int | float
 """A number of the service: what came whole stays whole in JSON."""
-
-_CREDENTIAL_NAME = re.compile(
-    r"(secret|password|passphrase|token|jwt|session_?id|api_?key|credential|authorization"
-    r"|(private|access|account|shared|signing|encryption)_?key|connection_?string)s?(_?(value|text))?$",
-    re.IGNORECASE,
-)
-_CREDENTIAL_WORD = re.compile(
-    r"(^|[^A-Za-z]|(?<=[a-z])(?=[A-Z]))(?i:pass|passwd|pwd|auth|dsn|cookie|bearer)s?$"
-)
-"""Short names count as a whole word only: `dbPass` and `DB_PASS`, not `compass`."""
-_LABELS = ("name", "key", "field", "header", "type")
-"""Names, whatever their case, under which a list of pairs says what a value is, as
-`{"name": "apiKey", "value": …}`."""
-_VALUES = re.compile(r"^(raw_?|plain_?)?(value|text|string|content|data)$", re.IGNORECASE)
-"""Names of the value itself, in such a pair and inside `tokens: [{"value": …}]`."""
 
 
 class Timestamp(datetime):
@@ -324,52 +312,6 @@ class QueryModel(InputModel):
     """Query parameters, made of their fields in snake_case; None counts as absent."""
 
     none_is_absent: ClassVar[bool] = True
-
-
-def is_credential_name(name: object) -> bool:
-    """Whether what has such a name, as `clientSecret` or `session_id`, is a credential."""
-    text = str(name)
-    return any(names.search(text) for names in (_CREDENTIAL_NAME, _CREDENTIAL_WORD))
-
-
-def hide_credentials(value: Any) -> Any:
-    """JSON of the service with every text under a name like `clientSecret` made a SecretStr, and
-    every value that a pair like `{"name": "apiKey", "value": …}` names so.
-
-    For what no model describes: fields of a later release, free-form settings.
-    """
-    return _hide(value, under_credential=False)
-
-
-def _hide(value: Any, *, under_credential: bool) -> Any:
-    if isinstance(value, str):
-        return SecretStr(value) if under_credential else value
-    if isinstance(value, list):
-        return [_hide(item, under_credential=under_credential) for item in value]
-    if isinstance(value, dict):
-        named = under_credential or any(
-            is_credential_name(item) for name, item in value.items() if str(name).lower() in _LABELS
-        )
-        return {
-            name: _hide(
-                item,
-                under_credential=is_credential_name(name)
-                or (named and _VALUES.match(str(name)) is not None),
-            )
-            for name, item in value.items()
-        }
-    return value
-
-
-def shown_credentials(value: Any) -> Any:
-    """`hide_credentials` taken back."""
-    if isinstance(value, SecretStr):
-        return value.get_secret_value()
-    if isinstance(value, list):
-        return [shown_credentials(item) for item in value]
-    if isinstance(value, dict):
-        return {name: shown_credentials(item) for name, item in value.items()}
-    return value
 
 
 JsonObject = Annotated[dict[str, Any], AfterValidator(hide_credentials)]

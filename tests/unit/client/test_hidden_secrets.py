@@ -24,6 +24,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
 )
 from airflow_provider_platform.client.formats.ndjson import parse_line
+from airflow_provider_platform.client.http.api_errors import service_message
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.management.account.oauth import (
     CreateOAuthIntegrationInput,
@@ -41,6 +42,8 @@ from airflow_provider_platform.client.management.embed.sessions import (
     create_embed_token,
     generate_embed_session,
 )
+from airflow_provider_platform.client.operations import credentials
+from airflow_provider_platform.client.operations.credentials import credentials_in
 from airflow_provider_platform.client.operations.operation import Operation, raw_operation
 from airflow_provider_platform.client.redaction import base64_forms, forms
 
@@ -214,6 +217,34 @@ def test_credentials_in_free_form_settings_and_in_calls_by_path(
         check_no_trace(caught.value, "canary-of-an-api-key", "canary-of-a-key", "canary-of-q")
 
 
+def test_a_name_that_is_added_to_the_list_is_masked_everywhere(
+    platform_sandbox: Sandbox, config: PlatformConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In what is sent and received, in errors, in reprs, and in answers on their way to XCom."""
+    monkeypatch.setattr(credentials, "SECRET_NAMES", (*credentials.SECRET_NAMES, "vault_pin"))
+    pin = "canary-of-a-pin"
+    with PlatformClient(config) as client:
+        made = oauth(vaultPin=pin)
+        assert pin not in repr(made)
+        client.run(made)
+    listing = raw_operation("GET", "/v1/oauth-integrations")
+    with PlatformClient(config) as client:
+        answer = client.run(listing)
+        assert pin in str(answer)
+        assert pin in client.secrets
+        assert pin not in str(client.secrets.redact(answer))
+    assert pin in credentials_in(answer).values()
+    for operation in (
+        made,
+        raw_operation("POST", "/v1/oauth-integrations", body={"VAULT_PIN": pin}),
+    ):
+        quoting(platform_sandbox, "body", "plain", path="/oauth-integrations")
+        with PlatformClient(config) as client, pytest.raises(PlatformPermissionError) as caught:
+            client.run(operation)
+        check_no_trace(caught.value, pin)
+    assert service_message(b'{"vaultPin": "canary-of-a-pin"}') == "vaultPin: ***"
+
+
 def test_an_embed_session_that_is_received_and_sent(
     platform_sandbox: Sandbox, config: PlatformConfig
 ) -> None:
@@ -243,8 +274,6 @@ def test_a_secret_that_was_rotated_stays_hidden(
 def test_a_credential_in_the_body_of_an_error(
     platform_sandbox: Sandbox, config: PlatformConfig
 ) -> None:
-    from airflow_provider_platform.client.http.api_errors import service_message
-
     said = service_message(b'{"token": "canary-of-a-token", "secret": "must be given"}')
     assert said == "token: ***; secret: must be given"
 

@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_platform.client.management.registry import declared_endpoints
 from airflow_provider_platform.client.operations.credentials import (
+    SECRET_NAMES,
+    SHORT_SECRET_NAMES,
     credentials_in,
     may_hold_secrets,
     secrets_in,
 )
+from airflow_provider_platform.client.operations.models import ResponseModel
 
 SECRET = "9f8Akq7-2Zp3mWvxyz"
 
@@ -58,3 +62,35 @@ def test_a_credential_is_found_by_the_names_around_it(answer: Any, place: str) -
 def test_other_texts_are_none(answer: Any) -> None:
     assert credentials_in(answer) == {}
     assert list(secrets_in(answer)) == []
+
+
+@pytest.mark.parametrize("name", [*SECRET_NAMES, *SHORT_SECRET_NAMES])
+def test_each_name_of_the_list_counts_in_every_way_to_write_it(name: str) -> None:
+    first, *others = name.split("_")
+    camel = first + "".join(map(str.capitalize, others))
+    for written in (
+        name,
+        name.upper(),
+        camel,
+        f"client_{name}",
+        f"db{camel[0].upper()}{camel[1:]}",
+    ):
+        answer = {"data": [{written: SECRET}]}
+        assert credentials_in(answer) == {f"data.0.{written}": SECRET}, written
+        assert may_hold_secrets(json.dumps(answer).encode()), written
+
+
+def test_each_secret_of_an_answer_has_a_name_of_the_list() -> None:
+    """Only bodies that contain such a name are searched for secrets."""
+    declared_endpoints()  # imports every model of an answer
+    models = [ResponseModel]
+    for model in models:
+        models += model.__subclasses__()
+    found = {
+        field.alias or name
+        for model in models
+        for name, field in model.model_fields.items()
+        if "SecretStr" in str(field.annotation)
+    }
+    assert {"token", "sessionId"} <= found
+    assert [name for name in found if not may_hold_secrets(name.encode())] == []
