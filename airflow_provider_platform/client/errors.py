@@ -8,15 +8,13 @@ trigger can hand the worker the very error that it met.
 
 Messages name what failed, where, what the service said and the next step. They never hold a
 secret: callers pass only addresses, ids and text of the service; the latter goes through
-`formats.service_text`, and a credential that the service quotes is taken out again (`hide`).
+`formats.service_text`, and the client takes out a credential that the service quotes
+(`redaction`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, ClassVar
-
-from airflow_provider_platform.client.redaction import Redactor
 
 
 class PlatformError(Exception):
@@ -32,11 +30,6 @@ class PlatformError(Exception):
     def to_payload(self) -> dict[str, Any]:
         """This error as plain JSON: `{"type", "message", "details"}`."""
         return {"type": type(self).__name__, "message": self.message, "details": self.details}
-
-    def hide(self, secrets: Iterable[str]) -> None:
-        """Put `***` in the place of the secrets, in this error and in those it came of, also where
-        a text was cut in one of them (see `client.redaction`)."""
-        Redactor(secrets).error(self)
 
 
 class PlatformConfigError(PlatformError):

@@ -45,7 +45,7 @@ from airflow_provider_platform.client.management.embed.sessions import (
 from airflow_provider_platform.client.operations import credentials
 from airflow_provider_platform.client.operations.credentials import credentials_in
 from airflow_provider_platform.client.operations.operation import Operation, raw_operation
-from airflow_provider_platform.client.redaction import base64_forms, forms
+from airflow_provider_platform.client.redaction import Redactor, base64_forms, forms
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox import Sandbox
@@ -85,14 +85,14 @@ def test_in_the_error_of_a_management_call(
 def test_where_the_limit_on_quoted_text_has_cut_it(length: int) -> None:
     secret = "secret-" + "0123456789abcdef" * 20
     error = PlatformError(f"the service said: {secret[:length]}…", said=secret[:length])
-    error.hide([secret])
+    Redactor([secret]).error(error)
     assert str(error) == "the service said: ***…"
     assert error.details == {"said": "***"}
 
 
 def test_fewer_than_eight_characters_of_a_secret_stay() -> None:
     error = PlatformError("error of plat-7 in plat-7f, see plat-7")
-    error.hide(["plat-7f3a9c"])
+    Redactor(["plat-7f3a9c"]).error(error)
     assert str(error) == "error of plat-7 in plat-7f, see plat-7"
 
 
@@ -100,7 +100,7 @@ def test_in_the_beginning_of_a_line_that_is_no_json() -> None:
     secret = "secret-" + "0123456789abcdef" * 20
     with pytest.raises(PlatformProtocolError) as caught:
         parse_line(b"refused: " + secret.encode(), 1)
-    caught.value.hide([secret])
+    Redactor([secret]).error(caught.value)
     assert "secret-0" not in str(caught.value)
     assert "'refused: ***…'" in str(caught.value)
 
@@ -285,7 +285,7 @@ def test_a_proxys_password_is_hidden_without_its_address() -> None:
         proxy="http://me:canary%2Fpassword@127.0.0.1:9",
     )
     error = PlatformError("407: canary/password or canary%2Fpassword")
-    error.hide(config.secrets)
+    Redactor(config.secrets).error(error)
     assert str(error) == "407: *** or ***"
 
 

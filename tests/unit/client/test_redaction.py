@@ -297,7 +297,7 @@ def test_what_an_error_came_of_is_redacted_too() -> None:
         error = raised
     assert error is not None
     error.add_note(f"third {secret}")
-    error.hide([secret])
+    Redactor([secret]).error(error)
     shown, one = [], error.__context__
     assert isinstance(one, RuntimeError)
     while one is not None:
@@ -315,7 +315,7 @@ def test_a_cause_that_cannot_be_redacted_is_no_longer_told() -> None:
 
     error = PlatformError("failed")
     error.__cause__ = error.__context__ = Stubborn()
-    error.hide(["key-of-the-tests"])
+    Redactor(["key-of-the-tests"]).error(error)
     assert error.__cause__ is None
     assert error.__context__ is None
 
@@ -323,7 +323,7 @@ def test_a_cause_that_cannot_be_redacted_is_no_longer_told() -> None:
 def test_a_circle_of_causes_ends() -> None:
     first, second = PlatformError("a"), PlatformError("key-of-the-tests")
     first.__cause__, second.__context__ = second, first
-    first.hide(["key-of-the-tests"])
+    Redactor(["key-of-the-tests"]).error(first)
     assert str(second) == "***"
 
 
