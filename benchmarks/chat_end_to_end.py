@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from airflow_provider_platform.client.chat.call import ChatCall, ask_or_stop
-from airflow_provider_platform.client.chat.reading import ChatLimits
+from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 
@@ -98,7 +97,7 @@ def chat(config: PlatformConfig) -> None:
     """As `PlatformHook.chat`."""
     with PlatformClient(config) as client:
         call = ChatCall.prepare(config, "why?", ChatLimits(deadline=client.clock() + 600))
-        client.run(ask_or_stop(call, client.clock))
+        client.run(call.ask_or_stop(client.clock))
     check(call)
 
 
@@ -106,7 +105,7 @@ async def achat(config: PlatformConfig) -> None:
     """As `PlatformHook.achat`."""
     async with AsyncPlatformClient(config) as client:
         call = ChatCall.prepare(config, "why?", ChatLimits(deadline=client.clock() + 600))
-        await client.run(ask_or_stop(call, client.clock))
+        await client.run(call.ask_or_stop(client.clock))
     check(call)
 
 

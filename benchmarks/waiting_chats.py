@@ -83,15 +83,13 @@ async def submit_all() -> list[PlatformChatTrigger]:
 
 async def submit(client: Any) -> PlatformChatTrigger:
     """Ask one chat; the trigger that follows it."""
-    from airflow_provider_platform.client.chat.call import ChatCall
-    from airflow_provider_platform.client.chat.program import ask
-    from airflow_provider_platform.client.chat.reading import ChatLimits
+    from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
     from airflow_provider_platform.client.chat.request import input_digest
     from airflow_provider_platform.triggers.chat import PlatformChatTrigger
 
     patience = ChatLimits(deadline=client.clock() + 600)
     call = ChatCall.prepare(client.config, PROMPT, patience)
-    await client.run(ask(call.run, call.request, patience, client.clock, until_end=False))
+    await client.run(call.submit(client.clock, until_end=False))
     return PlatformChatTrigger(
         platform_conn_id="platform_default",
         run={"chat_id": call.run.chat_id, "message_id": call.run.message_id},

@@ -14,15 +14,13 @@ from airflow_provider_platform._airflow import (
     BaseHook,
     get_connection_on_loop,
 )
-from airflow_provider_platform.client.chat.call import ChatCall, ask_or_stop
-from airflow_provider_platform.client.chat.reading import ChatLimits
+from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.chat.result import (
     ChatResult,
     ToolErrorRule,
     with_changed_texts,
 )
-from airflow_provider_platform.client.chat.thread import abort
-from airflow_provider_platform.client.chat.thread_reading import ChatThread, read_thread
+from airflow_provider_platform.client.chat.thread import ChatThread, abort, read_thread
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.connection_check import check_connection, summary
 from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
@@ -245,7 +243,7 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
         """
         client = self.open_client()
         call = self._chat_call(client, prompt, options)
-        client.run(ask_or_stop(call, client.clock))
+        client.run(call.ask_or_stop(client.clock))
         with client.redacted_errors():
             result = call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
         return _redacted(result, client)
@@ -254,7 +252,7 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
         """`chat` for an event loop."""
         client = await self.open_client_on_loop()
         call = self._chat_call(client, prompt, options)
-        await client.run(ask_or_stop(call, client.clock))
+        await client.run(call.ask_or_stop(client.clock))
         with client.redacted_errors():
             result = call.run.result(fail_on_tool_error=options.get("fail_on_tool_error", "all"))
         return _redacted(result, client)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat.call import ChatCall
-from airflow_provider_platform.client.chat.reading import ChatLimits
+from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.errors import ChatSuspendedError
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
@@ -29,7 +28,7 @@ class PlatformChatTrigger(RemoteRunTrigger):
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
         call = self._call(client)
-        program = call.follow(client.clock, resumes=False)
+        program = call.follow(client.clock)
         try:
             await self.carry_out(client, program)
         except ChatSuspendedError:

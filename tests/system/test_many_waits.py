@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.call import ChatCall
-from airflow_provider_platform.client.chat.program import ask
-from airflow_provider_platform.client.chat.reading import ChatLimits
+from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.chat.request import input_digest
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.triggers.chat import PlatformChatTrigger
@@ -37,7 +35,7 @@ async def submit(client: AsyncPlatformClient, prompt: str, connection_id: str) -
     """Ask as the operator does before it defers; the arguments of the trigger that follows."""
     patience = ChatLimits(deadline=client.clock() + 600)
     call = ChatCall.prepare(client.config, prompt, patience)
-    await client.run(ask(call.run, call.request, patience, client.clock, until_end=False))
+    await client.run(call.submit(client.clock, until_end=False))
     _, arguments = PlatformChatTrigger(
         platform_conn_id=connection_id,
         run={"chat_id": call.run.chat_id, "message_id": call.run.message_id},

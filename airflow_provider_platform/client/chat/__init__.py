@@ -1,1 +1,1 @@
-"""The chat API: requests, records, and the course of one run from its prompt to its end."""
+"""The chat API: requests, records, and the run of one message from its prompt to its end."""

@@ -27,7 +27,7 @@ from airflow_provider_platform.client.http.api_errors import (
 )
 
 
-def ending(run: ChatRun, verdict: Verdict | None) -> PlatformError:
+def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:
     """The run is over, by the service's word, and has no answer."""
     if verdict is Verdict.ABORTED:
         return ChatAbortedError(f"{run}: the run was stopped from outside before it had an answer.")
@@ -48,7 +48,7 @@ def ending(run: ChatRun, verdict: Verdict | None) -> PlatformError:
     )
 
 
-def busy(run: ChatRun) -> ChatBusyError:
+def thread_busy(run: ChatRun) -> ChatBusyError:
     """The thread is answering another message, and the caller does not wait for it."""
     return ChatBusyError(
         f"{run}: another message of this thread is being answered, so this one was not processed. "
@@ -56,7 +56,7 @@ def busy(run: ChatRun) -> ChatBusyError:
     )
 
 
-def absent(run: ChatRun, cause: PlatformError | None) -> PlatformOutcomeUnknownError:
+def message_absent(run: ChatRun, cause: PlatformError | None) -> PlatformOutcomeUnknownError:
     """The message was sent twice, and its thread does not hold it."""
     return PlatformOutcomeUnknownError(
         f"{run}: the message was sent twice under one id, and its thread does not hold it"
@@ -73,7 +73,7 @@ def end_unknown(run: ChatRun, times: int) -> ChatEndUnknownError:
     )
 
 
-def undecided(run: ChatRun) -> PlatformOutcomeUnknownError:
+def message_unclear(run: ChatRun) -> PlatformOutcomeUnknownError:
     """The thread cannot tell whether it holds the message."""
     return PlatformOutcomeUnknownError(
         f"{run}: the answer to the prompt was lost, and the thread does not tell whether it holds "
@@ -82,7 +82,7 @@ def undecided(run: ChatRun) -> PlatformOutcomeUnknownError:
     )
 
 
-def unseen(run: ChatRun, cause: PlatformError | None) -> PlatformError:
+def thread_unknown(run: ChatRun, cause: PlatformError | None) -> PlatformError:
     """The prompt got no stream, or one that broke, and nothing is known to look it up by."""
     if isinstance(cause, PlatformApiError):
         return PlatformServerError(
@@ -96,7 +96,7 @@ def unseen(run: ChatRun, cause: PlatformError | None) -> PlatformError:
     )
 
 
-def unread(run: ChatRun, cause: PlatformError | None) -> PlatformTransportError:
+def thread_unread(run: ChatRun, cause: PlatformError | None) -> PlatformTransportError:
     """The answer to the prompt was lost, and so was the look-up. Not the cause itself: that may
     say that a request was refused or not processed, which is true of the look only."""
     return PlatformTransportError(
@@ -105,7 +105,7 @@ def unread(run: ChatRun, cause: PlatformError | None) -> PlatformTransportError:
     )
 
 
-def futile(run: ChatRun, times: int) -> PlatformTransportError:
+def nothing_new(run: ChatRun, times: int) -> PlatformTransportError:
     """Reconnects reach nothing."""
     return PlatformTransportError(
         f"{run}: {times} connections in a row ended without anything new. The run may go on at the "
@@ -113,7 +113,7 @@ def futile(run: ChatRun, times: int) -> PlatformTransportError:
     )
 
 
-def unconfirmed(run: ChatRun, cause: PlatformError | None) -> PlatformTransportError:
+def answer_unconfirmed(run: ChatRun, cause: PlatformError | None) -> PlatformTransportError:
     """The final record says that it is not complete, and the thread could not be read."""
     return PlatformTransportError(
         f"{run}: the run ended while its final answer was still marked as in process, and the "
@@ -121,15 +121,23 @@ def unconfirmed(run: ChatRun, cause: PlatformError | None) -> PlatformTransportE
     )
 
 
-def too_late(run: ChatRun) -> PlatformDeadlineError:
+def deadline_passed(run: ChatRun) -> PlatformDeadlineError:
     """The deadline has passed."""
     state = "did not end" if run.accepted else "was not accepted"
     return PlatformDeadlineError(f"{run}: the run {state} before its deadline.")
 
 
-def given_up(run: ChatRun) -> PlatformInterruptedError:
+def interrupted(run: ChatRun) -> PlatformInterruptedError:
     """The caller wants no more requests."""
     return PlatformInterruptedError(f"{run}: the task was ended from outside.")
+
+
+def not_stopped(run: ChatRun) -> PlatformTransportError:
+    """The thread could not be read before the abort, and the caller named it."""
+    return PlatformTransportError(
+        f"{run}: the thread could not be read, so it is not known whose run it streams. Nothing "
+        "was stopped."
+    )
 
 
 def _because(cause: PlatformError | None) -> str:

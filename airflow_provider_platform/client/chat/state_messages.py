@@ -102,13 +102,13 @@ def read_messages(messages: Any) -> ThreadMessages | None:
     read = tuple(map(_read_message, listed))
     return ThreadMessages(
         humans=tuple((one.id, one.text) for one in read if one.speaker == "human"),
-        answer=last_words(read),
+        answer=last_answer(read),
         unread=any(one.speaker == "unknown" for one in read),
         messages=read,
     )
 
 
-def last_words(messages: tuple[StateMessage, ...]) -> str:
+def last_answer(messages: tuple[StateMessage, ...]) -> str:
     """What the assistant said last in these messages, "" where a question or a tool came after."""
     answer = ""
     for message in messages:

@@ -1,32 +1,54 @@
-"""Threads: whether one is streaming, and how a run in it is stopped.
+"""A thread as a whole: whether it is streaming, which turns it holds, and how it is aborted.
 
-An abort knows threads only, and a stop may come late: a worker or a triggerer that stood still can
-try to stop a run that ended long ago, while the thread answers somebody else's message. So every
-stop reads the thread first and aborts only if its latest user record is ours. If that read fails,
-a thread that the caller named is left alone; a thread that our own message made is aborted unread,
-because otherwise nobody would stop its run.
+Nothing here asks a question. A request names the thread and carries neither `input` nor a message
+id, so it can neither start a run nor join one. The service answers with the history, the cutoff
+record and the state:
+
+    user record, assistant records ...   a turn; the next user record begins the next one
+    __cutoff__                           says whether the thread is streaming
+    __state__                            repeats the conversation as messages
+
+If a service replays no history, the turns are read from the messages of `__state__`, with the
+queries as far as their tool messages hold them. A final record that is still in process is an
+answer only if those messages complete it, as in a run (see `records`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from airflow_provider_platform.client.chat.lines import ChatLineParser, is_error, is_rpc_error
-from airflow_provider_platform.client.chat.records import ChatRun, Verdict
-from airflow_provider_platform.client.chat.request import ChatRequest, is_busy, says_busy
+from airflow_provider_platform.client.chat.records import MAX_TEXT, RecordFold, is_assistant
+from airflow_provider_platform.client.chat.request import (
+    ChatRequest,
+    check_max_rows,
+    is_busy,
+    says_busy,
+)
+from airflow_provider_platform.client.chat.result import without_details
+from airflow_provider_platform.client.chat.state_messages import (
+    ThreadMessages,
+    last_answer,
+    read_messages,
+)
+from airflow_provider_platform.client.chat.tool_calls import Query, Search
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     ChatStreamError,
     PlatformApiError,
     PlatformAuthenticationError,
     PlatformError,
+    PlatformInputError,
+    PlatformProtocolError,
     PlatformTransportError,
 )
+from airflow_provider_platform.client.formats.json_text import storable, whole_characters
 from airflow_provider_platform.client.formats.ndjson import LineReader
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import rpc_error
-from airflow_provider_platform.client.http.retry import is_transient
+from airflow_provider_platform.client.http.retry import is_transient, pause_after
 from airflow_provider_platform.client.operations.program import (
     Clock,
     CloseStream,
@@ -39,13 +61,15 @@ from airflow_provider_platform.client.operations.program import (
 )
 from airflow_provider_platform.client.settings.session_settings import SessionSettings
 
-ABORT_SHARE = 1 / 3
-"""How much of a stop's time is kept for the abort, whatever the read before takes."""
-LEAST_SECONDS = 0.5
-AFTERTHOUGHT = 0.5
-"""Seconds in which a thread that seems to be ours may still tell of a later message."""
-BETWEEN_READS = 0.2
+LIVE_SECONDS = 1.0
+"""Seconds that the records of a streaming thread are read after its cutoff record: they may never
+end."""
+USAGE_SECONDS = 0.5
+"""Seconds that the usage is waited for, after the state."""
 STREAM = "chat stream: POST /stream-chat-state"
+
+
+# What a thread is asked for without reading it.
 
 
 def abort(
@@ -67,100 +91,13 @@ def abort(
         yield SendChat("/abort", body, timeout)
 
 
-def stop_run(run: ChatRun, request: ChatRequest, clock: Clock, *, seconds: float) -> Program[bool]:
-    """Stop this run and no other, within `seconds`: read the thread, then abort it.
-
-    Returns False, with nothing stopped, if the latest message of the thread is not ours. Raises
-    what `abort` raises, and PlatformTransportError if a thread that the caller named could not be
-    read: it is not known whose run streams there, so it is left alone.
-    """
-    if run.chat_id is None:
-        return False
-    until = clock() + seconds
-    read_until = until - seconds * ABORT_SHARE
-    try:
-        latest = yield from _is_latest(run, request, clock, read_until)
-    except PlatformError:
-        if run.in_existing_thread:
-            raise
-        latest = True
-    if not latest:
-        return False
-    left = max(LEAST_SECONDS, until - clock())
-    yield from abort(run.chat_id, request.session_settings, timeout=left)
-    return True
-
-
-def _is_latest(run: ChatRun, request: ChatRequest, clock: Clock, until: float) -> Program[bool]:
-    """Whether the thread's latest user record is this run's message; a read that breaks before
-    that is told is repeated until then."""
-    reloaded = False
-    while True:
-        failure: PlatformError | None = None
-        reader = ChatRun(
-            message_id=run.message_id,
-            digest=run.digest,
-            chat_id=run.chat_id,
-            in_existing_thread=run.in_existing_thread,
-        )
-        try:
-            latest = yield from _read_latest(reader, request, clock, until)
-        except PlatformError as error:
-            if is_busy(error):
-                return False
-            refused = isinstance(error, ChatRpcError | PlatformAuthenticationError)
-            if refused and not reloaded and (yield ReloadCredentials()):
-                reloaded = True
-                continue
-            if not is_transient(error):
-                raise
-            failure, latest = error, None
-        if latest is not None:
-            return latest
-        if clock() + BETWEEN_READS >= until:
-            raise PlatformTransportError(
-                f"{run}: the thread could not be read, so it is not known whose run it streams. "
-                "Nothing was stopped."
-            ) from failure
-        yield Sleep(BETWEEN_READS)
-
-
-def _read_latest(
-    reader: ChatRun, request: ChatRequest, clock: Clock, until: float
-) -> Program[bool | None]:
-    """What one reading of the thread tells; None where it broke too early to tell."""
-    seconds = max(AFTERTHOUGHT, until - clock())
-    yield OpenStream(request.follow(str(reader.chat_id)), timeout=seconds, repeatable=True)
-    reader.connect(submits=False)
-    broken = False
-    try:
-        while not reader.connection.ended and not reader.passed_by:
-            wait = until - clock()
-            data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
-            if not data:
-                broken = data is not None or not reader.connection.history_received
-                break
-            reader.feed(data, clock())
-            if reader.connection.history_received:
-                until = min(until, clock() + AFTERTHOUGHT)
-    except PlatformTransportError:
-        broken = True
-    verdict = reader.disconnect(clean=False)
-    yield CloseStream()
-    if verdict is Verdict.REFUSED:
-        raise rpc_error(str(reader), reader.connection.error)
-    if verdict is Verdict.BUSY:
-        return False
-    return None if broken else reader.is_latest
-
-
 def thread_is_streaming(
     chat_id: str, settings: SessionSettings | None, clock: Clock, *, timeout: float
 ) -> Program[bool]:
-    """Ask a thread for its state; starts nothing. `timeout` in seconds, for the whole look.
+    """Return whether a thread is streaming. Starts nothing; takes at most `timeout` seconds.
 
     Raises PlatformNotFoundError for an unknown thread, ChatRpcError for a refused credential,
-    PlatformTransportError where the answer did not come to the state.
+    PlatformTransportError if the answer ended before it said so.
     """
     body: dict[str, Any] = {"chatId": chat_id}
     if settings is not None:
@@ -180,9 +117,9 @@ def thread_is_streaming(
 
 def _ask_state(chat_id: str, body: dict[str, Any], clock: Clock, timeout: float) -> Program[bool]:
     record, _ = yield from first_record(
-        body, lambda one: state_told(chat_id, one) is not None, clock, seconds=timeout
+        body, lambda record: read_streaming(chat_id, record) is not None, clock, seconds=timeout
     )
-    streaming = None if record is None else state_told(chat_id, record)
+    streaming = None if record is None else read_streaming(chat_id, record)
     if streaming is None:
         raise PlatformTransportError(
             f"chat {chat_id}: the answer ended before it said whether the thread is streaming."
@@ -193,8 +130,8 @@ def _ask_state(chat_id: str, body: dict[str, Any], clock: Clock, timeout: float)
 def first_record(
     body: dict[str, Any], wanted: Callable[[Any], bool], clock: Clock, *, seconds: float
 ) -> Program[tuple[Any, bool]]:
-    """Send a request without `input` and read its records until one is wanted: that one, or None;
-    and whether the response came to its clean end."""
+    """Send a request without `input` and read its records. Return (the first wanted record or None,
+    whether the response came to its clean end)."""
     until = clock() + seconds
     yield OpenStream(body, timeout=seconds, repeatable=True)
     reader = LineReader()
@@ -218,16 +155,16 @@ def first_record(
             return None, data is not None
 
 
-def state_told(chat_id: str, record: Any) -> bool | None:
-    """Whether the thread is streaming, by one record of it; None where the record does not tell.
+def read_streaming(chat_id: str, record: Any) -> bool | None:
+    """Return whether the thread is streaming, by one record of it; None if the record does not say.
 
-    What comes before `__cutoff__` is history and tells nothing. Raises the error that an error
-    record amounts to.
+    Records before `__cutoff__` are history and say nothing. Raises the error that an error object
+    amounts to.
     """
     if not isinstance(record, dict):
         return None
     if is_error(record):
-        return _error_told(chat_id, record)
+        return _read_error(chat_id, record)
     if record.get("id") not in ("__cutoff__", "__state__"):
         return None
     state = record.get("state")
@@ -237,14 +174,266 @@ def state_told(chat_id: str, record: Any) -> bool | None:
     return False if record["id"] == "__state__" else None
 
 
-def _error_told(chat_id: str, record: dict[str, Any]) -> bool:
+def _read_error(chat_id: str, record: dict[str, Any]) -> bool:
+    """Return True for the refusal of a busy thread; raise any other error."""
     error = record["error"]
     if says_busy(error):
         return True
-    refused = is_rpc_error(record)
-    failure: PlatformError = (
-        rpc_error(f"chat {chat_id}", error)
-        if refused
-        else ChatStreamError(f"chat {chat_id}: the service said: {quote_service(error)}.")
+    if is_rpc_error(record):
+        raise rpc_error(f"chat {chat_id}", error)
+    raise ChatStreamError(f"chat {chat_id}: the service said: {quote_service(error)}.")
+
+
+# What a thread holds.
+
+
+@dataclass
+class ThreadTurn:
+    """One question of a thread and its answer.
+
+    `answer` is None while the turn is streaming, and if the thread holds no final answer. `usage`
+    is None unless the service reports it for this turn. Details: `searches` of the data model and
+    what the agent thought (`thinking`), as far as the thread keeps them.
+    """
+
+    message_id: str
+    prompt: str
+    answer: str | None = None
+    queries: list[Query] = field(default_factory=list)
+    usage: dict[str, Any] | None = None
+    searches: list[Search] = field(default_factory=list)
+    thinking: list[str] = field(default_factory=list)
+
+    def to_json(self, *, details: bool = False) -> dict[str, Any]:
+        """Plain JSON: `{"message_id", "prompt", "answer", "queries", "usage"}`; with `details` also
+        `searches` and `thinking`, and `user_request` and `sent_rows` of each query."""
+        plain: dict[str, Any] = storable(without_details(asdict(self), details=details))
+        return plain
+
+
+@dataclass
+class ChatThread:
+    """A thread as the service shows it: whether it is streaming, and its turns, oldest first."""
+
+    chat_id: str
+    streaming: bool
+    turns: list[ThreadTurn] = field(default_factory=list)
+
+    def to_json(self, *, details: bool = False) -> dict[str, Any]:
+        """Plain JSON: `{"chat_id", "streaming", "turns": [...]}` (see `ThreadTurn.to_json`)."""
+        turns = [turn.to_json(details=details) for turn in self.turns]
+        return {"chat_id": self.chat_id, "streaming": self.streaming, "turns": turns}
+
+
+@dataclass
+class _RecordedTurn:
+    """A turn by its records."""
+
+    message_id: str
+    prompt: str
+    fold: RecordFold
+    usage: dict[str, Any] | None = None
+
+
+class ThreadReader:
+    """What the answer to one reading has said so far. Bytes go in; there is no I/O."""
+
+    def __init__(self, chat_id: str, *, max_rows: int) -> None:
+        self.chat_id = chat_id
+        self.streaming: bool | None = None
+        self.ended = False
+        """The state has come: only the usage may follow."""
+        self.usage_received = False
+        self._max_rows = max_rows
+        self._turns: list[_RecordedTurn] = []
+        self._messages: ThreadMessages | None = None
+        self._lines = LineReader()
+        self._parser = ChatLineParser(f"chat {quote_service(chat_id)}")
+        self._first = True
+        self._cost = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take some bytes of the answer. Raises the error that an error object amounts to,
+        PlatformProtocolError and PlatformAddressError."""
+        for line, number in self._lines.feed(data):
+            self._take(self._parser.read(line, number, first=self._first))
+            self._first = False
+        if self._turns:
+            self._turns[-1].fold.count_bytes(len(data))
+
+    def finish(self) -> None:
+        """The answer is over. A last line without its line end counts if it is whole."""
+        rest, number = self._lines.rest(), self._lines.lines_seen + 1
+        self._take(self._parser.read_rest(rest, number, first=self._first))
+
+    @property
+    def complete(self) -> bool:
+        """Whether the answer has shown all turns that are over."""
+        return self.ended or self.streaming is True
+
+    def thread(self) -> ChatThread:
+        """Return the thread as far as the answer shows it."""
+        streaming = self.streaming is True
+        by_messages = list(_turns_of(self._messages, self._max_rows))
+        turns = [self._turn(turn, by_messages) for turn in self._turns] or by_messages
+        if streaming and turns and not self._turns:
+            turns[-1].answer = None  # the messages do not say whether the turn is over
+        return ChatThread(self.chat_id, streaming, turns)
+
+    def _turn(self, turn: _RecordedTurn, by_messages: list[ThreadTurn]) -> ThreadTurn:
+        final = turn.fold.final_answer()
+        answer = None if final is None or final.in_process else final.content
+        if answer is None and not (self.streaming and turn is self._turns[-1]):
+            same = next((other for other in by_messages if _is_same(other, turn)), None)
+            begun = "" if final is None else final.content
+            if same is not None and same.answer and same.answer.startswith(begun):
+                answer = same.answer
+        return ThreadTurn(
+            turn.message_id,
+            turn.prompt,
+            answer,
+            turn.fold.queries(),
+            turn.usage,
+            turn.fold.searches(),
+            turn.fold.thoughts(),
+        )
+
+    def _take(self, record: Any) -> None:
+        if not isinstance(record, dict):
+            return
+        streaming = read_streaming(self.chat_id, record)  # raises for an error object
+        record_id, role = record.get("id"), record.get("role")
+        if is_error(record) or record_id == "__cutoff__":  # or the refusal of a busy thread
+            self.streaming = streaming
+        elif record_id == "__state__":
+            state = record.get("state")
+            self._messages = read_messages(state.get("messages") if isinstance(state, dict) else 0)
+            self.streaming = streaming if self.streaming is None else self.streaming
+            self.ended = True
+        elif record_id == "__usage__":
+            self._take_usage(record)
+        elif role == "user":
+            self._begin(record)
+        elif self._turns and is_assistant(record):
+            self._turns[-1].fold.add(record, known_up_to=None)
+
+    def _begin(self, record: dict[str, Any]) -> None:
+        """A user record begins a turn. If it comes again, the turn begins again."""
+        message_id = str(record.get("id") or "")
+        self._cost += self._turns[-1].fold.cost if self._turns else 0
+        if self._cost > MAX_TEXT:
+            raise PlatformProtocolError(
+                f"chat {quote_service(self.chat_id)}: the thread holds more than "
+                f"{MAX_TEXT // 2**20} MB of text, so reading stopped."
+            )
+        content = record.get("content")
+        prompt = str(whole_characters(content)) if isinstance(content, str) else ""
+        turn = _RecordedTurn(message_id, prompt, RecordFold(self._max_rows, details=True))
+        if message_id and self._turns and self._turns[-1].message_id == message_id:
+            self._turns.pop()
+        self._turns.append(turn)
+
+    def _take_usage(self, record: dict[str, Any]) -> None:
+        usage = record.get("usage")
+        if isinstance(usage, dict) and self._turns:
+            self._turns[-1].usage = usage
+        self.usage_received = self.ended
+
+
+def _is_same(by_messages: ThreadTurn, turn: _RecordedTurn) -> bool:
+    if by_messages.message_id:
+        return by_messages.message_id == turn.message_id
+    return by_messages.prompt.strip() == turn.prompt.strip()
+
+
+def _turns_of(messages: ThreadMessages | None, max_rows: int) -> Iterable[ThreadTurn]:
+    """Yield the turns that the messages of `__state__` hold."""
+    for turn in messages.turns() if messages is not None else ():
+        fold = RecordFold(max_rows, details=True).of_messages(turn)
+        yield ThreadTurn(
+            turn.question.id,
+            str(whole_characters(turn.question.text)),
+            last_answer(turn.replies) or None,
+            fold.queries(),
+            searches=fold.searches(),
+        )
+
+
+def read_thread(
+    chat_id: str | None,
+    settings: SessionSettings | None,
+    clock: Clock,
+    *,
+    seconds: float,
+    max_rows: int,
+    max_attempts: int,
+) -> Program[ChatThread]:
+    """Read a thread, within so many seconds. An answer that breaks off is requested again.
+
+    Raises PlatformInputError for a bad `chat_id` or `max_rows`, PlatformNotFoundError for an
+    unknown thread, PlatformPermissionError for one of another user, ChatRpcError for a refused
+    credential, ChatStreamError for another error of the service, PlatformTransportError if the
+    thread could not be read in that time.
+    """
+    check_max_rows(max_rows)
+    if not (isinstance(chat_id, str) and chat_id.strip()):
+        raise PlatformInputError(
+            f"Nothing was sent: chat_id must be the id of a thread, got {chat_id!r}. A chat's "
+            "result has it as chat_id.",
+            field="chat_id",
+        )
+    body = ChatRequest.build(chat_id=chat_id, session_settings=settings).to_json()
+    until = clock() + seconds
+    reloaded = False
+    attempt = 0
+    while True:
+        attempt += 1
+        failure: PlatformError | None = None
+        reader = ThreadReader(chat_id, max_rows=max_rows)
+        try:
+            yield from _read(reader, body, clock, until)
+        except (ChatRpcError, PlatformAuthenticationError):
+            if reloaded or not (yield ReloadCredentials()):
+                raise
+            reloaded = True
+            continue
+        except PlatformError as error:
+            if is_busy(error):
+                return ChatThread(chat_id, streaming=True)
+            if not is_transient(error):
+                raise
+            failure = error
+        if failure is None and reader.complete:
+            return reader.thread()
+        pause = pause_after(failure, attempt)
+        if attempt >= max_attempts or clock() + pause >= until:
+            raise failure or _unread(chat_id)
+        yield Sleep(pause)
+
+
+def _read(reader: ThreadReader, body: dict[str, Any], clock: Clock, until: float) -> Program[None]:
+    """One reading, as long as something may follow that is worth waiting for."""
+    yield OpenStream(body, timeout=max(until - clock(), LIVE_SECONDS), repeatable=True)
+    is_live = has_ended = clean = False
+    while not reader.usage_received:
+        wait = until - clock()
+        data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
+        if not data:
+            clean = data is not None
+            reader.finish()
+            break
+        reader.feed(data)
+        if reader.ended and not has_ended:
+            has_ended = True
+            until = min(until, clock() + USAGE_SECONDS)
+        elif reader.streaming and not is_live:
+            is_live = True
+            until = min(until, clock() + LIVE_SECONDS)
+    yield CloseStream(complete=clean or reader.usage_received)
+
+
+def _unread(chat_id: str) -> PlatformTransportError:
+    return PlatformTransportError(
+        f"chat {quote_service(chat_id)}: the answer ended before it showed what the thread holds. "
+        "Read the thread again."
     )
-    raise failure

@@ -19,8 +19,7 @@ from airflow_provider_platform.operators._submission.remote_run import (
 
 if TYPE_CHECKING:
     from airflow_provider_platform._airflow import BaseTrigger
-    from airflow_provider_platform.client.chat.call import ChatCall
-    from airflow_provider_platform.client.chat.reading import ChatLimits
+    from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
     from airflow_provider_platform.client.chat.result import ChatResult
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.operations.program import Clock, Program
@@ -111,10 +110,10 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
         if call.run.chat_id is None:
             return False, ids
         attempt.naming = lambda: self._ids(call, submitted_at) if call.run.chat_id else None
-        found = attempt.client.run(call.look_up(attempt.client.clock), attempt.event_log)
+        found = attempt.client.run(call.find_message(attempt.client.clock), attempt.event_log)
         if not found and call.run.chat_id is not None:
             if ids.get("repeats"):
-                raise errors.absent(call.run, None)
+                raise errors.message_absent(call.run, None)
             return False, {**self._ids(call, submitted_at), "repeats": True}
         return found, self._ids(call, submitted_at)
 
@@ -138,7 +137,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
     def follow(self, attempt: Attempt, ids: Ids) -> ChatResult:
         call = self._call(attempt, ids)
         attempt.ids = attempt.ids or ids
-        attempt.client.run(call.follow(attempt.client.clock), attempt.event_log)
+        attempt.client.run(call.follow_or_resume(attempt.client.clock), attempt.event_log)
         return call.result()
 
     def take(self, attempt: Attempt, ids: Ids) -> ChatResult:
@@ -146,7 +145,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
 
     def poll_once(self, attempt: Attempt, ids: Ids) -> ChatResult | None:
         call = self._known_call(attempt.client.config, ids, deadline=attempt.now + LOOKS_SECONDS)
-        program = call.look_at_end(attempt.client.clock, seconds=LOOK_SECONDS)
+        program = call.poll_final_state(attempt.client.clock, seconds=LOOK_SECONDS)
         over = attempt.client.run(program, attempt.event_log)
         return call.result() if over else None
 
@@ -194,7 +193,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
         call = self._known_call(
             attempt.client.config, ids, deadline=attempt.now + float(self.timeout)
         )
-        attempt.client.run(call.follow(attempt.client.clock), attempt.event_log)
+        attempt.client.run(call.follow_or_resume(attempt.client.clock), attempt.event_log)
         result = call.result()
         result.usage = result.usage or event.get("usage")
         queries = event.get("queries", 0)
@@ -220,7 +219,7 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
         identity: dict[str, str] | None = None,
     ) -> ChatCall:
         """The accepted call that the ids name, without its prompt."""
-        from airflow_provider_platform.client.chat.call import ChatCall
+        from airflow_provider_platform.client.chat.program import ChatCall
 
         return ChatCall.known(
             config,
@@ -233,19 +232,19 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
         )
 
     def _limits(self, config: PlatformConfig, deadline: float) -> ChatLimits:
-        from airflow_provider_platform.client.chat.reading import ChatLimits
+        from airflow_provider_platform.client.chat.program import ChatLimits
 
         return ChatLimits.of(
             config,
             deadline,
             poll_interval=float(self.poll_interval),
             if_thread_busy=self.if_thread_busy,
-            given_up=lambda: self._killed,
+            interrupted=lambda: self._killed,
         )
 
     def _call(self, attempt: Attempt, ids: Ids, *, deadline: float | None = None) -> ChatCall:
         """The call that the ids name; with no message id yet, a new one."""
-        from airflow_provider_platform.client.chat.call import ChatCall
+        from airflow_provider_platform.client.chat.program import ChatCall
 
         config = attempt.client.config
         call = ChatCall.prepare(

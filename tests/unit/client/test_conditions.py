@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.thread import state_told
+from airflow_provider_platform.client.chat.thread import read_streaming
 from airflow_provider_platform.client.conditions import has_status, is_fresh, is_switched
 from airflow_provider_platform.client.errors import ChatRpcError, ChatStreamError
 from airflow_provider_platform.client.management.account.oauth import UserOAuthToken
@@ -83,11 +83,11 @@ def test_a_notification_is_switched_as_wanted() -> None:
     ],
 )
 def test_the_thread_tells_whether_it_is_streaming(record: Any, told: bool | None) -> None:
-    assert state_told("t", record) is told
+    assert read_streaming("t", record) is told
 
 
 def test_errors_of_a_thread_are_told_apart() -> None:
     with pytest.raises(ChatStreamError, match="broken"):
-        state_told("t", {"error": "broken"})
+        read_streaming("t", {"error": "broken"})
     with pytest.raises(ChatRpcError, match="denied"):
-        state_told("t", {"jsonrpc": "2.0", "error": {"code": -32000, "message": "denied"}})
+        read_streaming("t", {"jsonrpc": "2.0", "error": {"code": -32000, "message": "denied"}})

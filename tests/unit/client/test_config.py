@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from airflow_provider_platform.client.chat.call import ChatCall
-from airflow_provider_platform.client.chat.reading import ChatLimits
+from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.config import (
     PlatformConfig,
     fingerprint,

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr
 
-from airflow_provider_platform.client.chat.call import ChatCall
-from airflow_provider_platform.client.chat.reading import ChatLimits
+from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.errors import (

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from airflow_provider_platform.client.chat import call as chat_call
+from airflow_provider_platform.client.chat import program as chat_program
 from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
     PlatformError,
@@ -267,7 +267,7 @@ def borders(world: World) -> Iterator[None]:
         patch.object(platform_client, "run_sync", _at_once),
         patch.object(platform_client, "LoopThread", _LoopThread),
         patch.object(transport, "steady_clock", lambda: lambda: world.time.now),
-        patch.object(chat_call, "new_message_id", world.new_message_id),
+        patch.object(chat_program, "new_message_id", world.new_message_id),
         patch.object(PlatformHook, "get_connection", world.connection),
         patch.object(platform_hook, "get_connection_on_loop", connection_on_loop),
         patch.object(remote_trigger, "get_task_states_on_loop", state_on_loop),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.reading import CONFIRMING_READINGS
+from airflow_provider_platform.client.chat.program import CONFIRMING_READINGS
 from airflow_provider_platform.client.errors import (
     ChatNoAnswerError,
     PlatformDeadlineError,

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.chat.events import Accepted, Waiting
-from airflow_provider_platform.client.chat.program import ask
 from airflow_provider_platform.client.chat.request import ChatRequest, new_message_id
 from airflow_provider_platform.client.errors import (
     ChatBusyError,
@@ -131,9 +130,7 @@ def test_a_question_that_its_thread_never_holds_is_sent_twice_and_then_unknown(
         earlier=(EARLIER,), faults=[Fault("refuse", status=500), Fault("none")] * 9
     )
     call = new_call(service, thread=True, max_attempts=5)
-    program = ask(
-        call.run, call.request, call.limits, service.clock, until_end=True, repeats=repeats
-    )
+    program = call.chat.submit(service.clock, repeats=repeats)
     with pytest.raises(PlatformOutcomeUnknownError, match=r"sent twice.*Try later"):
         drive(program, service)
     assert len(service.prompts) == (1 if repeats else 2)

@@ -138,7 +138,7 @@ def test_a_refusal_after_other_records_has_the_prompt_looked_up_instead_of_sent_
 
 def test_a_caller_that_gave_up_sends_no_prompt() -> None:
     service = PlayedService(earlier=(EARLIER,), busy_until=NOON + 60)
-    call = new_call(service, thread=True, given_up=lambda: service.now > NOON + 12)
+    call = new_call(service, thread=True, interrupted=lambda: service.now > NOON + 12)
     with pytest.raises(PlatformInterruptedError):
         call.ask()
     assert service.now < NOON + 30

@@ -8,8 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.look_up import FUTILE_RECONNECTS
-from airflow_provider_platform.client.chat.program import resume
+from airflow_provider_platform.client.chat.program import FUTILE_RECONNECTS
 from airflow_provider_platform.client.errors import (
     ChatEndUnknownError,
     ChatSuspendedError,
@@ -147,7 +146,7 @@ def test_a_suspended_run_goes_on(service: PlayedService, thread: bool) -> None:
         assert call.ask() is True
     except ChatSuspendedError:
         assert service.resume == "input"
-        program = resume(call.run, call.request, call.limits, service.clock)
+        program = call.chat.follow_or_resume(service.clock)
         assert drive(program, service) is True
     except (PlatformTransportError, PlatformServerError):
         assert unseen(service, call)

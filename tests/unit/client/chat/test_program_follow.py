@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.look_up import FUTILE_RECONNECTS, look_at_end, look_up
-from airflow_provider_platform.client.chat.program import resume
-from airflow_provider_platform.client.chat.reading import READINGS, USAGE_WAIT
+from airflow_provider_platform.client.chat.program import (
+    FUTILE_RECONNECTS,
+    READINGS,
+    USAGE_WAIT,
+)
 from airflow_provider_platform.client.errors import (
     ChatEndUnknownError,
     ChatSuspendedError,
@@ -113,7 +115,7 @@ def test_a_look_at_the_end_reads_what_it_missed() -> None:
     service = PlayedService(replay="none")
     call = accepted_call(service)
     service.now += 10
-    program = look_at_end(call.run, call.request, call.limits, service.clock, seconds=60.0)
+    program = call.chat.poll_final_state(service.clock, seconds=60.0)
     assert drive(program, service) is True
     assert call.result()["queries"] == EXPECTED["queries"]
 
@@ -248,7 +250,7 @@ def test_a_run_that_stays_suspended_gets_its_input_once_more() -> None:
     with pytest.raises(ChatSuspendedError):
         call.ask()
     assert len(service.prompts) == 1
-    program = resume(call.run, call.request, call.limits, service.clock)
+    program = call.chat.follow_or_resume(service.clock)
     assert drive(program, service) is True
     assert call.result() == EXPECTED
     assert service.prompts[1:] == [{**service.prompts[0], "chatId": CHAT_ID}]
@@ -260,7 +262,7 @@ def test_a_run_that_never_resumes() -> None:
     call = accepted_call(service)
     call.request = new_call(service).request
     with pytest.raises(ChatSuspendedError, match="24 hours"):
-        drive(resume(call.run, call.request, call.limits, service.clock), service)
+        drive(call.chat.follow_or_resume(service.clock), service)
     assert len(service.prompts) == 1
     assert service.now < NOON + 60
 
@@ -275,17 +277,17 @@ def test_a_suspended_thread_that_claims_to_stream_does_not_wait_for_ever() -> No
 def test_looking_at_the_end() -> None:
     running, done = PlayedService(follow_up="state"), PlayedService()
     call = accepted_call(running)
-    program = look_at_end(call.run, call.request, call.limits, running.clock)
+    program = call.chat.poll_final_state(running.clock)
     assert drive(program, running) is False
     call = accepted_call(done)
     done.now += 100
-    assert drive(look_at_end(call.run, call.request, call.limits, done.clock), done) is True
+    assert drive(call.chat.poll_final_state(done.clock), done) is True
     assert call.result()["answer"] == EXPECTED["answer"]
 
 
 def look(service: PlayedService, call: Call, **limits: Any) -> bool:
-    limits = replace(call.limits, **limits)
-    return drive(look_at_end(call.run, call.request, limits, service.clock), service)
+    chat = replace(call.chat, limits=replace(call.limits, **limits))
+    return drive(chat.poll_final_state(service.clock), service)
 
 
 OUTAGE = [Fault("refuse", status=502), Fault("unreachable"), Fault("lose")]
@@ -394,7 +396,7 @@ def test_looking_a_message_up(held: bool) -> None:
     if held:
         service.starts.append(NOON)
     call = new_call(service, thread=True)
-    program = look_up(call.run, call.request, call.limits, service.clock)
+    program = call.chat.find_message(service.clock)
     assert drive(program, service) is held
     assert service.prompts == []
 
@@ -403,7 +405,7 @@ def test_looking_up_gives_up_after_five_failures() -> None:
     service = PlayedService(faults=[Fault("unreachable")] * 9)
     call = new_call(service, thread=True)
     with pytest.raises(PlatformTransportError):
-        drive(look_up(call.run, call.request, call.limits, service.clock), service)
+        drive(call.chat.find_message(service.clock), service)
     assert len(service.bodies) == 5
 
 
@@ -411,7 +413,7 @@ def test_looking_up_gives_up_after_five_failures() -> None:
 def test_looking_up_waits_while_the_thread_streams(streams: list[Record]) -> None:
     service = PlayedService(scripted=[streams] * 7)
     call = new_call(service, thread=True)
-    program = look_up(call.run, call.request, call.limits, service.clock)
+    program = call.chat.find_message(service.clock)
     assert drive(program, service) is False
     assert service.sleeps == [5.0] * 7
 
@@ -420,5 +422,5 @@ def test_looking_up_in_a_thread_that_neither_streams_nor_tells() -> None:
     service = PlayedService(scripted=[[cutoff()]] * 9)
     call = new_call(service, thread=True)
     with pytest.raises(ChatEndUnknownError):
-        drive(look_up(call.run, call.request, call.limits, service.clock), service)
+        drive(call.chat.find_message(service.clock), service)
     assert len(service.bodies) == 5

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.look_up import look_at_end
+from airflow_provider_platform.client.chat.program import (
+    LATE_MESSAGE_GRACE,
+    ChatCall,
+    ChatLimits,
+)
 from airflow_provider_platform.client.chat.request import ChatRequest
-from airflow_provider_platform.client.chat.thread import AFTERTHOUGHT, abort, stop_run
+from airflow_provider_platform.client.chat.thread import abort
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,
     ChatRpcError,
@@ -50,7 +54,8 @@ RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unaut
 
 def stop(service: PlayedService, run: ChatRun, settings: SessionSettings | None = None) -> bool:
     request = ChatRequest.build(message_id=MESSAGE_ID, session_settings=settings)
-    return drive(stop_run(run, request, service.clock, seconds=SECONDS), service)
+    call = ChatCall(run, request, ChatLimits(deadline=NOON))
+    return drive(call.stop(service.clock, seconds=SECONDS), service)
 
 
 def given_thread() -> ChatRun:
@@ -85,7 +90,7 @@ def test_a_thread_of_our_own_is_read_and_then_aborted() -> None:
     assert service.bodies == [{"chatId": CHAT_ID, "messageId": MESSAGE_ID}]
     assert service.aborts == [{"chatId": CHAT_ID}]
     with pytest.raises(ChatAbortedError):
-        drive(look_at_end(call.run, call.request, call.limits, service.clock), service)
+        drive(call.chat.poll_final_state(service.clock), service)
 
 
 def own_thread() -> ChatRun:
@@ -176,7 +181,7 @@ def test_our_run_in_a_given_thread_is_stopped(replay: Any, follow_up: Any) -> No
     assert stop(service, given_thread()) is True
     assert service.aborts == [{"chatId": CHAT_ID}]
     assert service.bodies == [{"chatId": CHAT_ID, "messageId": MESSAGE_ID}]
-    assert service.now - NOON - 5 <= AFTERTHOUGHT
+    assert service.now - NOON - 5 <= LATE_MESSAGE_GRACE
 
 
 BUSY = {"error": "Streaming for thread is in progress"}

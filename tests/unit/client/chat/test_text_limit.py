@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.chat import records as chat_records
-from airflow_provider_platform.client.chat.call import ChatCall, ask_or_stop
-from airflow_provider_platform.client.chat.thread_reading import ThreadReader
+from airflow_provider_platform.client.chat.thread import ThreadReader
 from airflow_provider_platform.client.errors import PlatformProtocolError
 from tests.unit.client.fakes.chat_calls import new_call
 from tests.unit.client.fakes.played_service import PlayedService, drive
@@ -93,8 +92,7 @@ def test_the_limit_is_64_mb() -> None:
 
 def test_a_run_that_is_read_no_further_is_stopped() -> None:
     service = PlayedService(records=[echo(), *map(delta, range(2000))], pace=0.001)
-    asked = new_call(service)
-    call = ChatCall(asked.run, asked.request, asked.limits)
+    call = new_call(service).chat
     with pytest.raises(PlatformProtocolError, match="MB of text"):
-        drive(ask_or_stop(call, service.clock), service)
+        drive(call.ask_or_stop(service.clock), service)
     assert [body["chatId"] for body in service.aborts] == [service.chat_id]

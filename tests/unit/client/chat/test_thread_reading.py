@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.thread_reading import (
+from airflow_provider_platform.client.chat.thread import (
     LIVE_SECONDS,
     ChatThread,
     ThreadReader,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat.program import ask, follow
-from airflow_provider_platform.client.chat.reading import ChatLimits
+from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.chat.request import ChatRequest
 from tests.unit.client.fakes.played_service import NOON, PlayedService, drive
 from tests.unit.client.fakes.streams import (
@@ -41,12 +40,15 @@ class Call:
     request: ChatRequest
     limits: ChatLimits
 
+    @property
+    def chat(self) -> ChatCall:
+        return ChatCall(self.run, self.request, self.limits)
+
     def ask(self, *, until_end: bool = True) -> bool:
-        program = ask(self.run, self.request, self.limits, self.service.clock, until_end=until_end)
-        return drive(program, self.service)
+        return drive(self.chat.submit(self.service.clock, until_end=until_end), self.service)
 
     def follow(self) -> bool:
-        return drive(follow(self.run, self.request, self.limits, self.service.clock), self.service)
+        return drive(self.chat.follow(self.service.clock), self.service)
 
     def result(self) -> dict[str, Any]:
         return self.run.result().to_json()
