@@ -3,7 +3,7 @@
 Values of the data reach a picture too, as a colour or a link, so that a clean specification is not
 enough. An SVG that would load or run something is refused. A page holds its data where no text ends
 a script, and a policy that lets the browser load nothing and run only the two scripts that are
-meant, which it names by their digests.
+meant, which it names by their digests. A chart fills its page.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import base64
 import hashlib
 import html
 import json
+import math
 import re
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -31,6 +32,14 @@ vegaEmbed("#chart", spec, {
   actions: {export: true, source: false, compiled: false, editor: false},
 }).catch(console.error);
 """
+
+_STYLE = """
+html, body { margin: 0; height: 100%; }
+body { box-sizing: border-box; padding: 12px; }
+#chart, #chart .chart-wrapper { box-sizing: border-box; width: 100%; height: 100%; }
+#chart.enlarged svg.marks { display: block; width: 100%; height: 100%; }
+"""
+_FACETS = frozenset({"facet", "row", "column"})
 
 
 def check_svg(text: str) -> None:
@@ -58,11 +67,26 @@ def check_svg(text: str) -> None:
                 raise ChartError(f"The SVG would load something for its attribute {local!r}.")
 
 
-def page(spec: dict[str, Any], bundle: str, *, title: str) -> str:
+def page(
+    spec: dict[str, Any],
+    bundle: str,
+    *,
+    title: str,
+    size: tuple[float, float] = (0, 0),
+) -> str:
     """A page of HTML that draws the chart and needs nothing else.
+
+    The chart is as large as the window, but not smaller than `size`, the pixels of its width and
+    height as a picture. One of several views is enlarged as a whole.
 
     `bundle` is the JavaScript of Vega, which defines `vegaEmbed`.
     """
+    filled = filling(spec)
+    enlarged = ' class="enlarged"' if filled == spec else ""
+    least = "".join(
+        f"min-{name}:{math.ceil(pixels)}px;"
+        for name, pixels in zip(("width", "height"), size, strict=True)
+    )
     if re.search(r"</script|<!--", bundle, re.IGNORECASE):
         raise ChartError("The JavaScript of Vega ends the script that it stands in.")
     scripts = f"{_digest(bundle)} {_digest(_START)}"
@@ -73,11 +97,24 @@ def page(spec: dict[str, Any], bundle: str, *, title: str) -> str:
     return (
         '<!DOCTYPE html>\n<html>\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f"<title>{html.escape(title)}</title>\n</head>\n<body>\n"
-        '<div id="chart"></div>\n'
-        f'<script type="application/json" id="spec">{embedded_json(spec)}</script>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)}</title>\n"
+        f"<style>{_STYLE} #chart {{{least}}}</style>\n</head>\n<body>\n"
+        f'<div id="chart"{enlarged}></div>\n'
+        f'<script type="application/json" id="spec">{embedded_json(filled)}</script>\n'
         f"<script>{bundle}</script>\n<script>{_START}</script>\n</body>\n</html>\n"
     )
+
+
+def filling(spec: dict[str, Any]) -> dict[str, Any]:
+    """The specification with the size of its page. One of several views keeps its own, since
+    Vega-Lite cannot fit those: the page enlarges their picture."""
+    encoding = spec.get("encoding")
+    is_faceted = isinstance(encoding, dict) and not _FACETS.isdisjoint(encoding)
+    if is_faceted or not ("mark" in spec or "layer" in spec):
+        return spec
+    fit = {"type": "fit", "contains": "padding"}
+    return {**spec, "width": "container", "height": "container", "autosize": fit}
 
 
 def embedded_json(value: Any) -> str:

@@ -117,7 +117,9 @@ class ChartRenderer:
         if "svg" in found:
             check_svg(found["svg"].decode())
         if "html" in wanted:
-            found["html"] = page(ready.spec, answer["bundle"], title=_title(ready.spec)).encode()
+            size = (answer["width"], answer["height"])
+            drawn = page(ready.spec, answer["bundle"], title=_title(ready.spec), size=size)
+            found["html"] = drawn.encode()
         if sum(map(len, found.values())) > self.limits.output_bytes:
             raise ChartError(
                 "The chart's pictures are larger than the limit of "

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_platform.client.formats.service_text import quote_service, shortened
+from airflow_provider_platform.results.charts.axes import readable_axes
 from airflow_provider_platform.results.charts.errors import ChartError
 from airflow_provider_platform.results.charts.fields import GENERATORS, resolve_fields
 from airflow_provider_platform.results.charts.limits import ChartLimits
@@ -85,7 +86,7 @@ def drawable(
     _replaced(cleaned, notes)
     labels = frozenset(fields.uses.labels)
     ordered = _ordered(fields.spec, _rank(records, labels, fields.keys))
-    return Drawable(with_rows(ordered, records), notes, labels=labels)
+    return Drawable(with_rows(readable_axes(ordered, records), records), notes, labels=labels)
 
 
 def without_loading(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.results.charts import ChartError
-from airflow_provider_platform.results.charts.picture import check_svg, embedded_json, page
+from airflow_provider_platform.results.charts.picture import check_svg, embedded_json, filling, page
 
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
 _TEXTS = st.text() | st.sampled_from(["</script>", "<!--<script>", "]]>", "\u2028", "&lt;/script"])
@@ -35,6 +35,33 @@ def test_the_page_names_its_scripts_and_lets_nothing_else_run_or_load() -> None:
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe-eval" not in policy
     assert "http" not in policy
+
+
+@pytest.mark.parametrize("view", [{"mark": "bar", "width": 80}, {"layer": [], "autosize": "none"}])
+def test_chart_of_one_view_has_the_size_of_its_page(view: dict[str, Any]) -> None:
+    fit = {"type": "fit", "contains": "padding"}
+    size = {"width": "container", "height": "container", "autosize": fit}
+    assert filling(view) == {**view, **size}
+    [embedded] = re.findall(r'id="spec">(.*?)</script>', page(view, "", title="T"))
+    assert json.loads(embedded) == {**view, **size}
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        {"hconcat": [], "width": 80},
+        {"facet": {}, "spec": {"mark": "bar"}},
+        {"mark": "bar", "encoding": {"row": {"field": "a"}}},
+        {"mark": "bar", "encoding": {"facet": {"field": "a"}}, "width": 80},
+    ],
+)
+def test_chart_of_several_views_keeps_their_size(view: dict[str, Any]) -> None:
+    assert filling(view) == view
+
+
+def test_chart_on_a_page_is_not_smaller_than_its_picture() -> None:
+    text = page({"mark": "bar"}, "", title="T", size=(1200.5, 300))
+    assert "#chart {min-width:1201px;min-height:300px;}" in text
 
 
 @pytest.mark.parametrize("bundle", ["a</SCRIPT>b", "a<!--b"])
