@@ -121,9 +121,11 @@ xcoms: $(ENVIRONMENT) ## write docs/reference/xcoms.json from what the example D
 	@$(MAKE) --no-print-directory reference
 
 .PHONY: docs
-docs: .venv-docs ## build the documentation into build/docs; a broken link is an error
+docs: .venv-docs ## build the documentation into build/docs and check it; a broken link is an error
+	@rm -rf build/docs
 	@$(IN_PROJECT) "$(ROOT)/.venv-docs/bin/python" -m sphinx -b html -c docs -W --keep-going -q -j auto . build/docs
-	@echo "The documentation: build/docs/docs/index.html"
+	@$(IN_PROJECT) "$(ROOT)/.venv-docs/bin/python" .ci/check_site.py
+	@echo "The documentation: $(ROOT)/build/docs/index.html"
 
 .PHONY: constraints
 constraints: $(ENVIRONMENT) ## resolve the constraints files anew

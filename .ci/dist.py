@@ -2,8 +2,8 @@
 
 Both hold what they should, twice the same bytes, under the version of the changelog. The wheel is
 installed without a network, from a wheelhouse made before, into an environment of its own; there
-Airflow must find the provider, the fixture serve a test and the demo run. `--publish` refuses
-addresses that are placeholders.
+Airflow must find the provider, the fixture serve a test and the demo run. `--publish` requires
+the project's addresses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORK = PROJECT / ".cache" / "dist"
 WHEELHOUSE = PROJECT / ".cache" / "wheelhouse"
 UV = Path(sys.executable).parent / "uv"
 CONSTRAINTS = PROJECT / "constraints.txt"
-PLACEHOLDER = ".example.com/"
+URLS = ("Changelog", "Documentation", "Issues", "Source")
 GENERATED = {"PKG-INFO"}
 
 
@@ -59,17 +59,16 @@ def main() -> int:
 
 
 def check_addresses() -> str:
-    """Whether the project's addresses can be published; only `--publish` refuses placeholders."""
-    urls = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["urls"]
-    placeholders = sorted(name for name, url in urls.items() if PLACEHOLDER in url)
-    if not placeholders:
+    """Whether the project has the addresses that a published package needs."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    missing = ", ".join(name for name in URLS if name not in project.get("urls", {}))
+    if not missing:
         return "set"
-    named = ", ".join(placeholders)
     demand(
         "--publish" not in sys.argv,
-        f"{named} of [project.urls] are placeholders: set them before publishing",
+        f"[project.urls] lacks {missing}: add them before publishing",
     )
-    return f"placeholders still, not to be published: {named}"
+    return f"not to be published yet: [project.urls] lacks {missing}"
 
 
 def build(folder: Path, to: Path) -> tuple[Path, Path]:
@@ -218,16 +217,22 @@ def try_demo(python: Path) -> None:
     """The demo, in a folder that holds nothing."""
     folder = WORK / "newcomer"
     folder.mkdir()
-    run([str(python), "-m", f"{PACKAGE}.sandbox.demo"], cwd=folder)
+    printed = run([str(python), "-m", f"{PACKAGE}.sandbox.demo"], cwd=folder)
+    printed += run([str(python), "-m", f"{PACKAGE}.sandbox.demo", "--help"], cwd=folder)
     demand({entry.name for entry in folder.iterdir()} == {".demo"}, "the demo left other files")
+    # Who has installed the package has neither the Makefile nor the pages.
+    named = sorted(set(re.findall(r"\bmake (?:demo|ui)\b|\b[A-Z]+\.md\b|\bdocs/\S+", printed)))
+    demand(not named, f"the demo names what is not installed: {', '.join(named)}")
+    paths = [folder / name for name in re.findall(r"^DAG +(\S+)", printed, re.MULTILINE)]
+    demand(bool(paths) and all(path.is_file() for path in paths), f"the DAG is not at {paths}")
 
 
 def python_of(environment: str) -> str:
     return str(PROJECT / f".venv-{environment}" / "bin" / "python")
 
 
-def run(command: list[str], cwd: Path = PROJECT, **variables: str) -> None:
-    """Run a command; what it printed is shown when it fails. Raises `SystemExit`."""
+def run(command: list[str], cwd: Path = PROJECT, **variables: str) -> str:
+    """Run a command; returns what it printed, or raises `SystemExit` that quotes it."""
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -239,6 +244,7 @@ def run(command: list[str], cwd: Path = PROJECT, **variables: str) -> None:
         done.returncode == 0,
         f"{' '.join(command)} failed:\n{done.stdout[-4000:]}{done.stderr[-4000:]}",
     )
+    return done.stdout
 
 
 def said(what: str, result: str) -> None:

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
 HEAD = """# Every operation
 
-Made from the declarations by `make operations`; not edited by hand. An operation is called, and its
-answer is typed, as in
+An operation is called, and its answer is typed, as in
 
 ```python
 from airflow_provider_platform.client.management.reports.reports import get_report
@@ -31,13 +30,16 @@ connection's is meant then. A `query` and a `body` are made of their fields, as
 """
 
 
+MADE = "This page is generated from the declarations: `make operations`."
+
+
 def page() -> str:
     """The whole page: a section for each module, in the order of the alphabet."""
     modules: dict[str, list[Endpoint[..., Any]]] = {}
     for endpoint in declared_endpoints():
         modules.setdefault(endpoint.declaration.__module__, []).append(endpoint)
     sections = [_section(name, modules[name]) for name in sorted(modules)]
-    return "\n".join([HEAD, *sections])
+    return "\n".join([HEAD, *sections, MADE, ""])
 
 
 def _section(module: str, endpoints: list[Endpoint[..., Any]]) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PROJECT = Path(__file__).parents[1]
 PAGES = PROJECT / "docs" / "reference"
 EXAMPLES = PROJECT / "example_dags"
-MADE = "Made from the code by `make reference`; not edited by hand."
+MADE = "This page is generated from the code: `make reference`."
 PREFIXES = {
     "branches": ("Branch", "Build"),
     "chat": ("Chat", "DataQuery", "ResultWrite"),
@@ -109,7 +109,7 @@ def pages() -> dict[str, str]:
 
 
 def _overview(found: list[Subject]) -> str:
-    lines = ["# Reference", "", MADE, ""]
+    lines = ["# Reference", ""]
     for kind in ("operator", "sensor", "decorator", "notifier"):
         rows = [subject for subject in found if subject.kind == kind]
         if not rows:
@@ -120,7 +120,7 @@ def _overview(found: list[Subject]) -> str:
             lines.append(f"| [`{subject.name}`]({subject.page}.md) | {_cell(says)} |")
         lines.append("")
     names = "\n".join(subject.page for subject in found)
-    lines += [f"```{{toctree}}\n:hidden:\n\n{names}\n```", ""]
+    lines += [f"```{{toctree}}\n:hidden:\n\n{names}\n```", "", MADE, ""]
     return "\n".join(lines)
 
 
@@ -131,7 +131,6 @@ def _page(subject: Subject, xcom: Any) -> str:
         imported = "from airflow.sdk import task"
     parts = [
         f"# {subject.name}",
-        MADE,
         f"```python\n{imported}\n```",
         *says,
         "## When to use it",
@@ -147,7 +146,7 @@ def _page(subject: Subject, xcom: Any) -> str:
             value = json.dumps(xcom, indent=2, ensure_ascii=False)
             parts += ["An XCom of it, made against the sandbox (long lists cut):"]
             parts += [f"```json\n{value}\n```"]
-    parts += ["## Errors", *_errors(subject)]
+    parts += ["## Errors", *_errors(subject), MADE]
     return "\n\n".join(parts) + "\n"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import pkgutil
+import re
 import sys
 from contextlib import redirect_stdout
 from importlib import import_module, metadata
@@ -87,5 +88,7 @@ for link in info["extra-links"]:
     assert link in values(told("links")), f"airflow providers links does not list {link}"
 for notifier in info.get("notifications", ()):
     assert notifier in values(told("notifications")), f"the notifier {notifier} is not listed"
-documentation = metadata.metadata(DISTRIBUTION).get_all("Project-URL") or []
-assert any(entry.startswith("Documentation, ") for entry in documentation)
+description = metadata.metadata(DISTRIBUTION)["Description"] or ""
+assert "# airflow-provider-platform" in description
+links = re.findall(r"\]\((?!https?:|#)([^)]*)\)", description)
+assert not links, f"the package's page links to files that are not there: {links}"

@@ -24,10 +24,6 @@ DECORATORS = {
     "platform_chat": f"{PACKAGE}.decorators.chat.platform_chat_task",
     "platform_sql": f"{PACKAGE}.decorators.query.platform_sql_task",
 }
-DOCUMENTATION = "https://airflow-provider-platform.example.com/docs/"
-"""The address of the project's metadata (`[project.urls]`); a placeholder until there is a site."""
-GUIDES = ("start", "connection", "reference/index", "recipes", "runs", "testing", "production")
-"""Pages of the documentation, by their paths in `docs`."""
 
 
 LINKS = (
@@ -57,9 +53,6 @@ def get_provider_info() -> dict[str, Any]:
         "integrations": [
             {
                 "integration-name": HOOK_NAME,
-                "external-doc-url": DOCUMENTATION,
-                "logo": "/docs/integration-logos/platform.svg",
-                "how-to-guide": [f"/docs/{guide}.md" for guide in GUIDES],
                 "tags": ["service", "ai", "dbt"],
             }
         ],

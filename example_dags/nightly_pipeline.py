@@ -3,8 +3,8 @@
 The branch proves that tonight's data model compiles and answers. It is closed in any case. After a
 success it is deleted; after a failure it is kept, so that somebody can open it and look.
 
-It runs against whatever the connection `platform_default` names; `make demo` runs it against the
-sandbox.
+It runs against whatever the connection `platform_default` names; the package's demo runs it against
+the sandbox.
 """
 
 from __future__ import annotations

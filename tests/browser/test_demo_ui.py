@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 TERMINAL = (
-    "<style>body {{ margin: 0 }} pre {{ margin: 0; padding: 16px; width: max-content;"
+    "<style>body {{ margin: 0 }} pre {{ margin: 0; padding: 16px; width: 100ch;"
+    " white-space: pre-wrap; overflow-wrap: anywhere;"
     " font: 13px/1.35 'DejaVu Sans Mono', monospace; color: #ddd; background: #1c1f26 }}</style>"
     "<pre>{}</pre>"
 )
-"""A page that looks like a terminal."""
+"""A page that looks like a terminal of 100 columns."""
+PICTURE = {"width": 900, "height": 640}
+"""A text column of the documentation is 736 pixels wide: a picture of 900 can be read in it."""
 
 
 @pytest.fixture
@@ -48,10 +51,23 @@ def pictures(tmp_path: Path) -> Path:
     return folder
 
 
+def take(page: Page, path: Path) -> None:
+    """Take a picture of the page, narrow enough for the documentation."""
+    usual = page.viewport_size
+    page.set_viewport_size(PICTURE)
+    page.wait_for_function("() => document.fonts.status === 'loaded'")
+    page.screenshot(path=path, animations="disabled")
+    if usual:
+        page.set_viewport_size(usual)
+
+
 def test_what_the_demo_prints_ends_with_the_answer_its_rows_and_its_chart(
     page: Page, demo_ui: DemoUi, pictures: Path
 ) -> None:
-    page.set_content(TERMINAL.format(escape(demo_ui.printed)))
+    report, _, _ = demo_ui.printed[demo_ui.printed.index("Tasks (the run") :].partition(
+        "\nWhat to do next"
+    )
+    page.set_content(TERMINAL.format(escape(report)))
     terminal = page.locator("pre")
     expect(terminal).to_contain_text("Revenue by country")
     expect(terminal).to_contain_text("Spain")
@@ -66,7 +82,7 @@ def test_the_log_of_the_demos_task_has_its_lines(
     expect(page.get_by_text("Asking the agent").first).to_be_visible()
     expect(page.get_by_text("Answer: Revenue by country").first).to_be_visible()
     expect(page.get_by_text("Log file not found")).to_have_count(0)
-    page.screenshot(path=pictures / "log.png")
+    take(page, pictures / "log.png")
 
 
 def test_the_connection_is_filled_and_its_test_succeeds(
@@ -76,7 +92,7 @@ def test_the_connection_is_filled_and_its_test_succeeds(
     form.edit("platform_default")
     form.open_section("Standard Fields")
     expect(form.dialog.locator("[name=host]")).to_have_value(f"{demo_ui.sandbox}/api")
-    page.screenshot(path=pictures / "connection.png")
+    take(page, pictures / "connection.png")
     form.expect_shown({"chat_api_key": "***"})
     assert form.shown("chat_url").startswith(demo_ui.sandbox)
     assert demo_ui.get("connections/platform_default")["password"] == "***"
@@ -85,7 +101,7 @@ def test_the_connection_is_filled_and_its_test_succeeds(
     said = form.test("platform_default")
     assert f"Management API at {demo_ui.sandbox}/api works" in said
     assert "does not work" not in said
-    page.screenshot(path=pictures / "test.png")
+    take(page, pictures / "test.png")
 
 
 def test_a_link_of_the_task_opens_the_thread_with_its_chart(
@@ -95,11 +111,11 @@ def test_a_link_of_the_task_opens_the_thread_with_its_chart(
     link = page.get_by_role("link", name="Thread", exact=True)
     expect(link).to_be_visible()
     expect(page.get_by_role("link", name="File", exact=True)).to_have_count(0)
-    page.screenshot(path=pictures / "links.png")
+    take(page, pictures / "links.png")
     with page.context.expect_page() as opened:
         link.click()
     thread = opened.value
-    thread.set_viewport_size({"width": 1000, "height": 760})
+    thread.set_viewport_size({"width": 900, "height": 760})
     expect(thread.locator(".question")).to_have_text("chart revenue by country")
     expect(thread.locator("svg rect")).to_have_count(8)
     expect(thread.get_by_role("cell", name="Spain")).to_be_visible()
@@ -118,7 +134,7 @@ def test_the_form_of_a_new_run_offers_questions(
     page.get_by_role("button", name=re.compile("Trigger")).first.click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("What the agent is asked")).to_be_visible()
-    page.screenshot(path=pictures / "trigger.png")
+    take(page, pictures / "trigger.png")
 
 
 def test_the_page_of_a_failed_task_shows_why(page: Page, demo_ui: DemoUi) -> None:

@@ -54,3 +54,31 @@ def test_every_link_of_the_readme_leads_to_a_file() -> None:
     for target in relative:
         assert (PROJECT / target).exists(), target
     assert not re.search(r"\]\((?!#|https?:)", published(text))
+
+
+def test_without_an_address_links_become_plain_text() -> None:
+    text = "# Title\n\nsee [this](docs/a.md#part), ![it](docs/p.png)[out](https://semver.org)\n"
+    told = published_readme().without_links(text)
+    assert "see this, [out](https://semver.org)" in told
+    assert "docs/a.md" not in told
+    assert "docs/p.png" not in told
+
+
+def test_without_an_address_code_stays() -> None:
+    for text in ("`rows[0](x)` stays", "```python\nfound[0](x)\n```", "    found[0](x)"):
+        assert text in published_readme().without_links(f"{text}\n")
+
+
+def test_without_an_address_sections_of_links_are_left_out() -> None:
+    text = "# Title\n\n## More\n\n[a](a.md) ·\n[b](b.md)\n\n## License\n\nA [license](LICENSE).\n"
+    told = published_readme().without_links(text)
+    assert "More" not in told
+    assert told.endswith("## License\n\nA license.\n")
+
+
+def test_without_an_address_the_readme_names_no_missing_file() -> None:
+    told = published_readme().without_links((PROJECT / "README.md").read_text())
+    assert not re.search(r"\]\((?!https?:|#)", told)
+    assert set(re.findall(r"\bdocs/[\w./-]+", told)) == {"docs/index.md"}
+    assert "## The connection" in told
+    assert "## Troubleshooting" in told

@@ -1,6 +1,7 @@
 """Every piece of Python in README and docs runs as it is printed.
 
-Those of `docs/reference` are made from the example DAGs and from what they returned. A piece is
+Those of `docs/reference` are made from the example DAGs and from what they returned, those of
+`docs/howto` and of the page on migration are run by `test_howto.py`. A piece is
 named by its page and its number there; what a reader is told to have (a hook, a DAG around it, the
 classes that the text speaks of) is given, and places of theirs become ours.
 """
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
     from tests.conftest import RunDag
 
 PROJECT = Path(__file__).parents[2]
-PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+PAGES = [
+    PROJECT / "README.md",
+    *sorted({*(PROJECT / "docs").glob("*.md")} - {PROJECT / "docs" / "migration.md"}),
+]
 PIECES = {
     f"{page.name} {number}": code
     for page in PAGES

@@ -1,1 +1,1 @@
-"""The demo: the example pipeline, run by a real Airflow against the sandbox; ``make demo``."""
+"""The demo: the example pipeline, run by a real Airflow against the sandbox."""

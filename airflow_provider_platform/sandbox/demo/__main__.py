@@ -25,9 +25,11 @@ from airflow_provider_platform.sandbox.demo.airflow_log import Unfolded, read_li
 from airflow_provider_platform.sandbox.demo.checkout import (
     DAG_FILE,
     DAG_ID,
+    DEMO_COMMAND,
     FOLDER,
+    FRESH_COMMAND,
     HOME,
-    IN_CHECKOUT,
+    UI_COMMAND,
     shown,
 )
 from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun, FinishedTask
@@ -57,7 +59,8 @@ def main() -> int:
             if options.fresh:
                 _forget()
             with running_sandbox(FOLDER) as sandbox:
-                print(f"Sandbox   {sandbox['url']}, a platform in one process with sample data")
+                print(f"Sandbox   {sandbox['url']}, a platform in one process with sample data,")
+                print("          until the demo ends")
                 run = _run_pipeline(sandbox["connection"])
     except DemoError as error:
         print(f"\n{error}", file=sys.stderr)
@@ -65,7 +68,7 @@ def main() -> int:
     except KeyboardInterrupt:
         print("\nStopped; nothing is left running.", file=sys.stderr)
         return 130
-    print(f"\n{report(run)}\n\n{_next_steps()}\n")
+    print(f"\n{report(run)}\n\n{_next_steps(sandbox['url'])}\n")
     outcome = "worked" if run.state == "success" else f"ended as {run.state}"
     print(
         f"The pipeline {outcome} ({time.monotonic() - started:.0f} s). Airflow's log: {shown(_LOG)}"
@@ -74,7 +77,7 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
+    parser = argparse.ArgumentParser(prog=DEMO_COMMAND, description=__doc__)
     parser.add_argument(
         "--fresh", action="store_true", help="forget the runs and changes of earlier demos first"
     )
@@ -109,7 +112,7 @@ def _run_pipeline(connection: dict[str, Any]) -> FinishedRun:
         code = process.wait()
     if code or not result.exists():
         tail = "".join(_LOG.read_text().splitlines(keepends=True)[-20:])
-        remedy = "\nThe home is of an earlier demo: make demo ARGS=--fresh begins anew." * again
+        remedy = f"\nThe home is of an earlier demo: {FRESH_COMMAND} begins anew." * again
         raise DemoError(
             f"Airflow ended with code {code}; its log ({shown(_LOG)}) ends:\n\n{tail}{remedy}"
         )
@@ -140,14 +143,16 @@ def _show_progress(process: subprocess.Popen[str]) -> None:
                 print(f"  {line.message}", flush=True)
 
 
-def _next_steps() -> str:
-    ui = "make ui" if IN_CHECKOUT else "python -m airflow_provider_platform.sandbox.demo.ui"
+def _next_steps(sandbox_url: str) -> str:
     return (
         "What to do next\n"
         "---------------\n"
         f"  Look at the pipeline          {shown(DAG_FILE)}\n"
-        f"  See the run in Airflow's UI   {ui}\n"
-        '  Use your own platform         README.md, "The connection"'
+        f"  See the run in Airflow's UI   {UI_COMMAND}\n"
+        f"  Open the links of the tasks   {UI_COMMAND}: while it runs, it serves\n"
+        f"                                {sandbox_url} again\n"
+        "  Use your own platform         in your Airflow: Admin, Connections, a connection of\n"
+        "                                the type Analytics Platform"
     )
 
 

@@ -18,6 +18,10 @@ FOLDER = Path(os.environ.get("PLATFORM_DEMO_FOLDER") or CHECKOUT / ".demo")
 # A metadata database serves one release of Airflow.
 HOME = FOLDER / f"airflow-{'.'.join(version('apache-airflow').split('.')[:2])}"
 DAG_FILE = (_PACKAGE.parent if IN_CHECKOUT else _PACKAGE) / "example_dags" / f"{DAG_ID}.py"
+_MODULE = "python -m airflow_provider_platform.sandbox.demo"
+DEMO_COMMAND = "make demo" if IN_CHECKOUT else _MODULE
+FRESH_COMMAND = "make demo ARGS=--fresh" if IN_CHECKOUT else f"{_MODULE} --fresh"
+UI_COMMAND = "make ui" if IN_CHECKOUT else f"{_MODULE}.ui"
 
 
 def shown(path: Path) -> str:

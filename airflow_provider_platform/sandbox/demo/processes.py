@@ -59,7 +59,7 @@ def only_one(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise DemoError(
-                "make demo or make ui runs in this folder already; wait for its end or stop it."
+                "The demo or its UI runs in this folder already; wait for its end or stop it."
             ) from None
         yield
 

@@ -18,7 +18,7 @@ NEXT_CONN_ID = "platform_next"
 """The connection that the example `rotate_key` tries."""
 POOL = "platform_chats"
 """The pool of the example `prompt_per_customer`."""
-DESCRIPTION = "The sandbox of make demo and make ui"
+DESCRIPTION = "The sandbox of the demo"
 _EXTRA = ("chat_url", "chat_api_key", "web_links")
 """What follows from where the sandbox is; all else is a person's to change."""
 
