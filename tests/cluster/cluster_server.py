@@ -22,7 +22,7 @@ import psutil
 
 from tests.cluster.servers import Postgres, Redis
 from tests.cluster.service_manager import STATE_FILE, Service, start_command
-from tests.system.airflow_processes import in_session, kill, wait_ended
+from tests.system.airflow_processes import has_ended, in_session, kill, wait_ended
 from tests.system.airflow_server import (
     COMMON_SETTINGS,
     ROOT,
@@ -78,6 +78,7 @@ class Cluster:
         self.postgres = postgres
         self.redis = redis
         self._manager = manager
+        self._log_starts: dict[str, int] = {}
         self._services = {
             postgres.service.name: postgres.service,
             redis.service.name: redis.service,
@@ -90,11 +91,10 @@ class Cluster:
 
     def start(self, name: str) -> None:
         """Start a service, again if it has been stopped; wait until it has a process."""
-        before = self._state().get(name, {"starts": 0})["starts"]
+        before = self.starts(name)
+        self._log_starts[name] = len(self.log(name))
         self._command(start_command(self._services[name]))
-        self._until(
-            lambda: self._state().get(name, {"starts": 0})["starts"] > before, f"start {name}"
-        )
+        self._until(lambda: self.starts(name) > before, f"start {name}")
 
     def stop(self, name: str, signal_number: int = signal.SIGKILL) -> None:
         """Send the main process a signal and do not start the service again; wait for its end."""
@@ -161,6 +161,11 @@ class Cluster:
     def wait_healthy(self, timeout: float = _HEALTHY_SECONDS) -> None:
         wait_until_healthy(self.airflow.url, self._why_not, timeout)
 
+    def wait_workers(self) -> None:
+        """Wait until both workers take tasks, which no health check of Airflow says."""
+        for name in WORKERS:
+            self._until(lambda name=name: self._is_ready(name), f"ready {name}", _HEALTHY_SECONDS)
+
     def wait_api(self) -> None:
         """Wait until the API server answers, whatever it says of the others."""
 
@@ -174,20 +179,34 @@ class Cluster:
         self._until(answers, "an answer of the API server")
 
     def log(self, name: str) -> str:
-        """What a service has written."""
-        return (self.airflow.home / f"{name}.log").read_text(errors="replace")
+        """What a service has written, nothing before its first start."""
+        try:
+            return (self.airflow.home / f"{name}.log").read_text(errors="replace")
+        except FileNotFoundError:
+            return ""
 
     def mend(self) -> None:
         """Start again what a test has ended, so that the next one finds all there."""
         for name, service in self._state().items():
             if name == "migrate" or service["comes_back"]:
                 continue
-            if service["exit"] is None and not psutil.pid_exists(service["pid"]):
-                # It has ended by itself, and the manager has yet to notice.
+            if service["exit"] is None and not self._lives(name):
+                # The service ended by itself, and the manager has yet to notice.
                 self._until(lambda name=name: self.exit_code(name) is not None, f"end of {name}")
             if self.exit_code(name) is not None:
                 self.start(name)
         self.wait_healthy()
+        self.wait_workers()
+
+    def _lives(self, name: str) -> bool:
+        try:
+            return not has_ended(self.process(name))
+        except psutil.NoSuchProcess:
+            return False
+
+    def _is_ready(self, worker: str) -> bool:
+        """Whether a worker has written, since its last start, that it takes tasks."""
+        return f"celery@{worker} ready." in self.log(worker)[self._log_starts[worker] :]
 
     def _why_not(self) -> tuple[bool, str]:
         state = self._state()
@@ -208,8 +227,8 @@ class Cluster:
         self._manager.stdin.write(json.dumps(command).encode() + b"\n")
         self._manager.stdin.flush()
 
-    def _until(self, condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE
+    def _until(self, condition: Callable[[], bool], what: str, timeout: float = PATIENCE) -> None:
+        deadline = time.monotonic() + timeout
         while not condition():
             if time.monotonic() > deadline or self._manager.poll() is not None:
                 raise AssertionError(f"no {what}:\n{self._why_not()[1]}")
@@ -295,6 +314,7 @@ def _start_all(cluster: Cluster) -> None:
         pid_file = str(cluster.airflow.home / f"{name}.pid")
         cluster.add(Service(name, [*command, "--pid", pid_file]))
     cluster.wait_healthy()
+    cluster.wait_workers()
 
 
 def _end(manager: subprocess.Popen[bytes]) -> None:

@@ -71,13 +71,14 @@ def wait_ended(processes: Iterable[psutil.Process], timeout: float) -> list[psut
     deadline = time.monotonic() + timeout
     left = list(processes)
     while True:
-        left = [process for process in left if not _has_ended(process)]
+        left = [process for process in left if not has_ended(process)]
         if not left or time.monotonic() > deadline:
             return left
         time.sleep(0.05)
 
 
-def _has_ended(process: psutil.Process) -> bool:
+def has_ended(process: psutil.Process) -> bool:
+    """Whether a process has ended, also while its parent has not asked for its exit code yet."""
     try:
         return process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
