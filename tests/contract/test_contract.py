@@ -1,22 +1,28 @@
-"""Our declarations against an OpenAPI document, and against the service description's tables."""
+"""Our declarations against an OpenAPI document, and against the service description's tables.
+
+The document is `operations.json`, the facts of the service's document, which each clone has.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import runpy
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import TypeAdapter
 
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.management.account.oauth import UserOAuthToken
 from airflow_provider_platform.client.management.embed.sessions import GenerateSession
 from airflow_provider_platform.client.management.registry import declared_endpoints
-from airflow_provider_platform.contract.compare import compare
+from airflow_provider_platform.contract.compare import Difference, compare
 from airflow_provider_platform.contract.document import read_document
 from airflow_provider_platform.contract.explanations import known_explanations, sort_out
 from airflow_provider_platform.contract.schemas import Shape
@@ -33,30 +39,57 @@ from tests.contract.service_table import (
 )
 
 PROJECT = Path(__file__).parents[2]
+SNAPSHOT = Path(__file__).parent / "operations.json"
 REFERENCE = PROJECT.parent / "shared" / "reference" / "platform-api.yaml"
 DECLARED = {(endpoint.method, endpoint.path): endpoint for endpoint in declared_endpoints()}
 
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    """The document of PLATFORM_OPENAPI (a file or a management address), else the reference."""
-    source = os.environ.get("PLATFORM_OPENAPI") or (str(REFERENCE) if REFERENCE.exists() else "")
-    if not source:
-        pytest.skip("no OpenAPI document: name one in PLATFORM_OPENAPI (a file or an address)")
-    return read_document(source, token=os.environ.get("PLATFORM_TOKEN"))
+    """The document of PLATFORM_OPENAPI (a file or a management address), else the snapshot."""
+    if source := os.environ.get("PLATFORM_OPENAPI"):
+        return read_document(source, token=os.environ.get("PLATFORM_TOKEN"))
+    return json.loads(SNAPSHOT.read_text(encoding="utf-8"))
 
 
-def test_every_declaration_holds_against_the_document(document: dict[str, Any]) -> None:
-    findings, _ = sort_out(compare(declared_endpoints(), document), known_explanations())
+@pytest.fixture(scope="module")
+def differences(document: dict[str, Any]) -> list[Difference]:
+    return compare(declared_endpoints(), document)
+
+
+def test_the_snapshot_is_what_its_script_makes_of_the_document() -> None:
+    if not REFERENCE.exists():
+        pytest.skip("the service's document is not beside this checkout")
+    script = runpy.run_path(str(PROJECT / ".ci" / "operations_snapshot.py"))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    facts = script["snapshot"](yaml.load(REFERENCE.read_text(encoding="utf-8"), loader))
+
+    assert SNAPSHOT.read_text(encoding="utf-8") == script["as_text"](facts)
+
+
+def test_the_snapshot_holds_no_prose() -> None:
+    def texts(value: Any) -> list[str]:
+        if isinstance(value, dict):
+            return [*value, *(text for item in value.values() for text in texts(item))]
+        if isinstance(value, list):
+            return [text for item in value for text in texts(item)]
+        return [value] if isinstance(value, str) else []
+
+    found = texts(json.loads(SNAPSHOT.read_text(encoding="utf-8")))
+    assert [text for text in found if " " in text] == []
+
+
+def test_every_declaration_holds_against_the_document(differences: list[Difference]) -> None:
+    findings, _ = sort_out(differences, known_explanations())
 
     assert not findings, "\n".join(map(str, findings))
 
 
-def test_no_explanation_is_stale(document: dict[str, Any]) -> None:
+def test_no_explanation_is_stale(differences: list[Difference]) -> None:
     if os.environ.get("PLATFORM_OPENAPI"):
-        pytest.skip("the explanations are written for the reference document")
+        pytest.skip("the explanations are written for the document of the snapshot")
 
-    _, unneeded = sort_out(compare(declared_endpoints(), document), known_explanations())
+    _, unneeded = sort_out(differences, known_explanations())
 
     assert not unneeded
 
