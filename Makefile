@@ -26,6 +26,8 @@ WHOLE_AIRFLOW := tests/browser tests/cluster tests/storage tests/supervisor test
 NOTHING_TO_RUN := $(if $(ARGS),[ $$? -eq 5 ] ||)
 # What does not touch Airflow is the same on all releases.
 FAST := $(if $(RELEASE),tests/unit tests/integration tests/demo,$(WHOLE_AIRFLOW:%=--ignore=%))
+# tests/conftest.py says which tests are exhaustive. ARGS choose from all of them.
+QUICK := $(if $(ARGS),,-m "not exhaustive")
 
 .PHONY: help
 help: ## list the commands
@@ -40,12 +42,20 @@ ui: $(ENVIRONMENT) ## Airflow's UI over the last demo run, with the sandbox behi
 	@$(IN_PROJECT) $(VENV_PYTHON) -m airflow_provider_platform.sandbox.demo.ui
 
 .PHONY: test
-test: $(ENVIRONMENT) ## the fast tests (ARGS="-k chat" for some of them)
+test: $(ENVIRONMENT) ## the quick tests of every layer (ARGS="-k chat" for some of all tests)
+	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) $(FAST) $(QUICK) $(ARGS)
+
+.PHONY: test-all
+test-all: $(ENVIRONMENT) ## the quick tests and all that `make test` leaves out
 	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) $(FAST) $(ARGS)
+
+.PHONY: test-rest
+test-rest: $(ENVIRONMENT) ## only what `make test` leaves out
+	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) $(FAST) -m exhaustive $(ARGS)
 
 .PHONY: $(OLDER:%=test-%)
 $(OLDER:%=test-%): test-%:
-	@$(MAKE) --no-print-directory test RELEASE=$*
+	@$(MAKE) --no-print-directory test-all RELEASE=$*
 
 .PHONY: test-matrix
 test-matrix: ## the unit, integration and demo tests, and the demo, on every Airflow and Python of .ci/releases

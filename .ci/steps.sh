@@ -49,7 +49,7 @@ tests_on() { # tests_on RELEASE AIRFLOW PYTHONS...: tests and demo there, with t
   local release=$1 airflow=$2 python
   shift 2
   if python=$(env -u PYTHON sh .ci/find-python.sh "$@" 2>/dev/null); then
-    step "tests and demo, Airflow $airflow" limited 2400 make PYTHON="$python" RELEASE="$release" test demo
+    step "tests and demo, Airflow $airflow" limited 2400 make PYTHON="$python" RELEASE="$release" test-all demo
   else
     not_run "tests and demo, Airflow $airflow" "it needs Python $(echo "$@" | sed 's/ / or /g')"
   fi

@@ -1,4 +1,4 @@
-"""What all tests share: an Airflow of their own, and running a DAG in it from beginning to end.
+"""What all tests share: an Airflow of their own, running a DAG in it, and which tests are quick.
 
 Airflow reads its environment when it is first imported, and every test process (pytest-xdist
 starts several) needs a home of its own: the assignments below come before any such import.
@@ -6,9 +6,13 @@ starts several) needs a home of its own: the assignments below come before any s
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
+import sqlite3
 import tempfile
+from collections import Counter
+from contextlib import closing
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +22,7 @@ import pytest
 
 from airflow_provider_platform.sandbox.demo.airflow_home import isolated
 
+TESTS = Path(__file__).parent
 AIRFLOW_HOME = Path(tempfile.mkdtemp(prefix="airflow-home-"))
 (AIRFLOW_HOME / "dags").mkdir()
 _variables = isolated(os.environ, AIRFLOW_HOME, AIRFLOW_HOME / "dags")
@@ -39,6 +44,25 @@ if TYPE_CHECKING:
     RunDag = Callable[..., FinishedRun]
 
 
+EXHAUSTIVE = {"ci", "recipes", "sandbox"}
+"""Folders that `make test` leaves to `make test-all`."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as `exhaustive` what `make test` leaves out: the folders above, and of the cases of a
+    test that is marked `one_case_in(number)` all but the first, the one `number` later, and so on.
+    """
+    cases: Counter[str] = Counter()
+    for item in items:
+        sampled = item.get_closest_marker("one_case_in")
+        name = item.nodeid.partition("[")[0]
+        left_out = sampled is not None and cases[name] % sampled.args[0] > 0
+        cases[name] += 1
+        if left_out or item.path.relative_to(TESTS).parts[0] in EXHAUSTIVE:
+            item.add_marker("exhaustive")
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(AIRFLOW_HOME, ignore_errors=True)
 
@@ -50,9 +74,29 @@ def airflow_home() -> Path:
 
 
 @pytest.fixture(scope="session")
-def airflow_db() -> None:
-    """The metadata database of this test process."""
-    dag_runs.ensure_database()
+def _platform_airflow_database(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
+    """Makes the metadata database of this test process. Test processes that run side by side make
+    one and copy it: that takes a fraction of Airflow's migrations."""
+    if worker_id == "master":
+        dag_runs.ensure_database()
+        return
+    shared = tmp_path_factory.getbasetemp().parent / "airflow.db"
+    with shared.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if shared.exists():
+            shutil.copy(shared, AIRFLOW_HOME / "airflow.db")
+        dag_runs.ensure_database()
+        if not shared.exists():
+            with (
+                closing(sqlite3.connect(AIRFLOW_HOME / "airflow.db")) as made,
+                closing(sqlite3.connect(shared)) as copy,
+            ):
+                made.backup(copy)
+
+
+@pytest.fixture(scope="session")
+def airflow_db(_platform_airflow_database: None) -> None:
+    """The metadata database of this test process, ready to run DAGs."""
     supervisor = import_module("airflow.sdk.execution_time.supervisor")
     # Airflow 3.3 makes the API of `DAG.test` once, its predecessors for each task, which takes
     # them longer than the task.

@@ -63,6 +63,7 @@ def assert_asked_once(sandbox: Sandbox) -> None:
     assert len(state.runs) == 1
 
 
+@pytest.mark.one_case_in(9)
 @pytest.mark.parametrize("after", range(1, RECORDS + 1))
 @pytest.mark.parametrize("fault", [{}, {"bytes": 7}, {"inside_character": True}, {"reset": True}])
 def test_a_connection_cut_after_any_record(
@@ -84,6 +85,7 @@ REPLAYS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.one_case_in(9)
 @pytest.mark.parametrize("settings", REPLAYS, ids=str)
 @pytest.mark.parametrize("after", [2, 6, 11, 16])
 def test_a_resubscription_tells_again_what_was_seen(
