@@ -37,7 +37,9 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
     `{"answer": str, "chat_id": str, "message_id": str, "queries": [...], "usage": dict | None}`.
     Each query is `{"title", "description", "sql", "columns": [{"name", "type"}], "rows",
     "total_rows", "truncated", "uuid", "chart", "error"}`. With `output_path` each has `path`,
-    `chart_paths` and `row_count` too, and `manifest` is the path of the manifest file.
+    `chart_paths` and `row_count` too, and `manifest` is the path of the manifest file. A query
+    whose chart was left out, because its specification is longer than 4 million characters, has
+    a `chart_error`.
 
     :param prompt: the question (templated)
     :param chat_id: a thread to go on with; without it the agent starts a new one
@@ -163,6 +165,9 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
                 self.log.warning("%s", secrets.redact(said))
             if query.chart is not None:
                 self.log.info("%s", secrets.redact(self._drawn(query)))
+            if query.chart_error is not None:
+                title = secrets.redact(quote_service(query.title or "without a title"))
+                self.log.warning("Query %r has no chart. %s", title, query.chart_error)
         if link := self.link_line():
             self.log.info("%s", link)
         result: dict[str, Any] = secrets.redact(outcome.to_json(details=bool(self.details)))

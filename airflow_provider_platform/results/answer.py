@@ -155,6 +155,9 @@ def _write_query(
             wanted.warn(f"Query {number}: {said}")
     if wanted.charts and query["chart"] is not None:
         _draw(number, query, written, wanted, renderer)
+    written.chart_error = query.get("chart_error") or written.chart_error
+    if wanted.charts and wanted.fail_on_chart_error and query.get("chart_error"):
+        raise ChartError(query["chart_error"])
     return written
 
 

@@ -100,14 +100,20 @@ def _are_dataclasses(value: Any) -> bool:
 
 
 def without_details(plain: dict[str, Any], *, details: bool) -> dict[str, Any]:
-    """A result or a turn as plain JSON, without its details unless they are asked for."""
+    """A result or a turn as plain JSON, without its details unless they are asked for. Only a query
+    whose chart was left out has a `chart_error`."""
     kept = {name: value for name, value in plain.items() if name != "tool_errors"}
     if not details:
         kept = {name: value for name, value in kept.items() if name not in _DETAILS}
-        kept["queries"] = [
-            {name: value for name, value in query.items() if name not in _QUERY_DETAILS}
-            for query in plain["queries"]
-        ]
+    hidden = frozenset() if details else _QUERY_DETAILS
+    kept["queries"] = [
+        {
+            name: value
+            for name, value in query.items()
+            if name not in hidden and (name != "chart_error" or value is not None)
+        }
+        for query in plain["queries"]
+    ]
     return kept
 
 

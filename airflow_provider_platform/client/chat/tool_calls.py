@@ -20,7 +20,11 @@ from airflow_provider_platform.client.formats.json_text import (
     read_plain_json,
     settle_numbers,
 )
-from airflow_provider_platform.client.formats.service_text import MAX_SERVICE_TEXT, quote_service
+from airflow_provider_platform.client.formats.service_text import (
+    MAX_CHART_CHARACTERS,
+    MAX_SERVICE_TEXT,
+    quote_service,
+)
 
 UNFINISHED = "The call had no result when the run ended."
 """The error of a query whose result did not reach us."""
@@ -58,9 +62,9 @@ class Query:
 
     `rows` holds at most `max_rows` rows as the chat API sends them (100 by default), `total_rows`
     how many there are, `truncated` whether some are missing here; all of them come from running
-    `sql` on the data API. `chart` is a Vega-Lite specification without data. Details: the
-    `user_request` that the agent made the query for, and how many rows the chat sent
-    (`sent_rows`).
+    `sql` on the data API. `chart` is a Vega-Lite specification without data; `chart_error` says why
+    one that the chat sent is missing here. Details: the `user_request` that the agent made the
+    query for, and how many rows the chat sent (`sent_rows`).
     """
 
     title: str = ""
@@ -75,6 +79,7 @@ class Query:
     error: str | None = None
     user_request: str = ""
     sent_rows: int = 0
+    chart_error: str | None = None
 
 
 @dataclass
@@ -170,8 +175,8 @@ class ToolCall:
 
         columns, rows = _table(_columns(got.get("schema")), _rows(got)[: self.max_rows])
         error = self.error if self.has_result else UNFINISHED
-        drawn = error is None
-        chart = _json_text(got.get("vegaSpec") or given.get("vegaSpec")) if drawn else None
+        sent = got.get("vegaSpec") or given.get("vegaSpec") if error is None else None
+        chart, chart_error = _chart(sent)
         return Query(
             title=text("queryTitle"),
             description=text("description"),
@@ -181,10 +186,11 @@ class ToolCall:
             total_rows=self.total_rows,
             truncated=self.total_rows > len(rows),
             uuid=str(got["uuid"]) if got.get("uuid") is not None else None,
-            chart=chart if isinstance(chart, dict) else None,
+            chart=chart,
             error=None if error is None else quote_service(error),
             user_request=text("userRequest"),
             sent_rows=self._told.sent_rows,
+            chart_error=chart_error,
         )
 
     def search(self) -> Search:
@@ -240,12 +246,29 @@ def _read_result(told: Any, max_rows: int) -> tuple[_Result, dict[str, Any]]:
     ), result
 
 
+def _chart(sent: Any) -> tuple[dict[str, Any] | None, str | None]:
+    """Return a chart's specification, or why there is none; a call without a chart has neither."""
+    length = _length(sent)
+    if length > MAX_CHART_CHARACTERS:
+        return None, (
+            f"The chart's specification has {length:,} characters, more than the limit of "
+            f"{MAX_CHART_CHARACTERS:,}, so it was left out. Ask for the chart again without data "
+            "of its own."
+        )
+    chart = _json_text(sent)
+    return (chart if isinstance(chart, dict) else None), None
+
+
 def _length(value: Any) -> int:
+    """Characters of a text, or of the JSON of a value."""
     if type(value) is str:
         return len(value)
     if value is None:
         return 0
-    return len(to_json(value, inf_nan_mode="null", fallback=str))
+    try:
+        return len(to_json(value, inf_nan_mode="null", fallback=str).decode())
+    except ValueError:  # half a character
+        return len(repr(value))
 
 
 def _rows(result: dict[str, Any]) -> list[Any]:

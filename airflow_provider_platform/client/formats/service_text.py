@@ -8,6 +8,9 @@ import re
 from airflow_provider_platform.client.redaction import CUT, printable
 
 MAX_SERVICE_TEXT = 500
+MAX_CHART_CHARACTERS = 4 << 20
+"""Characters of a chart's specification. A longer one is left out of the result: it would go to
+XCom, and the drawing process refuses it."""
 _GROUP_MARK = re.compile(r"[:#](?=:(?:end)?group::|#\[(?:end)?group\])", re.IGNORECASE)
 
 

@@ -46,7 +46,6 @@ def output_path(name: str, value: Any) -> Any:
     return found
 
 
-optional_output_path = arguments.or_none(output_path)
 optional_output_place = arguments.or_none(output_place)
 
 

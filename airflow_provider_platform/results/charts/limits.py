@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_provider_platform.client.formats.service_text import MAX_CHART_CHARACTERS
+
 
 @dataclass(frozen=True)
 class ChartLimits:
@@ -18,7 +20,7 @@ class ChartLimits:
     input_bytes: int = 64 << 20
     output_bytes: int = 64 << 20
     """All pictures of one chart."""
-    specification_characters: int = 4 << 20
+    specification_characters: int = MAX_CHART_CHARACTERS
     """Of a specification without the rows."""
     scale: float = 2.0
     """Pixels of a PNG for each unit of the chart: two are sharp on the screens of today."""

@@ -16,6 +16,7 @@ import pytest
 from airflow.sdk import Asset
 
 from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.chat import tool_calls
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.results.answer import AnswerFiles, write_answer
@@ -313,6 +314,44 @@ def test_files_hold_what_the_chat_sends_however_few_rows_go_to_xcom(
     assert f"![{query['title']}](query-1.svg)" in answer
     assert f"`{query['path']}`" in answer
     assert "\\" not in answer
+
+
+@pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
+def test_long_chart_specification_is_left_out_of_xcom_and_reported(
+    deferrable: bool,
+    platform_sandbox: Sandbox,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: Any,
+    capfd: Any,
+) -> None:
+    monkeypatch.setattr(tool_calls, "MAX_CHART_CHARACTERS", 100)
+    given: dict[str, Any] = {"prompt": "chart revenue by category", "deferrable": deferrable}
+    [query] = ask(**given)["queries"]
+    assert (query["chart"], len(query["rows"])) == (None, 4)
+    assert "characters, more than the limit of 100, so it was left out" in query["chart_error"]
+    logged = capfd.readouterr().out + caplog.text
+    assert f"Query {query['title']!r} has no chart. {query['chart_error']}" in logged
+    [query] = ask(prompt="total revenue", deferrable=deferrable)["queries"]
+    assert "chart_error" not in query
+    files = {"output_path": str(tmp_path), "output_format": "csv"}
+    written = ask(**given, **files)
+    assert "more than the limit" in manifest_of(written)["queries"][0]["chart_error"]
+
+
+def test_long_chart_specification_fails_a_task_that_needs_the_chart(
+    platform_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("vl_convert")
+    monkeypatch.setattr(tool_calls, "MAX_CHART_CHARACTERS", 100)
+    with pytest.raises(AirflowFailException, match="more than the limit of 100"):
+        ask(
+            prompt="chart revenue by category",
+            output_path=str(tmp_path),
+            output_format="csv",
+            charts="png",
+            on_chart_error="fail",
+        )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel confines on Linux")

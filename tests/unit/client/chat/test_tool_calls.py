@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.chat.tool_calls import ToolCall, read_tool_call
 from airflow_provider_platform.client.formats.json_text import read_json
+from airflow_provider_platform.client.formats.service_text import MAX_CHART_CHARACTERS
 
 ODD_NUMBERS = ("1e999", "-1e999", "NaN", "18446744073709551616", "9" * 400, "1" * 4301)
 NUMBERS = ("0", "-7", "12.5", "1E2", "9007199254740993", *ODD_NUMBERS)
@@ -66,3 +67,29 @@ def _noted(call: ToolCall) -> dict[str, Any]:
         "total": call.total_rows,
         "query": repr(call.query()),
     }
+
+
+@pytest.mark.parametrize("as_text", [True, False], ids=["as a text", "as an object"])
+def test_chart_specification_beyond_the_limit_is_left_out_with_a_reason(as_text: bool) -> None:
+    def query_with(title: str) -> Any:
+        chart: Any = {"mark": "bar", "title": title}
+        result = {"data": [[1]], "vegaSpec": json.dumps(chart) if as_text else chart}
+        read = read_tool_call({"name": "cubeSqlApi", "result": result}, None, 10)
+        return read.query(), chart
+
+    query, chart = query_with("é" * (MAX_CHART_CHARACTERS // 8))
+    assert (query.chart, query.chart_error) == (chart, None)
+    query, _ = query_with("é" * MAX_CHART_CHARACTERS)
+    assert query.chart is None
+    assert query.chart_error is not None
+    assert "more than the limit of 4,194,304, so it was left out" in query.chart_error
+
+
+def test_half_a_character_in_an_object_does_not_end_the_reading() -> None:
+    call = read_tool_call(
+        {"name": "cubeSqlApi", "input": {"a": "\ud800"}, "result": {"vegaSpec": {"a": "\ud800"}}},
+        None,
+        10,
+    )
+    assert call.cost > 0
+    assert call.query().chart == {"a": "\ud800"}
