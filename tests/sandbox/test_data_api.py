@@ -163,13 +163,8 @@ class TestLoad:
         )
         assert [[str(first)]] == ask(sql)[1]["data"]
 
-    def test_one_result_can_come_in_a_list_and_several_always_do(
-        self, load: Any, platform: Platform
-    ) -> None:
+    def test_several_results_come_in_a_list(self, load: Any) -> None:
         _, top = load(BY_COUNTRY)
-        platform.control.set(load_answer="results")
-        _, listed = load(BY_COUNTRY)
-        assert listed["results"][0]["data"] == top["data"]
         _, both = load([BY_COUNTRY, BY_COUNTRY], queryType="multi")
         assert [one["data"] for one in both["results"]] == [top["data"]] * 2
 
@@ -296,8 +291,6 @@ class TestTokens:
         missing = (403, {"error": "API scope is missing: meta"})
         assert self.get(platform, token) == missing
         assert self.get(platform, token, "load")[0] == 200
-        platform.control.set(data_bearer="either", default_api_scopes=["meta"])
-        assert self.get(platform, f"Bearer {token}")[0] == 200
 
     def test_a_metadata_token_comes_after_bearer_and_reads_no_data(
         self, platform: Platform

@@ -115,8 +115,7 @@ class Agent:
                 self._record(record_id, graph, sort, content=piece, isDelta=True, isInProcess=True),
                 mark,
             )
-            if self._job.settings.delta_sort == "record":
-                sort = next(self._sorts)
+            sort = next(self._sorts)
         closing: Mark = "final_closing" if mark == "final" else mark
         yield Step(
             self._record(record_id, graph, sort, content=text, isDelta=False, isInProcess=False),
@@ -133,8 +132,7 @@ class Agent:
         yield Step(
             self._record(record_id, graph, sort, **shared, isInProcess=True, toolCall=call), "tool"
         )
-        if self._job.settings.delta_sort == "record":
-            sort = next(self._sorts)
+        sort = next(self._sorts)
         result = _json(work())
         done = {**call, "result": result}
         yield Step(

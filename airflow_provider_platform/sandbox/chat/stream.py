@@ -143,7 +143,7 @@ def _submit(world: World, thread: Thread, request: StreamRequest) -> ChatStream:
         development=request.development,
     )
     _note(world, run, "submit")
-    head = [*history, thread.cutoff(world.settings.submit_says_streaming)]
+    head = [*history, thread.cutoff(False)]
     return ChatStream(head, subscription=run.subscribe(0), opens=True)
 
 

@@ -86,10 +86,7 @@ async def _load(request: Request) -> Response:
         raise refuse(500, f"Error: {error}") from None
     if isinstance(query, list):
         return JSONResponse({"queryType": "blendingQuery", "results": results})
-    in_list = settings.load_answer == "results"
-    return JSONResponse(
-        {"queryType": "regularQuery", "results": results} if in_list else results[0]
-    )
+    return JSONResponse(results[0])
 
 
 async def _meta(request: Request) -> Response:

@@ -73,7 +73,7 @@ def _claims(world: World, header: str) -> dict[str, Any]:
     """What the token says."""
     secret, now = world.credentials.api_secret, world.clock.now()
     try:
-        return verify_data_token(header, secret, now, either=world.settings.data_bearer == "either")
+        return verify_data_token(header, secret, now)
     except ValueError as error:
         raise refuse(403, f"Invalid token: {error}") from None
 

@@ -50,7 +50,7 @@ def create_branch(call: Call) -> Any:
     parent = _named(call, body.get("from", store.deploy))
     branch = store.add(body["name"], parent.name)
     call.record("created", "branches", branch.name)
-    active = bool(body.get(call.world.settings.create_branch_field))
+    active = bool(body.get("activate"))
     if active:
         store.enter(branch, call.credential, call.user, call.world)
         call.record("entered", "dev-mode", branch.name)

@@ -88,20 +88,18 @@ WITH_PREFIX = {"prefix": "Bearer"}
 """Claims of the tokens that go to a data API as ``Bearer <token>``; all others stand alone."""
 
 
-def verify_data_token(
-    authorization: str, secret: str, now: float, *, either: bool
-) -> dict[str, Any]:
+def verify_data_token(authorization: str, secret: str, now: float) -> dict[str, Any]:
     """The claims of the token in an ``Authorization`` header of a data API.
 
-    Raises ``ValueError`` for a bad token and, unless ``either`` form will do, for one without the
-    prefix that it takes or with one that it does not take.
+    Raises ``ValueError`` for a bad token, and for one without the prefix that it takes or with one
+    that it does not take.
     """
     prefix, _, token = authorization.rpartition(" ")
     claims = verify(token, secret, now)
     if prefix.lower() not in ("", "bearer"):
         raise ValueError("not a JWT")
     takes = claims.get("prefix", "")
-    if not either and prefix.lower() != takes.lower():
+    if prefix.lower() != takes.lower():
         words = f"must follow the word {takes}" if takes else "must stand alone in the header"
         raise ValueError(f"this token {words}")
     return claims

@@ -52,8 +52,6 @@ class Settings(BaseModel):
     """Prefix of the tool names and of the agent's graph node."""
     development: Annotated[bool, Field(strict=True)] = True
     """Whether records with the agent's ``thinking`` are sent."""
-    delta_sort: Literal["record", "message"] = "record"
-    """Whether ``sort`` grows with every record or is one number for all records of a message."""
 
     follow_up: Literal["subscribe", "state"] = "subscribe"
     """What a request without ``input`` gets while its run is active."""
@@ -80,8 +78,6 @@ class Settings(BaseModel):
     """Rows of a query that a chat sends; a default of the service, not a limit."""
     usage_last: Literal["always", "after_answer"] = "after_answer"
     """Whether ``__usage__`` also follows an error, ``__aborted__`` and ``__suspended__``."""
-    submit_says_streaming: Annotated[bool, Field(strict=True)] = False
-    """``isStreaming`` in the ``__cutoff__`` that answers a new message."""
 
     service_tokens: Annotated[bool, Field(strict=True)] = False
     """Whether the deployment accepts service tokens: a deployment switches them on."""
@@ -160,9 +156,6 @@ class Settings(BaseModel):
     """Whether a fork that nobody is on any more is closed at once, or when it falls asleep."""
     leave_nothing: Literal["400", "404", "200"] = "400"
     """What leaving development mode answers where the credential is not in it."""
-    create_branch_field: Literal["activate", "enterDevMode"] = "activate"
-    """The field that puts a new branch into development mode; the document has ``activate``, the
-    vendor's tool sends ``enterDevMode``. The other one has no effect."""
     validate_not_active: Literal["400", "invalid"] = "400"
     """What validating a branch without a running environment answers: an error, or a report that
     says it is not valid."""
@@ -210,10 +203,6 @@ class Settings(BaseModel):
     """Whether the path that deletes an embed tenant ends in ``/``, as on older tenants."""
     embed_tenant_other_path: Literal["404", "405", "redirect"] = "404"
     """What the other form of that path answers."""
-    undeclared_answers: Literal["empty", "json"] = "empty"
-    """What is sent under 200 where the contract declares no answer."""
-    deleted_answer: Literal["204", "200"] = "204"
-    """Status of deletions that are declared with both."""
     lists: Literal["cursor", "legacy", "unpaged", "repeating"] = "cursor"
     """``legacy``: lists answer ``data`` and ``count`` only and know no cursor; ``unpaged``:
     everything at once, with ``pageInfo`` null; ``repeating``: every page is the first one and
@@ -229,9 +218,6 @@ class Settings(BaseModel):
     """How the data API declares types. ``core``: as the open core, where decimals are ``Int32``,
     timestamps ``String``, dates ``{"Date": false}`` and booleans JSON booleans; ``words``: each by
     the word for its type, with texts as values."""
-    data_bearer: Literal["as_documented", "either"] = "as_documented"
-    """``as_documented``: a token of a deployment stands alone in the header, those of usage
-    analytics and of metadata follow ``Bearer``; ``either``: both forms are taken for all."""
     data_streaming: Annotated[bool, Field(strict=True)] = False
     """Whether the deployment streams: a query with a limit of its own then has no other one."""
     data_default_rows: Count = 10_000
@@ -242,8 +228,6 @@ class Settings(BaseModel):
     """Time a query of the data API takes before its first row is there."""
     query_wait: Seconds = 10.0
     """How long a request waits for it before it is told to come again."""
-    load_answer: Literal["top", "results"] = "top"
-    """Where ``/v1/load`` puts the result of one query: at the top level, or in ``results``."""
     default_api_scopes: tuple[Literal["meta", "data", "graphql", "jobs", "sql"], ...] = (
         "meta",
         "data",

@@ -37,9 +37,6 @@ def test_each_token_is_sent_as_documented(
     assert status(platform, token) == alone
     assert status(platform, f"Bearer {token}") == bearer
     assert status(platform, f"Basic {token}") == 403
-    platform.control.set(data_bearer="either")
-    assert [status(platform, header) for header in (token, f"Bearer {token}")] == [200, 200]
-    assert status(platform, f"Basic {token}") == 403
 
 
 def test_usage_analytics_can_be_switched_off(platform: Platform) -> None:

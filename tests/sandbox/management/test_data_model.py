@@ -262,8 +262,7 @@ class TestDevelopmentMode:
         assert status(platform)["branchName"] == "a"
         assert sql(platform, "a").status_code == 200
         assert build(platform, "POST", "commit", json={}).status_code == 400
-        platform.control.set(create_branch_field="enterDevMode")
-        for name, active in (("activate", False), ("enterDevMode", True)):
+        for name, active in (("activate", True), ("enterDevMode", False)):
             body = {"name": f"b-{name}", name: True}
             assert build(platform, "POST", "branches", json=body).json()["active"] is active
 

@@ -94,9 +94,6 @@ def test_deleting(platform: Platform) -> None:
     assert platform.call("DELETE", path).status_code == 404
     assert platform.call("GET", f"{path}/recipients").status_code == 404
     assert len(platform.control.state().changed("notifications", "deleted")) == 1
-    platform.control.set(deleted_answer="200")
-    answer = platform.call("DELETE", f"{PATH}/{create(platform)['id']}")
-    assert (answer.status_code, answer.content) == (200, b"")
 
 
 def test_the_list_is_filtered_newest_first_and_paged(platform: Platform) -> None:

@@ -176,4 +176,4 @@ def initiate_oauth_flow(call: Call) -> Response:
     """The user has to go on in a browser."""
     integration = call.store(OAuthIntegrations).named(call.path["integrationId"])
     call.record("created", "oauth-flows", integration["id"])
-    return call.undeclared({"authUrl": integration["authUrl"]})
+    return call.undeclared()

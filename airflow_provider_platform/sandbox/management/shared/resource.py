@@ -66,13 +66,11 @@ class Call:
 
     def deleted(self) -> Response:
         """The answer of a deletion that is declared with 200 and 204."""
-        return Response(status_code=int(self.world.settings.deleted_answer))
+        return Response(status_code=204)
 
-    def undeclared(self, answer: Any = None) -> Response:
-        """The answer where the contract declares none: by setting ``answer`` as JSON."""
-        if self.world.settings.undeclared_answers == "empty":
-            return Response(status_code=200)
-        return JSONResponse(answer)
+    def undeclared(self) -> Response:
+        """The answer where the contract declares none."""
+        return Response(status_code=200)
 
 
 def given(document: Mapping[str, Any]) -> dict[str, Any]:

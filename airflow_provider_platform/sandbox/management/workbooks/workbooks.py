@@ -145,7 +145,7 @@ def update_workbook(call: Call) -> Response:
                 raise ApiError(409, f"The slug {fields['slug']} belongs to another workbook")
             holder["slug"] = None
     _change(call, workbook, fields)
-    return call.undeclared(shown(call, workbook))
+    return call.undeclared()
 
 
 @resource.delete("/{workbookId}", needs="WorkbookManage")
