@@ -142,8 +142,8 @@ def _production_branch(deployment: int) -> Program[str]:
         name = answer.branch_name if answer.mode == "production" else None
     if not name:
         raise PlatformError(
-            f"deployment {deployment}: the service does not name the production branch. Give "
-            "branch_name."
+            "The service does not name the production branch. Give branch_name.",
+            where=f"deployment {deployment}",
         )
     return name
 

@@ -36,7 +36,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.formats.service_token import token_warnings
-from airflow_provider_platform.client.http.api_errors import PREMIUM_HINT, rpc_error
+from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, PREMIUM_HINT, rpc_error
 from airflow_provider_platform.client.management.account.app_config import get_app_config
 from airflow_provider_platform.client.management.deployments.deployments import (
     Deployment,
@@ -57,7 +57,6 @@ LONGEST_WAIT = 20.0
 """Seconds that the chat side may take to answer: a person is waiting."""
 
 _SHOWN_DEPLOYMENTS = 5
-_STATE = "chat stream: POST /stream-chat-state"
 _END = "__state__"
 _NO_ROUTE = "cannot post"
 _PARTS_OF_ADDRESS = (_NO_ROUTE, "html page", "agent", "account", "tenant", "deployment")
@@ -202,13 +201,17 @@ def _read_nothing(config: PlatformConfig, thread: str, clock: Clock) -> Program[
         )
     except PlatformBadRequestError as error:
         raise PlatformBadRequestError(
-            f"{error.message} Check session_settings.", **error.details
+            f"{error.reason} Check session_settings.", where=error.where, **error.details
         ) from None
     if record is not None:
         return _error_text(record)
     if ended:
-        raise PlatformProtocolError(f"{_STATE}: the answer ended without a state.")
-    raise PlatformTransportError(f"{_STATE}: no answer within {wait:g} seconds.")
+        raise PlatformProtocolError(
+            "The chat API's answer ended without a state.", where=CHAT_STREAM.where
+        )
+    raise PlatformTransportError(
+        f"The chat API gave no answer within {wait:g} seconds.", where=CHAT_STREAM.where
+    )
 
 
 def _ends_the_look(record: Any) -> bool:
@@ -220,11 +223,13 @@ def _error_text(record: dict[str, Any]) -> str | None:
     for an error that is not about the thread."""
     error = record.get("error")
     if isinstance(error, dict) or (error and "jsonrpc" in record):
-        raise rpc_error(_STATE, error)
+        raise rpc_error(error, CHAT_STREAM.where)
     if error is None:
         return None
     if "not found" not in str(error).lower():
-        raise ChatStreamError(f"{_STATE}: the service answered: {quote_service(error)}.")
+        raise ChatStreamError(
+            f"The service answered: {quote_service(error)}.", where=CHAT_STREAM.where
+        )
     return quote_service(error)
 
 

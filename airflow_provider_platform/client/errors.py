@@ -6,45 +6,74 @@ cannot be mended by trying again; an interrupted connection, a run that ended wi
 a missed deadline can. Errors survive a trip through JSON (`to_payload`, `from_payload`), so that a
 trigger can hand the worker the very error that it met.
 
-Messages name what failed, where, what the service said and the next step. They never hold a
-secret: callers pass only addresses, ids and text of the service; the latter goes through
+A message begins with the reason: what failed, what the service said, the next step. It ends with
+`where` in brackets: ids, the method and path of a request, the connection, the task. Log viewers
+show one line of a message, and a reader needs the reason there. Messages never hold a secret:
+callers pass only addresses, ids and text of the service; the latter goes through
 `formats.service_text`, and the client takes out a credential that the service quotes
 (`redaction`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 
+@dataclass(frozen=True)
+class RequestName:
+    """What errors call a request: `action` in words, which begins their message, and `where` (ids,
+    method and path), which ends it."""
+
+    action: str
+    where: str
+
+
 class PlatformError(Exception):
-    """Base of all errors of this package; `retryable` says whether a later try can succeed."""
+    """Base of all errors of this package; `retryable` says whether a later try can succeed.
+
+    `reason` says what failed, what the service said and what to do next. `where` names ids, the
+    request, the connection or the task, "" if there is nothing to name. `message`, which is the
+    text of the error, is the reason followed by `where` in brackets.
+    """
 
     retryable: ClassVar[bool] = False
 
-    def __init__(self, message: str, **details: Any) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, reason: str, *, where: object = None, **details: Any) -> None:
+        self.reason = reason
+        self.where = "" if where is None else str(where)
+        self.message = f"{reason} ({self.where})" if self.where else reason
+        super().__init__(self.message)
         self.details: dict[str, Any] = {k: v for k, v in details.items() if v is not None}
 
+    def where_also(self, place: str) -> str:
+        """Return `where` with one more place at its end."""
+        return ", ".join(filter(None, [self.where, place]))
+
     def to_payload(self) -> dict[str, Any]:
-        """This error as plain JSON: `{"type", "message", "details"}`."""
-        return {"type": type(self).__name__, "message": self.message, "details": self.details}
+        """This error as plain JSON: `{"type", "message", "where", "details"}`; `message` is the
+        reason alone."""
+        return {
+            "type": type(self).__name__,
+            "message": self.reason,
+            "where": self.where,
+            "details": self.details,
+        }
 
 
 class PlatformConfigError(PlatformError):
     """A setting of the connection is missing or bad. `field` names it; no request was made."""
 
-    def __init__(self, message: str, *, field: str | None = None, **details: Any) -> None:
-        super().__init__(message, field=field, **details)
+    def __init__(self, reason: str, *, field: str | None = None, **details: Any) -> None:
+        super().__init__(reason, field=field, **details)
         self.field = field
 
 
 class PlatformInputError(PlatformError):
     """An argument that the service would have to refuse. `field` names it; nothing was sent."""
 
-    def __init__(self, message: str, *, field: str | None = None, **details: Any) -> None:
-        super().__init__(message, field=field, **details)
+    def __init__(self, reason: str, *, field: str | None = None, **details: Any) -> None:
+        super().__init__(reason, field=field, **details)
         self.field = field
 
 
@@ -57,8 +86,8 @@ class PlatformTransportError(PlatformError):
 
     retryable = True
 
-    def __init__(self, message: str, *, processed: bool | None = None, **details: Any) -> None:
-        super().__init__(message, processed=processed, **details)
+    def __init__(self, reason: str, *, processed: bool | None = None, **details: Any) -> None:
+        super().__init__(reason, processed=processed, **details)
         self.processed = processed
 
 
@@ -82,7 +111,7 @@ class PlatformApiError(PlatformError):
 
     def __init__(
         self,
-        message: str,
+        reason: str,
         *,
         status: int | None = None,
         operation: str | None = None,
@@ -92,7 +121,7 @@ class PlatformApiError(PlatformError):
         **details: Any,
     ) -> None:
         super().__init__(
-            message,
+            reason,
             status=status,
             operation=operation,
             service_message=service_message,
@@ -297,9 +326,9 @@ class ResultValueError(PlatformError):
     name it."""
 
     def __init__(
-        self, message: str, *, column: str | None = None, row: int | None = None, **details: Any
+        self, reason: str, *, column: str | None = None, row: int | None = None, **details: Any
     ) -> None:
-        super().__init__(message, column=column, row=row, **details)
+        super().__init__(reason, column=column, row=row, **details)
         self.column = column
         self.row = row
 
@@ -346,7 +375,8 @@ def _tree(root: type[PlatformError]) -> dict[str, type[PlatformError]]:
 def from_payload(payload: dict[str, Any]) -> PlatformError:
     """The error that `to_payload` described; an unknown type becomes a plain `PlatformError`."""
     error_type = _tree(PlatformError).get(str(payload.get("type")), PlatformError)
-    message = str(payload.get("message") or "The platform reported an error without a message.")
+    reason = str(payload.get("message") or "The platform reported an error without a message.")
     details = payload.get("details")
     known = details.items() if isinstance(details, dict) else ()
-    return error_type(message, **{str(k): v for k, v in known if k not in ("self", "message")})
+    named = {str(k): v for k, v in known if k not in ("self", "reason", "message", "where")}
+    return error_type(reason, where=payload.get("where"), **named)

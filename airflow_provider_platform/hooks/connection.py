@@ -56,7 +56,7 @@ def config_from_connection(
         return _config_from_connection(connection).of_connection(conn_id)
     except PlatformConfigError as error:
         raise PlatformConfigError(
-            f"{error.message.removesuffix('.')} (connection {conn_id!r}).", field=error.field
+            error.reason, where=error.where_also(f"connection {conn_id!r}"), field=error.field
         ) from None
 
 

@@ -23,7 +23,11 @@ from airflow_provider_platform.client.chat.result import (
 from airflow_provider_platform.client.chat.thread import ChatThread, abort, read_thread
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.connection_check import check_connection, summary
-from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
+from airflow_provider_platform.client.errors import (
+    PlatformConfigError,
+    PlatformError,
+    PlatformInputError,
+)
 from airflow_provider_platform.client.formats.durations import Seconds, in_seconds
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.http.turns import turn
@@ -319,6 +323,9 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
             with self._new_client() as client:
                 ok, message = summary(client.run(check_connection(client.config)))
             notes = unknown_settings(read_extras(self.get_connection(self.platform_conn_id)))
+        except PlatformConfigError as error:
+            # Airflow tests under a made-up connection id, which would only confuse.
+            return False, error.reason
         except PlatformError as error:
             return False, error.message
         return ok, "\n".join([message, *notes])

@@ -172,10 +172,11 @@ class PlatformApiOperator(SingleCallOperator):
                 found = [_QUOTED]
         if found:
             raise PlatformCredentialAnswerError(
-                f"{self.method} {self.path}: the call succeeded, and its answer carries a "
+                "The call succeeded, and its answer carries a "
                 f"credential ({', '.join(found)}), which is not stored as XCom. Choose what to "
                 "return with response_filter, or make the call in a task of your own with "
-                "PlatformHook."
+                "PlatformHook.",
+                where=f"{self.method} {self.path}",
             )
         if isinstance(answer, list) and len(answer) > self.max_items:
             tell_length(self.max_items, more=True, log=self.log)
@@ -190,7 +191,8 @@ class PlatformApiOperator(SingleCallOperator):
         except Exception as error:
             self.log.exception("response_filter failed")
             raise PlatformInputError(
-                f"{self.method} {self.path}: the call succeeded, but response_filter failed with "
+                "The call succeeded, but response_filter failed with "
                 f"{type(error).__name__} or did not return plain JSON (the log has the details).",
+                where=f"{self.method} {self.path}",
                 field="response_filter",
             ) from error

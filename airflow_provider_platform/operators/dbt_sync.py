@@ -233,10 +233,10 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
             return None
         if self.open_branch in ("staging", "dev_mode"):
             raise PlatformError(
-                f"dbt sync {started.sync_job_id} of deployment {deployment_id}: the sync was "
-                "started, and this tenant does not tell when it has written its branch, so "
-                f"open_branch={self.open_branch!r} cannot be kept. Open branch "
-                f"{started.branch_name} in the platform when the sync is complete."
+                "The dbt sync was started, and this tenant does not report when it has written its "
+                f"branch, so open_branch={self.open_branch!r} cannot be kept. Open branch "
+                f"{started.branch_name} in the platform when the sync is complete.",
+                where=f"dbt sync {started.sync_job_id}, deployment {deployment_id}",
             )
         if self.wait_for_completion is not False:
             self.log.warning(
@@ -396,8 +396,9 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator["DbtSyncOutc
         branch_name = outcome.branch_name or ids["branch_name"]
         if branch_name is None:
             raise PlatformError(
-                f"dbt sync {outcome.sync_job_id} of deployment {ids['deployment_id']}: the sync is "
-                "complete, and the service named no branch that could be opened. Give branch_name."
+                "The dbt sync is complete, and the service named no branch that could be opened. "
+                "Give branch_name.",
+                where=f"dbt sync {outcome.sync_job_id}, deployment {ids['deployment_id']}",
             )
         ids["opened"] = open_and_log(
             attempt,

@@ -139,10 +139,12 @@ def check_place(name: str, path: Any) -> None:
         problem = error.strerror or type(error).__name__
     except _Unreachable as error:
         raise ResultWriteError(
-            f"Nothing was sent: {name} {where} cannot be written to: {error.failure}"
+            f"Nothing was sent: {name} cannot be written to: {error.failure}", where=where
         ) from error.__cause__
     if problem:
-        raise PlatformInputError(f"Nothing was sent: {name} {where}: {problem}.", field=name)
+        raise PlatformInputError(
+            f"Nothing was sent: {name} cannot be written to: {problem}.", where=where, field=name
+        )
 
 
 def is_local(path: Any) -> bool:
@@ -159,8 +161,9 @@ def writing(path: Any) -> Iterator[None]:
     except PlatformError:
         raise
     except Exception as error:
-        message = f"{path} could not be written: {read_failure(error)}"
-        raise ResultWriteError(message) from error
+        raise ResultWriteError(
+            f"The file could not be written: {read_failure(error)}", where=path
+        ) from error
 
 
 class _Unreachable(Exception):

@@ -93,8 +93,9 @@ def save_rows(
             return saved
         if not saved.row_count and output.on_empty == "fail":
             raise ResultEmptyError(
-                f"The result has no rows, and output_options has on_empty fail: {path} was not "
-                "written."
+                "The result has no rows, and output_options has on_empty fail. No file was "
+                "written.",
+                where=path,
             )
         if not saved.row_count and output.on_empty == "skip":
             return saved

@@ -142,6 +142,6 @@ def test_the_page_of_a_failed_task_shows_why(page: Page, demo_ui: DemoUi) -> Non
     run_id = demo_ui.start_run(question="sql: SELECT missing FROM orders")
     demo_ui.wait_for_task(run_id, "ask_agent", "up_for_retry", "failed")
     page.goto(demo_ui.task_page("ask_agent", run_id=run_id))
-    sentence = page.get_by_text(re.compile("every query of the run failed")).last
+    sentence = page.get_by_text(re.compile("Every query of the run failed")).last
     expect(sentence).to_be_in_viewport()
     expect(page.get_by_text("no such column: missing").last).to_be_in_viewport()

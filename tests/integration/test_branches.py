@@ -103,7 +103,7 @@ def test_a_model_that_does_not_compile_shows_when_its_branch_is_opened(
             **soon,
         )
     task = run_dag(dag).task("sync")
-    assert task.error.startswith("BuildFailedError: build of branch broken of deployment 1: failed")
+    assert task.error.startswith("BuildFailedError: The branch's build ended as failed")
     assert "joins customers, which does not exist" in task.error
 
 

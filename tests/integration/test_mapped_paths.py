@@ -46,7 +46,8 @@ def test_second_index_with_the_same_path_is_refused_before_its_query_runs(
     run = run_dag(dag)
     written, refused = one_of_each(run)
     error = str(refused.error)
-    assert f"same_path.csv is also the path of map index {written.map_index} of" in error
+    assert f"output_path is also the path of map index {written.map_index} of" in error
+    assert "same_path.csv" in error
     assert "{{ ti.map_index }}" in error
     names = ["one\n1\n", "two\n2\n"]
     assert (tmp_path / "same_path.csv").read_text() == names[written.map_index]

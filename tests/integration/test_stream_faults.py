@@ -253,7 +253,7 @@ def test_a_lost_answer_without_a_thread_is_not_sent_again_by_the_same_try(
     platform_sandbox: Sandbox,
 ) -> None:
     platform_sandbox.control.fault("lost_response")
-    with pytest.raises(PlatformTransportError, match="may be running unseen"):
+    with pytest.raises(PlatformTransportError, match="may still be running"):
         ask()
     assert_asked_once(platform_sandbox)
 

@@ -30,55 +30,63 @@ from airflow_provider_platform.client.http.api_errors import (
 def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:
     """The run is over, by the service's word, and has no answer."""
     if verdict is Verdict.ABORTED:
-        return ChatAbortedError(f"{run}: the run was stopped from outside before it had an answer.")
+        return ChatAbortedError(
+            "The run was stopped from outside before it had an answer.", where=run
+        )
     if verdict is Verdict.REFUSED:
-        return rpc_error(str(run), run.connection.error)
+        return rpc_error(run.connection.error, run)
     if verdict is Verdict.SUSPENDED:
         return ChatSuspendedError(
-            f"{run}: the run is suspended and does not resume. It can be resumed within 24 hours."
+            "The run is suspended and did not resume on its own. Send the same message again "
+            "within 24 hours to resume it.",
+            where=run,
         )
     if verdict in (Verdict.ABSENT, Verdict.UNCLEAR):
-        return ChatNoAnswerError(f"{run}: the thread does not hold this message.")
+        return ChatNoAnswerError("The thread does not hold this message.", where=run)
     if says_user_limit(run.connection.error):
-        return user_limit_error(f"{run}: the service refused the message", run.connection.error)
+        return user_limit_error("The service refused the message", run.connection.error, run)
     said = quote_service(run.connection.error or "no text").removesuffix(".")
     advice = branch_advice(said)
     return ChatStreamError(
-        f"{run}: the run failed at the service: {said}.{' ' + advice if advice else ''}"
+        f"The run failed at the service: {said}.{' ' + advice if advice else ''}", where=run
     )
 
 
 def thread_busy(run: ChatRun) -> ChatBusyError:
     """The thread is answering another message, and the caller does not wait for it."""
     return ChatBusyError(
-        f"{run}: another message of this thread is being answered, so this one was not processed. "
-        "Ask later, or let the task wait with if_thread_busy='wait'."
+        "The thread is answering another message, so this one was not processed. Ask later, or "
+        "let the task wait with if_thread_busy='wait'.",
+        where=run,
     )
 
 
 def message_absent(run: ChatRun, cause: PlatformError | None) -> PlatformOutcomeUnknownError:
     """The message was sent twice, and its thread does not hold it."""
     return PlatformOutcomeUnknownError(
-        f"{run}: the message was sent twice under one id, and its thread does not hold it"
-        f"{_because(cause)}. It may still be processed. Look at the thread; clear the task to ask "
-        "anew."
+        f"The message was sent twice under one id, and its thread does not hold it"
+        f"{_because(cause)}. The service may still process it. Look at the thread; clear the task "
+        "to ask again.",
+        where=run,
     )
 
 
 def end_unknown(run: ChatRun, times: int) -> ChatEndUnknownError:
     """The run does not go on, and nobody tells how it ended."""
     return ChatEndUnknownError(
-        f"{run}: the thread is not streaming, and {times} looks at it brought no end of the run. "
-        "It was stopped or lost; a retry asks anew."
+        f"The thread stopped streaming without a final record (polled {times} times). The run was "
+        "stopped or lost. A retry asks the question again.",
+        where=run,
     )
 
 
 def message_unclear(run: ChatRun) -> PlatformOutcomeUnknownError:
     """The thread cannot tell whether it holds the message."""
     return PlatformOutcomeUnknownError(
-        f"{run}: the answer to the prompt was lost, and the thread does not tell whether it holds "
-        "this message or only an earlier one with the same words. Look at the thread; clear the "
-        "task to ask anew."
+        "The connection broke before the service confirmed the message, and the thread does not "
+        "show whether it holds this message or only an earlier one with the same words. Look at "
+        "the thread; clear the task to ask again.",
+        where=run,
     )
 
 
@@ -86,13 +94,15 @@ def thread_unknown(run: ChatRun, cause: PlatformError | None) -> PlatformError:
     """The prompt got no stream, or one that broke, and nothing is known to look it up by."""
     if isinstance(cause, PlatformApiError):
         return PlatformServerError(
-            f"{run}: the service failed before it named the thread, so the message may be running "
-            f"unseen{_because(cause)}. A retry sends it again under the same message id.",
+            f"The service failed before it returned a chat id{_because(cause)}, so the question "
+            "may still be running. A retry sends it again under the same message id.",
+            where=run,
             **cause.details,
         )
     return PlatformTransportError(
-        f"{run}: the connection was lost before the service named the thread, so the message may "
-        f"be running unseen{_because(cause)}. A retry sends it again under the same message id."
+        f"The connection broke before the service returned a chat id{_because(cause)}, so the "
+        "question may still be running. A retry sends it again under the same message id.",
+        where=run,
     )
 
 
@@ -100,45 +110,49 @@ def thread_unread(run: ChatRun, cause: PlatformError | None) -> PlatformTranspor
     """The answer to the prompt was lost, and so was the look-up. Not the cause itself: that may
     say that a request was refused or not processed, which is true of the look only."""
     return PlatformTransportError(
-        f"{run}: the answer to the prompt was lost, and the thread could not be read"
-        f"{_because(cause)}. A retry looks the message up."
+        "The connection broke before the service confirmed the message, and the thread could not "
+        f"be read{_because(cause)}. A retry looks the message up.",
+        where=run,
     )
 
 
 def nothing_new(run: ChatRun, times: int) -> PlatformTransportError:
     """Reconnects reach nothing."""
     return PlatformTransportError(
-        f"{run}: {times} connections in a row ended without anything new. The run may go on at the "
-        "service; a retry takes it up again."
+        f"{times} connections in a row ended without anything new. The run may continue at the "
+        "service. A retry follows it again.",
+        where=run,
     )
 
 
 def answer_unconfirmed(run: ChatRun, cause: PlatformError | None) -> PlatformTransportError:
     """The final record says that it is not complete, and the thread could not be read."""
     return PlatformTransportError(
-        f"{run}: the run ended while its final answer was still marked as in process, and the "
-        f"thread could not be read to confirm it{_because(cause)}. A retry reads the thread again."
+        "The run ended while its final answer was still marked as in process, and the thread could "
+        f"not be read to confirm the answer{_because(cause)}. A retry reads the thread again.",
+        where=run,
     )
 
 
 def deadline_passed(run: ChatRun) -> PlatformDeadlineError:
     """The deadline has passed."""
     state = "did not end" if run.accepted else "was not accepted"
-    return PlatformDeadlineError(f"{run}: the run {state} before its deadline.")
+    return PlatformDeadlineError(f"The run {state} before its deadline.", where=run)
 
 
 def interrupted(run: ChatRun) -> PlatformInterruptedError:
     """The caller wants no more requests."""
-    return PlatformInterruptedError(f"{run}: the task was ended from outside.")
+    return PlatformInterruptedError("The task was ended from outside.", where=run)
 
 
 def not_stopped(run: ChatRun) -> PlatformTransportError:
     """The thread could not be read before the abort, and the caller named it."""
     return PlatformTransportError(
-        f"{run}: the thread could not be read, so it is not known whose run it streams. Nothing "
-        "was stopped."
+        "The thread could not be read, so it is not known whose run it streams. Nothing was "
+        "stopped.",
+        where=run,
     )
 
 
 def _because(cause: PlatformError | None) -> str:
-    return f" ({cause.message})" if cause else ""
+    return f" ({cause.reason.removesuffix('.')})" if cause else ""

@@ -29,10 +29,10 @@ _MESSAGES = ("message", "detail", "details")
 
 
 class ChatLineParser:
-    """Reads the whole lines of one answer. `what` names the answer in errors."""
+    """Reads the whole lines of one answer. `where` ends the message of its errors."""
 
-    def __init__(self, what: object) -> None:
-        self._what = what
+    def __init__(self, where: object) -> None:
+        self._where = where
         self.held: list[bytes] = []
         """The lines of an error object that goes on in the next line; always the same list."""
         self._held_from = 0
@@ -90,8 +90,9 @@ class ChatLineParser:
 
     def _wrong_address(self) -> PlatformAddressError:
         return PlatformAddressError(
-            f"{self._what}: the address answers with HTML instead of JSON. It is probably a web "
-            "page of the platform or of a proxy: check chat_url in the connection."
+            "The chat address answers with HTML instead of JSON. It is probably a web page of the "
+            "platform or of a proxy: check chat_url in the connection.",
+            where=self._where,
         )
 
 

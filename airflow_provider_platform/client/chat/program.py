@@ -263,7 +263,7 @@ class ChatCall:
         A message that its thread turns out not to hold is sent once more; `repeats` says that this
         has happened before. Notifies of `Waiting` and of the run's events. Raises PlatformError:
         ChatBusyError by `if_thread_busy`, ChatSuspendedError, PlatformTransportError if the message
-        may be running unseen, and PlatformOutcomeUnknownError if the thread does not hold a message
+        may still be running, and PlatformOutcomeUnknownError if the thread does not hold a message
         that was sent twice.
         """
         run, limits = self.run, self.limits
@@ -560,7 +560,7 @@ class ChatCall:
         verdict = reader.disconnect(clean=False)
         yield CloseStream()
         if verdict is Verdict.REFUSED:
-            raise rpc_error(str(reader), connection.error)
+            raise rpc_error(connection.error, reader)
         if verdict is Verdict.BUSY:
             return False
         return None if broken else reader.is_latest

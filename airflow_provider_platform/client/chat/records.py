@@ -770,7 +770,7 @@ class ChatRun:
         if answer is None:
             text = quote_service(self._fold.last_text() or last_message) or "nothing"
             raise ChatNoAnswerError(
-                f"{self}: the run ended without a final answer. The agent last said: {text}."
+                f"The run ended without a final answer. The agent last said: {text}.", where=self
             )
         calls = max(self._fold, self._calls_by_messages(), key=_known_queries)
         result = ChatResult(

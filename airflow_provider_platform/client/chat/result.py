@@ -145,11 +145,12 @@ def check_tools(result: ChatResult, rule: ToolErrorRule) -> None:
     errors = failed + [error for error in result.tool_errors if quote_service(error) not in failed]
     if rule == "never" or not (every_query if rule == "all" else errors):
         return
-    what = "every query of the run failed" if every_query else "a tool call of the run failed"
+    what = "Every query of the run failed" if every_query else "A tool call of the run failed"
     reason = quote_service(errors[0]).removesuffix(".")
     advice = branch_advice(errors[0])
     raise ChatToolError(
-        f"chat {result.chat_id}, message {result.message_id}: {what}: {reason}. "
+        f"{what}: {reason}. "
         f"{advice + ' ' if advice else ''}"
-        f"The agent answered: {quote_service(result.answer)}"
+        f"The agent answered: {quote_service(result.answer)}",
+        where=f"chat {result.chat_id}, message {result.message_id}",
     )

@@ -47,7 +47,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.formats.json_text import storable, whole_characters
 from airflow_provider_platform.client.formats.ndjson import LineReader
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.client.http.api_errors import rpc_error
+from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, rpc_error
 from airflow_provider_platform.client.http.retry import is_transient, pause_after
 from airflow_provider_platform.client.operations.program import (
     Clock,
@@ -66,7 +66,6 @@ LIVE_SECONDS = 1.0
 end."""
 USAGE_SECONDS = 0.5
 """Seconds that the usage is waited for, after the state."""
-STREAM = "chat stream: POST /stream-chat-state"
 
 
 # What a thread is asked for without reading it.
@@ -122,7 +121,8 @@ def _ask_state(chat_id: str, body: dict[str, Any], clock: Clock, timeout: float)
     streaming = None if record is None else read_streaming(chat_id, record)
     if streaming is None:
         raise PlatformTransportError(
-            f"chat {chat_id}: the answer ended before it said whether the thread is streaming."
+            "The answer ended before it said whether the thread is streaming.",
+            where=f"chat {chat_id}",
         )
     return streaming
 
@@ -135,7 +135,7 @@ def first_record(
     until = clock() + seconds
     yield OpenStream(body, timeout=seconds, repeatable=True)
     reader = LineReader()
-    parser = ChatLineParser(STREAM)
+    parser = ChatLineParser(CHAT_STREAM.where)
     first = True
     while True:
         wait = until - clock()
@@ -180,8 +180,8 @@ def _read_error(chat_id: str, record: dict[str, Any]) -> bool:
     if says_busy(error):
         return True
     if is_rpc_error(record):
-        raise rpc_error(f"chat {chat_id}", error)
-    raise ChatStreamError(f"chat {chat_id}: the service said: {quote_service(error)}.")
+        raise rpc_error(error, f"chat {chat_id}")
+    raise ChatStreamError(f"The service answered: {quote_service(error)}.", where=f"chat {chat_id}")
 
 
 # What a thread holds.
@@ -323,8 +323,8 @@ class ThreadReader:
         self._cost += self._turns[-1].fold.cost if self._turns else 0
         if self._cost > MAX_TEXT:
             raise PlatformProtocolError(
-                f"chat {quote_service(self.chat_id)}: the thread holds more than "
-                f"{MAX_TEXT // 2**20} MB of text, so reading stopped."
+                f"The thread holds more than {MAX_TEXT // 2**20} MB of text, so reading stopped.",
+                where=f"chat {quote_service(self.chat_id)}",
             )
         content = record.get("content")
         prompt = str(whole_characters(content)) if isinstance(content, str) else ""
@@ -434,6 +434,6 @@ def _read(reader: ThreadReader, body: dict[str, Any], clock: Clock, until: float
 
 def _unread(chat_id: str) -> PlatformTransportError:
     return PlatformTransportError(
-        f"chat {quote_service(chat_id)}: the answer ended before it showed what the thread holds. "
-        "Read the thread again."
+        "The answer ended before it showed what the thread holds. Read the thread again.",
+        where=f"chat {quote_service(chat_id)}",
     )

@@ -109,9 +109,13 @@ class SqlQuery:
             )
         return self.deployment_id
 
-    def __str__(self) -> str:
-        where = "" if self.deployment_id is None else f" on deployment {self.deployment_id}"
-        return f"data query{where}"
+    @property
+    def where(self) -> str:
+        """What ends the message of this query's errors."""
+        named = {"deployment": self.deployment_id, "branch": self.branch_name}
+        return ", ".join(
+            f"{name} {quote_service(value)}" for name, value in named.items() if value is not None
+        )
 
 
 def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[None]:
@@ -131,7 +135,7 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
         raise _too_late(query) from error
     failures = 0
     while True:
-        response = SqlResponse(str(query))
+        response = SqlResponse(query.where)
         pause = REPEAT_PAUSE
         try:
             yield from _read(url, token, response, query, config, clock)
@@ -160,17 +164,15 @@ def _raise_for_branch(query: SqlQuery, error: PlatformError) -> None:
     answer: nothing is wrong with the query then."""
     if query.branch_name is None or not isinstance(error, DataQueryError):
         return
-    advice = branch_advice(error.message)
+    advice = branch_advice(error.reason)
     if advice is None:
         return
-    said = error.message if advice in error.message else f"{error.message} {advice}"
-    raise DataQueryError(
-        f"branch {quote_service(query.branch_name)}: {said}", **error.details
-    ) from error
+    said = error.reason if advice in error.reason else f"{error.reason} {advice}"
+    raise DataQueryError(said, where=query.where, **error.details) from error
 
 
 def _too_late(query: SqlQuery) -> PlatformDeadlineError:
-    return PlatformDeadlineError(f"{query}: no result before the deadline.")
+    return PlatformDeadlineError("The query gave no result before the deadline.", where=query.where)
 
 
 def find_address(query: SqlQuery, config: PlatformConfig) -> Program[str]:
@@ -194,8 +196,9 @@ def find_address(query: SqlQuery, config: PlatformConfig) -> Program[str]:
     deployment = yield from call(operation, deadline=query.deadline)
     if not deployment.deployment_url:
         raise PlatformProtocolError(
-            f"{query}: the service tells no address of the deployment. Give data_api_url in the "
-            "connection."
+            "The service does not say the deployment's data API address. Set data_api_url in the "
+            "connection.",
+            where=query.where,
         )
     base = data_address(
         deployment.deployment_url, field="deploymentUrl", allow_http=config.allow_http
@@ -241,7 +244,9 @@ def _read(
         wait = idle_timeout if begun else min(idle_timeout, query.deadline - clock())
         data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
         if data is None:
-            raise PlatformTransportError(f"{query}: nothing came for {idle_timeout:g} seconds.")
+            raise PlatformTransportError(
+                f"The data API sent nothing for {idle_timeout:g} seconds.", where=query.where
+            )
         for event in response.feed(data) if data else response.finish():
             yield Notify(event)
         if not data:

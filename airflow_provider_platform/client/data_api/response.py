@@ -55,10 +55,10 @@ class SqlOpenEnd:
 
 
 class SqlResponse:
-    """The lines of one response, each of them checked. `query` is what errors name."""
+    """The lines of one response, each of them checked; `where` ends the message of errors."""
 
-    def __init__(self, query: str, reader: RowLineReader | None = None) -> None:
-        self._query = query
+    def __init__(self, where: str = "", reader: RowLineReader | None = None) -> None:
+        self._where = where
         self._reader = reader or RowLineReader()
         self.columns: list[dict[str, str]] | None = None
         self.still_runs = False
@@ -77,9 +77,13 @@ class SqlResponse:
             for line in self._reader.finish():
                 yield from self._take(line)
         except PlatformProtocolError as error:
-            raise PlatformTransportError(f"{self._query}: the answer was cut.") from error
+            raise PlatformTransportError(
+                "The data API's answer was cut.", where=self._where
+            ) from error
         if self.columns is None and not self.still_runs:
-            raise PlatformTransportError(f"{self._query}: the answer ended before its first row.")
+            raise PlatformTransportError(
+                "The data API's answer ended before its first row.", where=self._where
+            )
 
     def _take(self, line: RowLine) -> tuple[SqlColumns | SqlChunk, ...]:
         if self.columns is not None:
@@ -88,8 +92,9 @@ class SqlResponse:
                 return (SqlChunk(plain),)
         elif line.data.startswith(b"<"):
             raise PlatformAddressError(
-                f"{self._query}: the data API's address answers with a web page. Check "
-                "data_api_url in the connection, or the deployment's address."
+                "The data API's address answers with a web page. Check data_api_url in the "
+                "connection, or the deployment's address.",
+                where=self._where,
             )
         number = line.number
         value = parse_line(line.data, number, line.skipped)
@@ -124,12 +129,15 @@ class SqlResponse:
             return
         if says_time_out(error):
             raise DataQueryTimeoutError(
-                f"{self._query}: the query timed out: {said.removesuffix('.')}. {TIME_OUT_ADVICE}"
+                f"The query timed out: {said.removesuffix('.')}. {TIME_OUT_ADVICE}",
+                where=self._where,
             )
-        raise DataQueryError(f"{self._query}: the query failed: {said.removesuffix('.')}.")
+        raise DataQueryError(f"The query failed: {said.removesuffix('.')}.", where=self._where)
 
     def _broken(self, number: int, problem: str) -> PlatformProtocolError:
-        return PlatformProtocolError(f"{self._query}: line {number} of the answer {problem}.")
+        return PlatformProtocolError(
+            f"Line {number} of the data API's answer {problem}.", where=self._where
+        )
 
 
 def _plain_rows(line: RowLine, width: int) -> list[list[str | bool | None]] | None:

@@ -25,6 +25,7 @@ from airflow_provider_platform.client.errors import (
     PlatformServerError,
     PlatformTransientConflictError,
     PlatformUnprocessableError,
+    RequestName,
 )
 from airflow_provider_platform.client.formats.branch_words import branch_advice
 from airflow_provider_platform.client.formats.database_words import TIME_OUT_ADVICE, says_time_out
@@ -39,6 +40,9 @@ TRANSIENT_CONFLICTS = frozenset({"upsert_branch_changed"})
 """Codes of a 409 that mean: try again."""
 REVIEW_REQUIRED = "requires review"
 """Part of the service's words for a dashboard that only its approved review publishes."""
+CHAT_STREAM = RequestName("chat stream", "POST /stream-chat-state")
+CHAT_ABORT = RequestName("chat abort", "POST /abort")
+DATA_QUERY = RequestName("data query", "POST /v1/cubesql")
 PREMIUM_HINT = "Chat access needs the premium or enterprise plan."
 _OTHER_REASON = re.compile(r"thread|expired|scope|externalid|switched off|disabled", re.IGNORECASE)
 """Words of the service that name another reason than the account's plan."""
@@ -102,7 +106,7 @@ def management_error(
             "API does it, and a retry cannot help."
         )
     return _api_error(
-        str(operation),
+        operation.request_name,
         status,
         headers,
         body,
@@ -115,7 +119,7 @@ def management_error(
 
 
 def chat_error(
-    what: str,
+    name: RequestName,
     status: int,
     headers: Mapping[str, str],
     body: bytes,
@@ -126,7 +130,7 @@ def chat_error(
     """Return the error of a chat request; `aborts` says that it was an abort."""
     said = service_message(body, headers) or ""
     if says_user_limit(said):
-        return user_limit_error(f"{what}: the service answered {status}", said)
+        return user_limit_error(f"{name.action}: the service answered {status}", said, name.where)
     about_thread = "thread" in said.lower()
     step = {
         400: "The request was refused; nothing was asked.",
@@ -144,7 +148,7 @@ def chat_error(
         step = "The thread belongs to another user: check session_settings."
     elif status in (401, 403, 404):
         step = f"{step}{_plan_hint(said)}"
-    return _api_error(what, status, headers, body, step, now=now)
+    return _api_error(name, status, headers, body, step, now=now)
 
 
 def _plan_hint(said: str) -> str:
@@ -157,18 +161,20 @@ def says_user_limit(said: object) -> bool:
     return _USER_LIMIT.search(quote_service(said)) is not None
 
 
-def user_limit_error(what: str, said: object) -> ChatUserLimitError:
-    """Return the error of an account that has too many non-ephemeral external users."""
+def user_limit_error(begin: str, said: object, where: object) -> ChatUserLimitError:
+    """Return the error of an account that has too many non-ephemeral external users; its message
+    begins with `begin` and ends with `where`."""
     return ChatUserLimitError(
-        f"{what}: {quote_service(said).removesuffix('.')}. An account may hold 10,000 external "
+        f"{begin}: {quote_service(said).removesuffix('.')}. An account may hold 10,000 external "
         "users that are not ephemeral. Leave isEphemeral out of session_settings (or set it to "
         "true), delete users that are no longer needed, or ask the platform's support for a "
-        "higher limit."
+        "higher limit.",
+        where=where,
     )
 
 
 def data_error(
-    what: str, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+    name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> PlatformError:
     """The error of a query. A body with `error` is the deployment's own word on the query and
     final, unless it names a time limit; any other error comes from what stands before it."""
@@ -176,20 +182,20 @@ def data_error(
         said = service_message(body, headers)
         if says_time_out(said):
             return DataQueryTimeoutError(
-                _sentence(what, status, said, TIME_OUT_ADVICE), status=status
+                _sentence(name, status, said, TIME_OUT_ADVICE), where=name.where, status=status
             )
         step = branch_advice(said) or "Check the query."
-        return DataQueryError(_sentence(what, status, said, step), status=status)
+        return DataQueryError(_sentence(name, status, said, step), where=name.where, status=status)
     step = {
         403: "The data token was refused: check that the credential can read the deployment.",
         404: "Check data_api_url in the connection, or the deployment's address; the data API may "
         "not be enabled there.",
     }.get(status, "A later try may succeed." if status >= 500 else "")
-    return _api_error(what, status, headers, body, step, now=now)
+    return _api_error(name, status, headers, body, step, now=now)
 
 
 def _api_error(
-    what: str,
+    name: RequestName,
     status: int,
     headers: Mapping[str, str],
     body: bytes,
@@ -202,9 +208,10 @@ def _api_error(
 ) -> PlatformApiError:
     said = service_message(body, headers)
     return (kind or error_for_status(status))(
-        _sentence(what, status, f"{said or ''} (code {code})" if code else said, step),
+        _sentence(name, status, f"{said or ''} (code {code})" if code else said, step),
+        where=name.where,
         status=status,
-        operation=operation or what,
+        operation=operation or name.action,
         service_message=said,
         retry_after=parse_retry_after(headers.get("retry-after"), now),
         code=code,
@@ -229,22 +236,24 @@ def _code(body: bytes) -> str | None:
     return quote_service(code) if isinstance(code, str) and code.strip() else None
 
 
-def _sentence(what: str, status: int, said: str | None, step: str) -> str:
+def _sentence(name: RequestName, status: int, said: str | None, step: str) -> str:
     words = f": {said}" if said else " without a message"
     end = "" if words.endswith((".", "…", "!", "?")) else "."
-    return f"{what}: the service answered {status}{words}{end} {step}".strip()
+    return f"{name.action}: the service answered {status}{words}{end} {step}".strip()
 
 
-def rpc_error(what: str, error: Any) -> ChatError:
-    """Return the error that a JSON-RPC error object under 200 amounts to."""
+def rpc_error(error: Any, where: object) -> ChatError:
+    """Return the error that a JSON-RPC error object under 200 amounts to; `where` ends its
+    message."""
     text = error.get("message") if isinstance(error, dict) else error
     said = quote_service(text or error or "no text")
     if says_user_limit(said):
-        return user_limit_error(f"{what}: the service refused the request", said)
+        return user_limit_error("The service refused the request", said, where)
     return ChatRpcError(
-        f"{what}: the service refused the chat credential or its permissions: "
+        "The service refused the chat credential or its permissions: "
         f"{said.removesuffix('.')}. Check chat_api_key or chat_service_token (scope 'chat', "
-        f"externalId or sub, expiry) in the connection.{_plan_hint(said)}"
+        f"externalId or sub, expiry) in the connection.{_plan_hint(said)}",
+        where=where,
     )
 
 

@@ -15,6 +15,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformProtocolError,
     PlatformTransportError,
+    RequestName,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.connections import OpenResponse
@@ -30,42 +31,47 @@ _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, http
 
 
 @asynccontextmanager
-async def translated(what: str, seconds: float) -> AsyncIterator[None]:
+async def translated(name: RequestName, seconds: float) -> AsyncIterator[None]:
     """Turns time-outs and httpx errors inside the block into PlatformTransportError."""
     try:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError:
         raise PlatformTransportError(
-            f"{what}: no complete answer within {seconds:g} seconds."
+            f"{name.action}: no complete answer within {seconds:g} seconds.", where=name.where
         ) from None
     except _NEVER_SENT as error:
         raise PlatformTransportError(
-            f"{what}: no connection could be made ({reason(error)}). Check the address, the "
+            f"{name.action}: no connection could be made ({reason(error)}). Check the address, the "
             "network and, for a certificate error, ca_bundle.",
+            where=name.where,
             processed=False,
         ) from error
     except (httpx.InvalidURL, UnicodeEncodeError) as error:
         raise PlatformInputError(
-            f"{what}: nothing was sent, the address cannot be used ({reason(error)})."
+            f"{name.action}: nothing was sent, the address cannot be used ({reason(error)}).",
+            where=name.where,
         ) from error
     except BROKEN as error:
-        raise broken_answer(what, error) from error
+        raise broken_answer(name, error) from error
 
 
-def broken_answer(what: str, error: Exception) -> PlatformError:
+def broken_answer(name: RequestName, error: Exception) -> PlatformError:
     """The error of an answer that did not come to its end (one of `BROKEN`)."""
     if isinstance(error, RefusedCodingError):
         return PlatformProtocolError(
-            f"{what}: the body of the answer has the content coding {quote_service(str(error))!r}; "
-            f"only {ACCEPTED}, once, was asked for. It was not read."
+            f"{name.action}: the body of the answer has the content coding "
+            f"{quote_service(str(error))!r}; "
+            f"only {ACCEPTED}, once, was asked for. It was not read.",
+            where=name.where,
         )
     return PlatformTransportError(
-        f"{what}: the connection broke before the answer was complete ({reason(error)})."
+        f"{name.action}: the connection broke before the answer was complete ({reason(error)}).",
+        where=name.where,
     )
 
 
-async def read_body(what: str, response: OpenResponse, limit: int, *, cut: bool) -> bytes:
+async def read_body(name: RequestName, response: OpenResponse, limit: int, *, cut: bool) -> bytes:
     """The body; with `cut` (errors, of which any part is good enough) as much of it as comes."""
     pieces: list[bytes] = []
     size = 0
@@ -78,7 +84,8 @@ async def read_body(what: str, response: OpenResponse, limit: int, *, cut: bool)
                     if cut:
                         break
                     raise PlatformProtocolError(
-                        f"{what}: the answer exceeds {limit} bytes; it was not read on."
+                        f"{name.action}: the answer exceeds {limit} bytes; it was not read on.",
+                        where=name.where,
                     )
     except BROKEN:
         if not cut:
@@ -86,7 +93,7 @@ async def read_body(what: str, response: OpenResponse, limit: int, *, cut: bool)
     return b"".join(pieces)
 
 
-def json_body(what: str, value: Any) -> bytes:
+def json_body(name: RequestName, value: Any) -> bytes:
     """A request's body, empty for None. Raises PlatformInputError for what JSON cannot carry."""
     if value is None:
         return b""
@@ -95,7 +102,9 @@ def json_body(what: str, value: Any) -> bytes:
         return text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise PlatformInputError(
-            f"{what}: nothing was sent, the body cannot be written as JSON ({reason(error)})."
+            f"{name.action}: nothing was sent, the body cannot be written as JSON "
+            f"({reason(error)}).",
+            where=name.where,
         ) from None
 
 

@@ -14,6 +14,7 @@ from airflow_provider_platform.client.errors import (
     PlatformAddressError,
     PlatformProtocolError,
     PlatformTransportError,
+    RequestName,
 )
 from airflow_provider_platform.client.formats.json_text import (
     CutJsonError,
@@ -22,6 +23,7 @@ from airflow_provider_platform.client.formats.json_text import (
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import (
+    CHAT_ABORT,
     chat_error,
     data_error,
     is_html,
@@ -57,25 +59,27 @@ def read_response(
     only where the content itself shows that it is whole: a JSON object, array, string or word does,
     a number, a file and an empty body do not.
     """
-    refuse_redirect(str(operation), status, headers)
+    name = operation.request_name
+    refuse_redirect(name, status, headers)
     if status >= 400:
         raise management_error(operation, status, headers, body, now=now)
     if operation.binary:
         if is_html(headers, body):
-            raise _wrong_address(str(operation), "HTML", described=operation.described)
+            raise _wrong_address(name, "HTML", described=operation.described)
         if open_ended:
-            raise _perhaps_cut(str(operation))
+            raise _perhaps_cut(name)
         return cast("T", body)
     if not body.strip():
         return _read_nothing(operation, status, open_ended=open_ended)
     _refuse_too_many(operation, body)
-    value = _json(str(operation), headers, body, described=operation.described)
+    value = _json(name, headers, body, described=operation.described)
     if open_ended and type(value) in (int, float):
-        raise _perhaps_cut(str(operation))
+        raise _perhaps_cut(name)
     if isinstance(value, dict) and value.get("error") and not set(value) - _ERROR_KEYS:
         raise PlatformProtocolError(
-            f"{operation}: the service answered {status} with an error: "
-            f"{service_message(body) or 'no text'}."
+            f"{name.action}: the service answered {status} with an error: "
+            f"{service_message(body) or 'no text'}.",
+            where=name.where,
         )
     return operation.read(value if hidden is None else _without_own(value, hidden))
 
@@ -89,14 +93,17 @@ def _without_own(value: Any, hidden: Redactor) -> Any:
 
 def _read_nothing(operation: Operation[T], status: int, *, open_ended: bool) -> T:
     """The answer without a body; where there should be one, it was cut before it began."""
+    name = operation.request_name
     if open_ended and operation.answer is not type(None):
-        raise _perhaps_cut(str(operation))
+        raise _perhaps_cut(name)
     try:
         return operation.read(None)
     except PlatformProtocolError:
         if status == 204:
             raise
-        raise PlatformTransportError(f"{operation}: the answer is empty.") from None
+        raise PlatformTransportError(
+            f"{name.action}: the answer is empty.", where=name.where
+        ) from None
 
 
 MAX_DESCRIBED_CONTAINERS = 200_000
@@ -106,17 +113,20 @@ text each, they take a hundred bytes of memory and most of the time of reading."
 
 
 def _refuse_too_many(operation: Operation[Any], body: bytes) -> None:
+    name = operation.request_name
     most = MAX_DESCRIBED_CONTAINERS if operation.described else MAX_CONTAINERS
     if len(body) > most and body.count(b"[") + body.count(b"{") > most:
         raise PlatformProtocolError(
-            f"{operation}: the answer holds more than {most} lists and objects; it was not read."
+            f"{name.action}: the answer holds more than {most} lists and objects; it was not read.",
+            where=name.where,
         )
 
 
-def _perhaps_cut(what: str) -> PlatformTransportError:
+def _perhaps_cut(name: RequestName) -> PlatformTransportError:
     return PlatformTransportError(
-        f"{what}: the answer may be cut: neither a length nor a last chunk marks its end. Check "
-        "the proxies between Airflow and the service."
+        f"{name.action}: the answer may be cut: neither a length nor a last chunk marks its end. "
+        "Check the proxies between Airflow and the service.",
+        where=name.where,
     )
 
 
@@ -124,44 +134,46 @@ _ERROR_KEYS = {"error", "message", "code", "jsonrpc", "id", "requestId", "status
 
 
 def check_stream_start(
-    what: str, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+    name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> None:
     """Raise the error that the head of a chat answer amounts to; `body` is only needed (and read)
     where the status is not 200. The service's document names text/html for its stream too, so the
     first bytes tell a stream from a web page, and not the content type."""
-    refuse_redirect(what, status, headers)
+    refuse_redirect(name, status, headers)
     if status >= 400:
-        raise chat_error(what, status, headers, body, now=now)
+        raise chat_error(name, status, headers, body, now=now)
 
 
 def check_data_start(
-    what: str, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+    name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
 ) -> None:
     """Raise the error that the head of a data API answer amounts to."""
-    refuse_redirect(what, status, headers)
+    refuse_redirect(name, status, headers)
     if status >= 400:
-        raise data_error(what, status, headers, body, now=now)
+        raise data_error(name, status, headers, body, now=now)
     if is_html_type(headers):
-        raise _wrong_address(what, "HTML")
+        raise _wrong_address(name, "HTML")
 
 
 def read_abort(status: int, headers: Mapping[str, str], body: bytes, *, now: float) -> None:
     """The outcome of an abort request: only 204 means that the run was stopped."""
-    what = "chat abort: POST /abort"
-    refuse_redirect(what, status, headers)
+    name = CHAT_ABORT
+    refuse_redirect(name, status, headers)
     if status == 204:
         return
     if status >= 400:
-        raise chat_error(what, status, headers, body, now=now, aborts=True)
-    value = _json(what, headers, body) if body.strip() else None
+        raise chat_error(name, status, headers, body, now=now, aborts=True)
+    value = _json(name, headers, body) if body.strip() else None
     if isinstance(value, dict) and value.get("error"):
-        raise rpc_error(what, value["error"])
+        raise rpc_error(value["error"], name.where)
     raise PlatformProtocolError(
-        f"{what}: the service answered {status} where 204 confirms the stop; the run may go on."
+        f"{name.action}: the service answered {status} where 204 confirms the stop; the run may "
+        "continue.",
+        where=name.where,
     )
 
 
-def refuse_redirect(what: str, status: int, headers: Mapping[str, str]) -> None:
+def refuse_redirect(name: RequestName, status: int, headers: Mapping[str, str]) -> None:
     """Raise PlatformAddressError for a 3xx: redirects are never followed, so that a credential
     stays with the host that it was given for."""
     if not 300 <= status < 400:
@@ -173,34 +185,41 @@ def refuse_redirect(what: str, status: int, headers: Mapping[str, str]) -> None:
     except ValueError:
         target = location
     raise PlatformAddressError(
-        f"{what}: the service answered {status}, a redirect to {quote_service(target) or 'nowhere'}"
-        ". Redirects are not followed, so that credentials stay with their host. Check the "
-        "address in the connection.",
+        f"{name.action}: the service answered {status}, a redirect to "
+        f"{quote_service(target) or 'nowhere'}. Redirects are not followed, so that credentials "
+        "stay with their host. Check the address in the connection.",
+        where=name.where,
         status=status,
     )
 
 
-def _json(what: str, headers: Mapping[str, str], body: bytes, *, described: bool = True) -> Any:
+def _json(
+    name: RequestName, headers: Mapping[str, str], body: bytes, *, described: bool = True
+) -> Any:
     if is_html(headers, body):
-        raise _wrong_address(what, "HTML", described=described)
+        raise _wrong_address(name, "HTML", described=described)
     try:
         return storable(read_json(body))
     except CutJsonError as error:
-        raise PlatformTransportError(f"{what}: the answer was cut: it {error}.") from None
+        raise PlatformTransportError(
+            f"{name.action}: the answer was cut: it {error}.", where=name.where
+        ) from None
     except ValueError:
-        raise _wrong_address(what, "something that is not JSON", described=described) from None
+        raise _wrong_address(name, "something that is not JSON", described=described) from None
 
 
-def _wrong_address(what: str, got: str, *, described: bool = True) -> PlatformAddressError:
+def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> PlatformAddressError:
     """`described` says that the path is one of the service's own, so that the address is wrong."""
     if not described:
         return PlatformAddressError(
-            f"{what}: the service answers with {got} instead of JSON, as it does where it has no "
-            "such operation: check the path, which goes on below the address's /api (or begins "
-            "with /build/api), then the address in the connection."
+            f"{name.action}: the service answers with {got} instead of JSON, as it does if it has "
+            "no such operation. Check the path, which continues after the address's /api (or "
+            "begins with /build/api), then the address in the connection.",
+            where=name.where,
         )
     return PlatformAddressError(
-        f"{what}: the address answers with {got} instead of JSON. It is probably a web page of "
-        "the platform or of a proxy: check the address in the connection (host ends in /api, "
-        "chat_url in /chat)."
+        f"{name.action}: the address answers with {got} instead of JSON. It is probably a web page "
+        "of the platform or of a proxy: check the address in the connection (host ends in /api, "
+        "chat_url in /chat).",
+        where=name.where,
     )

@@ -9,6 +9,7 @@ from airflow_provider_platform.client.errors import (
     PlatformClosedError,
     PlatformError,
     PlatformTransportError,
+    RequestName,
 )
 from airflow_provider_platform.client.http.bodies import BROKEN, broken_answer
 from airflow_provider_platform.client.http.connections import OpenResponse
@@ -24,8 +25,8 @@ class Stream:
     A task of its own takes what arrives, so that a reader gets all of that at once.
     """
 
-    def __init__(self, what: str, response: OpenResponse) -> None:
-        self._what = what
+    def __init__(self, name: RequestName, response: OpenResponse) -> None:
+        self._name = name
         self._response = response
         self._pieces: deque[bytes] = deque()
         self._size = 0
@@ -52,7 +53,10 @@ class Stream:
             except TimeoutError:
                 return None
         if self._response.connections.closed and not self._over:
-            raise PlatformClosedError(f"{self._what}: the client was closed before its end.")
+            raise PlatformClosedError(
+                f"{self._name.action}: the client was closed before its end.",
+                where=self._name.where,
+            )
         if self._pieces:
             data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
             self._pieces.clear()
@@ -63,7 +67,9 @@ class Stream:
             return data
         if self._ended:
             return b""
-        raise self._failure or PlatformTransportError(f"{self._what}: the answer was not read on.")
+        raise self._failure or PlatformTransportError(
+            f"{self._name.action}: the answer was not read on.", where=self._name.where
+        )
 
     async def drain(self) -> None:
         """Wait a moment for the end of an answer of which nothing more is wanted."""
@@ -79,7 +85,7 @@ class Stream:
     async def aclose(self) -> None:
         """Give the connection back or close it."""
         self._failure = self._failure or PlatformClosedError(
-            f"{self._what}: closed before its end."
+            f"{self._name.action}: closed before its end.", where=self._name.where
         )
         self._progress.set()
         self._arrivals.cancel()
@@ -99,7 +105,7 @@ class Stream:
                     await self._room.wait()
             self._ended = True
         except BROKEN as error:
-            self._failure = broken_answer(self._what, error)
+            self._failure = broken_answer(self._name, error)
             self._failure.__cause__ = error
         finally:
             self._progress.set()

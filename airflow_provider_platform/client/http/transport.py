@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 from weakref import WeakMethod
 
 import httpx
@@ -21,8 +20,10 @@ from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     PlatformAuthenticationError,
     PlatformNotFoundError,
+    RequestName,
 )
 from airflow_provider_platform.client.http import responses
+from airflow_provider_platform.client.http.api_errors import CHAT_ABORT, CHAT_STREAM, DATA_QUERY
 from airflow_provider_platform.client.http.bodies import (
     json_body,
     query_pairs,
@@ -148,6 +149,7 @@ class Transport:
             headers=headers,
             body=effect.body,
             limit=MAX_ERROR_BYTES,
+            name=CHAT_ABORT,
             seconds=effect.timeout,
         )
         responses.read_abort(answered.status, answered.headers, answered.body, now=self.clock())
@@ -156,7 +158,7 @@ class Transport:
         """Send a chat request; the answer's head is checked, its body is still to be read."""
         await self._learn(secrets_in(effect.body))
         return await self._open(
-            "chat stream: POST /stream-chat-state",
+            CHAT_STREAM,
             f"{self.config.require_chat_url()}/stream-chat-state",
             headers=self._chat_headers(),
             body=effect.body,
@@ -169,7 +171,7 @@ class Transport:
         """Send a query to the data API; its token stands in the header alone, without a scheme."""
         await self._learn([effect.token.get_secret_value()])
         return await self._open(
-            "data query: POST /v1/cubesql",
+            DATA_QUERY,
             effect.url,
             headers={"Authorization": effect.token.get_secret_value()},
             body=effect.body,
@@ -179,7 +181,7 @@ class Transport:
 
     async def _open(
         self,
-        what: str,
+        name: RequestName,
         url: str,
         *,
         headers: dict[str, str],
@@ -188,8 +190,8 @@ class Transport:
         check: Callable[..., None],
         repeatable: bool = False,
     ) -> Stream:
-        content = json_body(what, body)
-        async with translated(what, seconds):
+        content = json_body(name, body)
+        async with translated(name, seconds):
             response = await self.connections.send(
                 self.config,
                 "POST",
@@ -206,12 +208,12 @@ class Transport:
             try:
                 said, (status, got) = b"", (response.head.status_code, response.head.headers)
                 if status >= 300:
-                    said = await read_body(what, response, MAX_ERROR_BYTES, cut=True)
-                check(what, status, got, said, now=self.clock())
+                    said = await read_body(name, response, MAX_ERROR_BYTES, cut=True)
+                check(name, status, got, said, now=self.clock())
             except BaseException:
                 await response.aclose()
                 raise
-        return Stream(what, response)
+        return Stream(name, response)
 
     async def _perform(self, operation: Operation[T], deadline: float | None) -> T:
         base, token = self.config.require_management_url(), self.config.management_token
@@ -226,7 +228,7 @@ class Transport:
             params=operation.query,
             body=operation.body,
             limit=_limit(operation),
-            what=str(operation),
+            name=operation.request_name,
             seconds=self._seconds_until(deadline),
             repeatable=operation.repeatable,
         )
@@ -253,19 +255,18 @@ class Transport:
         headers: dict[str, str],
         body: Any,
         limit: int,
+        name: RequestName,
         params: Mapping[str, Any] | None = None,
-        what: str | None = None,
         seconds: float | None = None,
         repeatable: bool = False,
     ) -> _Answered:
         seconds = seconds or self.config.request_timeout
-        named = what or f"{method} {urlsplit(url).path}"
-        content = None if method == "GET" and body is None else json_body(named, body)
+        content = None if method == "GET" and body is None else json_body(name, body)
         if body is not None:
             headers = {**headers, "Content-Type": "application/json"}
         elif content is not None:
             headers = {**headers, "Content-Length": "0"}  # some front ends answer 411 without
-        async with translated(named, seconds):
+        async with translated(name, seconds):
             response = await self.connections.send(
                 self.config,
                 method,
@@ -278,7 +279,7 @@ class Transport:
             )
             try:
                 head = response.head
-                answer = await read_body(named, response, limit, cut=head.status_code >= 300)
+                answer = await read_body(name, response, limit, cut=head.status_code >= 300)
             finally:
                 await response.aclose()
             return _Answered(head.status_code, head.headers, answer, response.is_open_ended)

@@ -28,7 +28,11 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, get_args, ge
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
-from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
+from airflow_provider_platform.client.errors import (
+    PlatformInputError,
+    PlatformProtocolError,
+    RequestName,
+)
 from airflow_provider_platform.client.operations.arguments import Arguments
 from airflow_provider_platform.client.operations.credentials import secrets_in
 from airflow_provider_platform.client.operations.models import InputModel
@@ -248,10 +252,15 @@ class Operation(Generic[T]):
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
-        about = f" ({self.subject})" if self.subject else ""
+        return f"{self.description} ({self.request_name.where})"
+
+    @property
+    def request_name(self) -> RequestName:
+        """What errors call this call."""
         below = BUILD_API if self.api == "build" and not self.described else ""
         path = self.path.replace(f"{{{DEPLOYMENT}}}", "…")  # none is given, nor known yet
-        return f"{self.description}{about}: {self.method} {below}{path}"
+        request = f"{self.method} {below}{path}"
+        return RequestName(self.description, ": ".join(filter(None, [self.subject, request])))
 
     def url(self, management_url: str) -> str:
         """The whole address, for a management address ending in `/api`."""
@@ -300,8 +309,9 @@ class Operation(Generic[T]):
                 for item in error.errors(include_input=False, include_url=False)[:5]
             )
             raise PlatformProtocolError(
-                f"{self}: the answer does not have the described shape ({wrong}). The tenant may "
-                "run a release that this provider does not know."
+                f"{self.description}: the answer does not have the described shape ({wrong}). The "
+                "tenant may run a release that this provider does not know.",
+                where=self.request_name.where,
             ) from None
 
 

@@ -358,7 +358,10 @@ class PageWalk(Generic[T]):
         return fresh
 
     def _stopped(self, problem: str) -> Operation[Page[T]] | None:
-        self._problem = PlatformProtocolError(f"{self._start}: the service {problem}.")
+        self._problem = PlatformProtocolError(
+            f"{self._start.description}: the service {problem}.",
+            where=self._start.request_name.where,
+        )
         return None
 
 

@@ -93,7 +93,7 @@ def _settings(value: Any, *, service_token: bool) -> SessionSettings | None:
     try:
         return session_settings(value)
     except PlatformInputError as error:
-        rule = error.message.removeprefix("Nothing was sent: ")
+        rule = error.reason.removeprefix("Nothing was sent: ")
         raise PlatformConfigError(f"session_settings: {rule}", field="session_settings") from None
 
 

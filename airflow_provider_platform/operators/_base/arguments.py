@@ -252,7 +252,7 @@ def within(name: str) -> Iterator[None]:
     try:
         yield
     except PlatformInputError as error:
-        part = error.message.removeprefix("Nothing was sent: ")
+        part = error.reason.removeprefix("Nothing was sent: ")
         raise PlatformInputError(
             f"Nothing was sent: {name}: {part}", field=error.field or name
         ) from None

@@ -126,8 +126,9 @@ class PlatformOperator(BaseOperator):
         try:
             yield
         except PlatformInputError as error:
+            place = f"task {self.task_id!r}, {self.operator_name}"
             raise PlatformInputError(
-                f"Task {self.task_id!r} ({self.operator_name}): {error.message}", field=error.field
+                error.reason, where=error.where_also(place), field=error.field
             ) from None
 
     def hook(self) -> PlatformHook:

@@ -89,9 +89,10 @@ def claim_path(name: str, path: ObjectStoragePath, context: Context) -> None:
         return
     ti.xcom_push(key=CLAIM_KEY, value=asdict(PathClaim(ti.map_index, None, clears)))
     raise PlatformInputError(
-        f"Nothing was sent: {name} {quote_service(path)} is also the path of map index "
-        f"{owner.map_index} of this task, and one index would replace the file of the other. Give "
-        "each index a path of its own, as with {{ ti.map_index }} in the name.",
+        f"Nothing was sent: {name} is also the path of map index {owner.map_index} of this task, "
+        "and one index would replace the file of the other. Give each index a path of its own, as "
+        "with {{ ti.map_index }} in the name.",
+        where=quote_service(path),
         field=name,
     )
 

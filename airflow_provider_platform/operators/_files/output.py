@@ -105,17 +105,21 @@ def respect_existing(
     what = "is there already" if output.layout is None else "has files already"
     if output.on_existing == "fail":
         raise PlatformInputError(
-            f"Nothing was written: output_path {place} {what}, and output_options has on_existing "
-            "fail. Remove what is there, or write to another path.",
+            f"Nothing was written: output_path {what}, and output_options has on_existing fail. "
+            "Remove what is there, or write to another path.",
+            where=place,
             field="output_path",
         )
     if found.get("truncated") and fail_on_truncated:
         raise ResultTruncatedError(
-            f"{place} {what}, and its manifest says that rows may be missing in it. Remove it, so "
-            "that the query runs again."
+            f"output_path {what}, and its manifest says that rows may be missing in it. Remove "
+            "it, so that the query runs again.",
+            where=place,
         )
     cut = " Its manifest says that rows may be missing in it." if found.get("truncated") else ""
-    raise AirflowSkipException(f"{place} {what}, and output_options has on_existing skip.{cut}")
+    raise AirflowSkipException(
+        f"output_path {what}, and output_options has on_existing skip.{cut} ({place})"
+    )
 
 
 def skip_empty(saved: SavedRows, output: Output | None) -> None:

@@ -57,8 +57,9 @@ def storage_path(name: str, target: Any) -> ObjectStoragePath:
 
     if str(target).startswith("~"):
         raise PlatformInputError(
-            f"Nothing was sent: {name} {target}: a home is not looked up here: write the whole "
-            "path.",
+            f"Nothing was sent: {name} begins with ~, and a home is not looked up here. Write the "
+            "whole path.",
+            where=quote_service(target),
             field=name,
         )
     # Before Airflow opens the storage: without the connection it would use the worker's own rights.
@@ -76,8 +77,8 @@ def storage_path(name: str, target: Any) -> ObjectStoragePath:
         from airflow_provider_platform.results.storage_errors import read_failure
 
         raise ResultWriteError(
-            f"Nothing was sent: {name} {quote_service(target)} cannot be written to: "
-            f"{read_failure(error)}"
+            f"Nothing was sent: {name} cannot be written to: {read_failure(error)}",
+            where=quote_service(target),
         ) from error
     return path
 

@@ -179,8 +179,8 @@ class ChatRunOperator(RemoteRunOperator["ChatResult"]):
         if event["status"] == "suspended":
             if ids.get("resumed"):
                 raise ChatSuspendedError(
-                    f"chat {ids['chat_id']}, message {ids['message_id']}: the run stays suspended "
-                    "although its input was repeated."
+                    "The run stays suspended although the same message was sent again.",
+                    where=f"chat {ids['chat_id']}, message {ids['message_id']}",
                 )
             self.log.info("The run stays suspended; repeating its input once.")
             call = self._call(attempt, ids)

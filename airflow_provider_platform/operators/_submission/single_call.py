@@ -44,9 +44,9 @@ class SingleCallOperator(PlatformOperator):
         """What a lost call has made, None where it made nothing. Raises
         PlatformOutcomeUnknownError where the service cannot tell."""
         raise PlatformOutcomeUnknownError(
-            f"{self.task_type}: the answer to the call was lost, and the service has no way to "
-            "tell whether it was carried out. Check at the platform, then clear the task to make "
-            "the call anew."
+            "The answer to the call was lost, and the service has no way to show whether it was "
+            "carried out. Check at the platform, then clear the task to make the call again.",
+            where=self.task_type,
         )
 
     def remember(self, result: Any) -> dict[str, Any]:
@@ -61,8 +61,9 @@ class SingleCallOperator(PlatformOperator):
         if "result" in ids:
             return ids["result"]
         raise PlatformOutcomeUnknownError(
-            f"{self.task_type}: an earlier try saw the call succeed, and its answer was not kept. "
-            "Look at the platform; clear the task to make the call anew."
+            "An earlier try saw the call succeed, and its answer was not kept. Look at the "
+            "platform; clear the task to make the call again.",
+            where=self.task_type,
         )
 
     def execute(self, context: Context) -> Any:
@@ -84,10 +85,11 @@ class SingleCallOperator(PlatformOperator):
         if record is not None and step is Step.REPORT:
             submission.note("lost", record.ids)
             raise PlatformOutcomeUnknownError(
-                f"{self.task_type}: an earlier try was lost while it made this call with other "
+                "An earlier try was lost while it made this call with other "
                 "input (a template rendered differently then), so the call may have been carried "
                 "out already. Check at the platform, then clear the task to make the call with "
-                "the input of now."
+                "the input of now.",
+                where=self.task_type,
             )
         if record is not None and step is Step.RELOAD:
             self.log.info("An earlier try saw the call succeed; taking its result again.")

@@ -22,7 +22,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.formats.service_token import token_warnings
-from airflow_provider_platform.client.http.api_errors import chat_error
+from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, chat_error
 from airflow_provider_platform.client.http.client import PlatformClient
 from airflow_provider_platform.client.operations.program import (
     Call,
@@ -87,7 +87,7 @@ def status(code: int, said: str | None, *, html: bool = False) -> Exception:
     """The error that a chat answer with this status and text amounts to."""
     headers = {"content-type": "text/html"} if html else {}
     body = b"<html></html>" if html else json.dumps({"message": said} if said else {}).encode()
-    return chat_error("chat", code, headers, body if said or html else b"", now=NOW)
+    return chat_error(CHAT_STREAM, code, headers, body if said or html else b"", now=NOW)
 
 
 class TestManagement:

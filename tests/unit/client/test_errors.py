@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,12 +70,44 @@ def test_every_error_says_what_it_means() -> None:
 
 @pytest.mark.parametrize("kind", TREE, ids=lambda kind: kind.__name__)
 def test_an_error_survives_json(kind: type[PlatformError]) -> None:
-    error = kind("went wrong", status=503, operation="op", field="host", extra={"a": [1]})
+    error = kind(
+        "It failed.", where="chat 1", status=503, operation="op", field="host", extra={"a": [1]}
+    )
     again = from_payload(json.loads(json.dumps(error.to_payload())))
     assert type(again) is kind
-    assert (str(again), again.details) == ("went wrong", error.details)
+    assert (str(again), again.details) == ("It failed. (chat 1)", error.details)
+    assert (again.reason, again.where) == ("It failed.", "chat 1")
     for name in ("status", "operation", "field", "retry_after", "processed"):
         assert getattr(again, name, None) == getattr(error, name, None)
+
+
+@pytest.mark.parametrize("kind", TREE, ids=lambda kind: kind.__name__)
+def test_an_error_begins_with_its_reason_and_ends_with_ids(kind: type[PlatformError]) -> None:
+    assert str(kind("It failed.")) == "It failed."
+    assert str(kind("It failed.", where="chat 1, message 2")) == "It failed. (chat 1, message 2)"
+
+
+PACKAGE = Path(errors.__file__).parents[1]
+
+
+def test_no_error_of_the_package_begins_with_a_value_other_than_what_failed() -> None:
+    """Log viewers show one line: ids, paths and addresses before the reason would hide it."""
+    names = {error.__name__ for error in TREE}
+    actions = {"name.action", "self._name.action", "self.description", "self._start.description"}
+    reasons = {"reason", "error.reason", "cause.reason", "begin", "what", "lost", "times"}
+    settings = {"field", "type(self).__name__"}
+    for file in PACKAGE.rglob("*.py"):
+        if "sandbox" in file.parts:
+            continue
+        for call in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(call, ast.Call) or ast.unparse(call.func) not in names:
+                continue
+            first = call.args[0] if call.args else None
+            if isinstance(first, ast.JoinedStr) and isinstance(first.values[0], ast.FormattedValue):
+                begin = ast.unparse(first.values[0].value)
+                assert begin in actions | reasons | settings, (
+                    f"{file.name}:{call.lineno} begins with {begin}"
+                )
 
 
 def test_false_survives_and_none_is_left_out() -> None:

@@ -283,7 +283,7 @@ def test_refusals_name_the_connection(
     with pytest.raises(PlatformConfigError) as caught:
         PlatformHook("nightly").read_config()
     assert words in str(caught.value)
-    assert str(caught.value).endswith("(connection 'nightly').")
+    assert str(caught.value).endswith("(connection 'nightly')")
     assert "canary" not in str(caught.value)
 
 

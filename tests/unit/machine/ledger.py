@@ -388,8 +388,8 @@ NOT_STOPPED = ("could not be stopped", "cannot be stopped")
 
 OUTCOME_UNKNOWN = (
     "could not be looked up",
-    "may be running unseen",
-    "may go on at the service",
+    "may still be running",
+    "may continue at the service",
     "A sync may be running",
     "several new syncs could be this one",
 )
@@ -399,4 +399,4 @@ STATE_UNKNOWN = ("Airflow did not tell the state of the task",)
 
 TO_THE_RETRY = "is left to the task's next try"
 
-SUSPENDED = ("the run is suspended", "the run stays suspended")
+SUSPENDED = ("The run is suspended", "The run stays suspended")

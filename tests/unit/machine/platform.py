@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_platform.client.http.api_errors import chat_error
+from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, chat_error
 from tests.unit.client.fakes.played_service import BUSY, Answer, Fault, PlayedService, PlayedTime
 from tests.unit.client.fakes.streams import Record, Turn, aborted, folded, query_result
 
@@ -257,13 +257,13 @@ class PlayedPlatform:
         """Raises PlatformAuthenticationError for a key that is not the one; it quotes it."""
         if key != self.key:
             said = f'{{"error": "API key {key} is not valid"}}'.encode()
-            raise chat_error("chat", 401, {}, said, now=self.time.now)
+            raise chat_error(CHAT_STREAM, 401, {}, said, now=self.time.now)
 
     def open(self, body: Record, asker: Any) -> tuple[Answer, Run | None]:
         """The answer to a stream request, and the run that it started, if it did."""
         chat_id = body.get("chatId")
         if chat_id is not None and chat_id not in self.threads:
-            raise chat_error("chat", 404, {}, b'{"error": "no thread"}', now=self.time.now)
+            raise chat_error(CHAT_STREAM, 404, {}, b'{"error": "no thread"}', now=self.time.now)
         prompted = "input" in body
         assert prompted or chat_id is not None
         thread = self.threads[chat_id] if chat_id is not None else self.new_thread()
@@ -286,7 +286,7 @@ class PlayedPlatform:
         """Stop what streams in a thread; the run that was stopped."""
         thread = self.threads.get(body["chatId"])
         if thread is None:
-            raise chat_error("chat", 404, {}, b'{"error": "no thread"}', now=self.time.now)
+            raise chat_error(CHAT_STREAM, 404, {}, b'{"error": "no thread"}', now=self.time.now)
         run = thread.active
         if run is not None:
             run.stop()

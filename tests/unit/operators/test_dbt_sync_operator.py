@@ -133,7 +133,7 @@ def test_a_ref_that_the_tenant_drops_fails_the_task_and_ends_the_sync(
 ) -> None:
     platform_sandbox.control.set(dbt_ignored=["ref"], dbt_pace=60.0)
     asked = {"ref": "feature/returns", "wait_for_completion": waits}
-    with pytest.raises(AirflowFailException, match="the tenant dropped ref='feature/returns'"):
+    with pytest.raises(AirflowFailException, match="The tenant dropped ref='feature/returns'"):
         sync(branch_name=None, **asked).execute(TaskTries().context())
     (entry,) = platform_sandbox.control.state().syncs
     assert entry.status == "CANCELLED"
@@ -156,7 +156,7 @@ def test_a_source_that_the_tenant_drops_fails_the_task_and_ends_the_sync(
     platform_sandbox: Sandbox,
 ) -> None:
     platform_sandbox.control.set(dbt_ignored=["source"], dbt_pace=60.0)
-    with pytest.raises(AirflowFailException, match="the tenant dropped source='manifest'"):
+    with pytest.raises(AirflowFailException, match="The tenant dropped source='manifest'"):
         sync(**MANIFEST).execute(TaskTries().context())
     (entry,) = platform_sandbox.control.state().syncs
     assert entry.status == "CANCELLED"
@@ -177,7 +177,7 @@ def test_an_output_that_the_tenant_drops_fails_the_task(platform_sandbox: Sandbo
     files = {"branch_name": None, "output_mode": "files"}
     assert sync(**files).execute(TaskTries().context())["status"] == "COMPLETED"
     platform_sandbox.control.set(dbt_ignored=["output"])
-    with pytest.raises(AirflowFailException, match="the tenant dropped output='files'"):
+    with pytest.raises(AirflowFailException, match="The tenant dropped output='files'"):
         sync(**files).execute(TaskTries().context())
 
 

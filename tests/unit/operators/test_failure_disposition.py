@@ -65,7 +65,7 @@ def test_what_the_error_alone_decides(
 def test_a_run_that_is_given_up_is_stopped_where_it_has_a_name(
     error: PlatformError, submitted: bool
 ) -> None:
-    """Without one it may be running unseen, and the next try has to know its message id."""
+    """Without one it may still be running, and the next try has to know its message id."""
     stopped = FailureDisposition("failed", stop=True)
     assert disposition_of(error, submitted=submitted, named=True, last_try=False) == stopped
     assert disposition_of(error, submitted=submitted, named=False, last_try=False) == LEFT

@@ -276,7 +276,7 @@ def test_a_message_that_is_accepted_in_no_known_thread_is_sent_again_under_its_i
         )
         tries = TaskTries()
         for _ in range(2):
-            with pytest.raises(PlatformTransportError, match="running unseen"):
+            with pytest.raises(PlatformTransportError, match="may still be running"):
                 chat().execute(tries.context())
             assert tries.store[STORE_KEY]["phase"] == "intent"
         first, second = (json.loads(request.body) for request in server.requests)

@@ -669,7 +669,7 @@ def test_existing_files_are_kept_without_running_the_query(
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     asked = queries(platform_sandbox)
     error = AirflowFailException if on_existing == "fail" else AirflowSkipException
-    with pytest.raises(error, match=f"{path} (is there|has files) already"):
+    with pytest.raises(error, match=f"(is there|has files) already.*{path}"):
         orders("second", sql="SELECT 5 AS a, 6 AS b", options=options, **given)
     assert queries(platform_sandbox) == asked
     assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
@@ -904,7 +904,7 @@ def test_without_parameters_a_percent_sign_stays(query: Any) -> None:
 def test_rendered_parameters_that_do_not_fit_are_refused_before_anything_is_sent(
     query: Any, platform_sandbox: Sandbox
 ) -> None:
-    with pytest.raises(AirflowFailException, match=r"Task 'query' .* parameters have no 'b'"):
+    with pytest.raises(AirflowFailException, match=r"parameters have no 'b'.*\(task 'query', "):
         query("SELECT %(b)s {{ none }}", parameters={"a": 1})
     assert queries(platform_sandbox) == 0
 
@@ -989,7 +989,7 @@ def test_bad_arguments_are_told_when_the_dag_is_parsed(
     arguments: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(
-        PlatformInputError, match=r"Task 'query' \(PlatformQueryOperator\): "
+        PlatformInputError, match=r"\(task 'query', PlatformQueryOperator\)$"
     ) as error:
         PlatformQueryOperator(task_id="query", **{"sql": "SELECT 1", **arguments})
     assert said in str(error.value)

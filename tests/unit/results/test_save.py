@@ -263,7 +263,9 @@ def test_a_disk_that_takes_no_more(kind: str, most: int, tmp_path: Path) -> None
     path.write_text("as it was")
     command = [sys.executable, "-c", FULL, str(path), kind, str(most)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert ended.stdout == f"{path} could not be written: File too large.\n", ended.stderr
+    assert ended.stdout == f"The file could not be written: File too large. ({path})\n", (
+        ended.stderr
+    )
     assert [file.name for file in tmp_path.iterdir()] == ["rows"]
     assert path.read_text() == "as it was"
 

@@ -197,9 +197,11 @@ def test_errors() -> None:
     for name, kind in vars(errors).items():
         if isinstance(kind, type) and issubclass(kind, PlatformError):
             given = signature(kind).parameters.values()
-            known = {one.name: "x" for one in given if one.kind is Parameter.KEYWORD_ONLY}
-            made = from_payload({"type": name, "message": "x", "details": known})
-            assert (type(made), made.details) == (kind, known)
+            named = {one.name for one in given if one.kind is Parameter.KEYWORD_ONLY} - {"where"}
+            known = dict.fromkeys(named, "x")
+            payload = {"type": name, "message": "x", "where": "chat 1", "details": known}
+            made = from_payload(payload)
+            assert (type(made), made.to_payload()) == (kind, payload)
             found[name] = sorted(known)
     assert found == SHAPES["errors"]
 

@@ -93,10 +93,10 @@ class BuildWanted:
     hash: str | None = None
     opened_at: float | None = None
 
-    def __str__(self) -> str:
-        return (
-            f"build of branch {quote_service(self.branch_name)} of deployment {self.deployment_id}"
-        )
+    @property
+    def where(self) -> str:
+        """What ends the message of an error about this build."""
+        return f"branch {quote_service(self.branch_name)}, deployment {self.deployment_id}"
 
     @property
     def operation(self) -> Operation[BuildStatusResponse]:
@@ -150,8 +150,9 @@ def judge(answer: BuildStatusResponse, wanted: BuildWanted, now: float) -> Build
     said = answer.words("error_text") or ""
     if NO_SUCH_BRANCH in said:
         raise BranchNotFoundError(
-            f"{wanted}: the service says: {quote_service(said)}. There is no branch of this name: "
-            "check its spelling, and whether somebody deleted it."
+            f"The branch does not exist: {quote_service(said).removesuffix('.')}. Check its "
+            "spelling, and whether somebody deleted it.",
+            where=wanted.where,
         )
     if NOT_ACTIVE in said and not wanted.just_opened(now):
         raise _not_active(wanted, said)
@@ -163,12 +164,17 @@ def judge(answer: BuildStatusResponse, wanted: BuildWanted, now: float) -> Build
         return Build(BUILT, answer.last_hash, answer.mode)
     if answer.status in ENDED_WITHOUT_A_BUILD:
         reason = quote_service(said or "no reason given").removesuffix(".")
-        raise BuildFailedError(f"{wanted}: {answer.status}: {reason}.", mode=answer.mode)
+        raise BuildFailedError(
+            f"The branch's build ended as {answer.status}: {reason}.",
+            where=wanted.where,
+            mode=answer.mode,
+        )
     if answer.status in IDLE:
         raise BranchNotServedError(
-            f"{wanted}: nothing builds or serves the branch for {NOT_FOUND_GRACE:g} seconds "
-            f"(status {answer.status}){_quoted(said)}. Open the branch again, or ask it "
-            "something: an environment that nobody uses is suspended."
+            f"Nothing builds or serves the branch for {NOT_FOUND_GRACE:g} seconds (status "
+            f"{answer.status}){_quoted(said)}. Open the branch again, or ask it something: an "
+            "environment that nobody uses is suspended.",
+            where=wanted.where,
         )
     return seen
 
@@ -211,7 +217,8 @@ def wait_for_build(
     if build is None:
         seen = "unknown" if last is None else f"{last.status}{_quoted(last.error_text)}"
         raise PlatformDeadlineError(
-            f"{wanted}: the branch was not built before the deadline; last status {seen}."
+            f"The branch was not built before the deadline; last status {seen}.",
+            where=wanted.where,
         )
     return build
 
@@ -229,20 +236,24 @@ def poll_build(wanted: BuildWanted, clock: Clock) -> Program[Build | BuildSeen]:
         if not lines:
             raise
         ending = quote_service(" | ".join(lines[-LOG_LINES_IN_ERROR:]))
-        raise BuildFailedError(f"{error.message} Its log ends: {ending}") from error
+        raise BuildFailedError(
+            f"{error.reason} Its log ends: {ending}", where=error.where
+        ) from error
 
 
 def _not_active(wanted: BuildWanted, said: str) -> PlatformError:
-    where = f"{wanted}: the service says: {quote_service(said)}."
+    reason = f"The branch is not active: {quote_service(said).removesuffix('.')}."
     if wanted.opened_at is not None:
         return BranchClosedError(
-            f"{where} The branch was opened more than {ACTIVATION_GRACE:g} seconds ago. Somebody "
+            f"{reason} It was opened more than {ACTIVATION_GRACE:g} seconds ago. Somebody "
             "may have closed it, or opened another branch in dev mode with the same credential. A "
-            "retry opens it again."
+            "retry opens it again.",
+            where=wanted.where,
         )
     return BranchNotActiveError(
-        f"{where} The branch exists, and nothing serves it: open it with "
-        "PlatformOpenBranchOperator, or switch its staging environment on in the platform."
+        f"{reason} The branch exists, and nothing serves it: open it with "
+        "PlatformOpenBranchOperator, or switch its staging environment on in the platform.",
+        where=wanted.where,
     )
 
 

@@ -151,8 +151,9 @@ def open_branch(
                 "environment='if_supported'."
             )
             raise BranchUnsupportedError(
-                f"{where}: this tenant has no staging environments, which came with release "
-                f"{STAGING_SINCE}. {other}"
+                f"This tenant has no staging environments, which came with release "
+                f"{STAGING_SINCE}. {other}",
+                where=where,
             ) from missing
         if not has_branches:
             return OpenedBranch(branch_name, branch_name, None)
@@ -165,8 +166,9 @@ def open_branch(
     yield from _has_branches(where, missing)
     if environment == DEV_MODE:
         raise BranchUnsupportedError(
-            f"{where}: this tenant has no dev mode, which came with release {DEV_MODE_SINCE}. "
-            "Open the branch in the platform, or use environment='if_supported'."
+            f"This tenant has no dev mode, which came with release {DEV_MODE_SINCE}. Open the "
+            "branch in the platform, or use environment='if_supported'.",
+            where=where,
         ) from missing
     return OpenedBranch(branch_name, branch_name, None)
 
@@ -241,8 +243,9 @@ def find_branch_address(
     deployment = yield from call(get_deployment(deployment_id=deployment_id), deadline=deadline)
     if not deployment.deployment_url:
         raise PlatformProtocolError(
-            f"branch {quote_service(branch_name)} of deployment {deployment_id}: the service does "
-            "not say the deployment's address. Set data_api_url in the connection."
+            "The service does not say the deployment's data API address. Set data_api_url in the "
+            "connection.",
+            where=f"branch {quote_service(branch_name)}, deployment {deployment_id}",
         )
     base = data_address(deployment.deployment_url, field="deploymentUrl", allow_http=allow_http)
     return _branch_address(base, branch_name)
@@ -298,7 +301,7 @@ class _Where:
     deadline: float | None
 
     def __str__(self) -> str:
-        return f"branch {quote_service(self.branch_name)} of deployment {self.deployment_id}"
+        return f"branch {quote_service(self.branch_name)}, deployment {self.deployment_id}"
 
 
 def _switch_staging_on(where: _Where) -> Program[OpenedBranch]:
@@ -317,8 +320,9 @@ def _enter_dev_mode(where: _Where) -> Program[OpenedBranch]:
     answer = yield from call(operation, deadline=where.deadline)
     if not answer.branch_name:
         raise PlatformProtocolError(
-            f"{where}: the service entered dev mode and did not name the personal branch, which is "
-            "the only name that answers."
+            "The service entered dev mode and did not name the personal branch, which is the only "
+            "name that answers.",
+            where=where,
         )
     fork, parent = yield from _commits(where, answer.branch_name)
     if None not in (fork, parent) and fork != parent:
@@ -405,8 +409,9 @@ def _has_branches(where: _Where, missing: PlatformError) -> Program[bool]:
         return False
     if all(branch.name != where.branch_name for branch in branches):
         raise BranchNotWrittenError(
-            f"{where}: there is no branch of this name. Check its spelling. If the dbt sync that "
-            "writes it still runs, a retry finds it."
+            "There is no branch of this name. Check its spelling. If the dbt sync that writes it "
+            "still runs, a retry finds it.",
+            where=where,
         ) from missing
     return True
 

@@ -120,7 +120,8 @@ def wait(
     if poll_once and failure is not None:
         raise failure
     raise PlatformDeadlineError(
-        f"{sync}: the sync did not end before its deadline; last status {sync.status or 'unknown'}."
+        f"The dbt sync did not end before its deadline; last status {sync.status or 'unknown'}.",
+        where=sync,
     )
 
 
@@ -136,8 +137,9 @@ def poll(deployment_id: int, sync_job_id: str, clock: Clock) -> Program[DbtSyncO
         if is_transient(error) or (yield from read_history(deployment_id, once=True)) is not None:
             raise
         raise PlatformError(
-            f"{sync}: this tenant has no operation that tells how a dbt sync goes, so nobody can "
-            "wait for one."
+            "This tenant has no operation that reports the status of a dbt sync, so a task cannot "
+            "wait for one.",
+            where=sync,
         ) from error
     if not sync.ended:
         yield from sync.read_history()
@@ -157,7 +159,7 @@ class _KnownSync:
         self.status: str | None = None
 
     def __str__(self) -> str:
-        return f"dbt sync {quote_service(self._sync_job_id)} of deployment {self._deployment_id}"
+        return f"dbt sync {quote_service(self._sync_job_id)}, deployment {self._deployment_id}"
 
     @property
     def ended(self) -> bool:
@@ -196,11 +198,12 @@ class _KnownSync:
         said = quote_service(self._error or "no reason given").removesuffix(".")
         if self.status == FAILED:
             raise DbtSyncFailedError(
-                f"{self}: the sync failed: {said}. Its log: GET /v1/deployments/"
-                f"{self._deployment_id}/dbt-sync/{self._sync_job_id}/logs."
+                f"The dbt sync failed: {said}. Its log: GET /v1/deployments/"
+                f"{self._deployment_id}/dbt-sync/{self._sync_job_id}/logs.",
+                where=self,
             )
         if self.status == CANCELLED:
-            raise DbtSyncCancelledError(f"{self}: the sync was cancelled from outside.")
+            raise DbtSyncCancelledError("The dbt sync was cancelled from outside.", where=self)
         result = yield from self._read_result(clock)
         return DbtSyncOutcome(self._sync_job_id, self._branch_name, result)
 

@@ -211,12 +211,14 @@ def start(
     except PlatformError as error:
         # Not the error itself: it speaks of the look and not of the start.
         raise PlatformTransportError(
-            f"{cause.message} Whether it began a sync could not be looked up ({error.message}). A "
-            "retry looks it up."
+            f"{cause.reason} Whether it began a sync could not be looked up ({error.reason}). A "
+            "retry looks it up.",
+            where=cause.where,
         ) from error
     if found is None:
         raise PlatformTransportError(
-            f"{cause.message} The history shows no new sync; a retry starts one."
+            f"{cause.reason} The history shows no new sync; a retry starts one.",
+            where=cause.where,
         ) from cause
     return found
 
@@ -236,7 +238,8 @@ def find_started(
     Raises PlatformOutcomeUnknownError where there is no history, and where it shows several new
     syncs that could be this one, or one of which nobody can tell.
     """
-    lost = f"dbt sync of deployment {deployment_id}: the answer to the start was lost, and "
+    lost = "The answer to the start of the dbt sync was lost, and "
+    where = f"deployment {deployment_id}"
     for poll in range(2):
         history = None
         if known is not None:
@@ -244,7 +247,8 @@ def find_started(
         if history is None or known is None:
             raise PlatformOutcomeUnknownError(
                 f"{lost}this tenant has no history to look it up in. A sync may be running. Check "
-                "the deployment's branches, then clear the task to start a sync."
+                "the deployment's branches, then clear the task to start a sync.",
+                where=where,
             )
         new = [run for run in history.runs if run.sync_job_id not in {"", *known}]
         left_out = history.left_out
@@ -254,7 +258,8 @@ def find_started(
             ids = ", ".join(run.sync_job_id for run in ours)
             raise PlatformOutcomeUnknownError(
                 f"{lost}several new syncs could be this one ({ids}). Check them, then clear the "
-                "task to start another."
+                "task to start another.",
+                where=where,
             )
         if ours:
             (run,) = ours
@@ -269,7 +274,8 @@ def find_started(
         raise PlatformOutcomeUnknownError(
             f"{lost}nobody can tell whether it began this sync: {which}. By what the history says "
             "of its start, source or trigger it may be somebody else's. Check it, then clear the "
-            "task to start another."
+            "task to start another.",
+            where=where,
         )
     return None
 
@@ -336,13 +342,14 @@ def refuse_dropped(
 ) -> Program[str | None]:
     """Raise DbtSyncInputDroppedError where the started sync is another one than was asked for.
     Returns the name of an argument of which nobody can tell, None where there is none."""
-    what = f"dbt sync {quote_service(started.sync_job_id)} of deployment {deployment_id}"
+    where = f"dbt sync {quote_service(started.sync_job_id)}, deployment {deployment_id}"
     branch = quote_service(started.branch_name or "unknown")
     if drops_ref(body.ref, body, started.branch_name):
         raise DbtSyncInputDroppedError(
-            f"{what}: the tenant dropped ref={body.ref!r}, as releases before v0.4.0 do: it syncs "
+            f"The tenant dropped ref={body.ref!r}, as releases before v0.4.0 do: it syncs "
             f"its tracked branch into {branch}, whose name does not have the ref. Delete that "
-            "branch; set the ref in the platform's dbt integration, or leave ref out."
+            "branch; set the ref in the platform's dbt integration, or leave ref out.",
+            where=where,
         )
     if body.source != "manifest":
         return None
@@ -353,9 +360,10 @@ def refuse_dropped(
         run = next((row for row in rows or [] if row.sync_job_id == started.sync_job_id), None)
         if run is not None and run.source != "manifest":
             raise DbtSyncInputDroppedError(
-                f"{what}: the tenant dropped source='manifest', as releases before v0.8.0 do: it "
+                "The tenant dropped source='manifest', as releases before v0.8.0 do: it "
                 f"syncs the dbt repository into {branch}. Delete that branch, and sync with "
-                "source='git' on this tenant."
+                "source='git' on this tenant.",
+                where=where,
             )
         if run is not None:
             return None
@@ -374,9 +382,9 @@ def refuse_dropped_files(deployment_id: int, sync_job_id: str) -> Program[None]:
         yield from call(files)
     except PlatformNotFoundError as error:
         raise DbtSyncInputDroppedError(
-            f"dbt sync {quote_service(sync_job_id)} of deployment {deployment_id}: the tenant "
-            "dropped output='files', as releases before v0.10.0 do: it keeps no files and wrote a "
-            "branch. Delete the branch if nobody needs it."
+            "The tenant dropped output='files', as releases before v0.10.0 do: it keeps no files "
+            "and wrote a branch. Delete the branch if nobody needs it.",
+            where=f"dbt sync {quote_service(sync_job_id)}, deployment {deployment_id}",
         ) from error
     except PlatformError:
         return

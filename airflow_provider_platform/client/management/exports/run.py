@@ -82,8 +82,9 @@ def wait(
     )
     if outcome is None:
         raise PlatformDeadlineError(
-            f"{_name(deployment_id, job_id)}: the export did not end before its deadline; last "
-            f"status {last_status or 'unknown'}."
+            "The dashboard export did not end before its deadline; last status "
+            f"{last_status or 'unknown'}.",
+            where=_name(deployment_id, job_id),
         )
     return outcome
 
@@ -99,7 +100,7 @@ def poll(deployment_id: int, job_id: str) -> Program[tuple[str, ExportOutcome | 
     if answer.status == FAILED:
         said = quote_service(answer.words("error") or "no reason given").removesuffix(".")
         raise DashboardExportFailedError(
-            f"{_name(deployment_id, job_id)}: the export failed: {said}."
+            f"The dashboard export failed: {said}.", where=_name(deployment_id, job_id)
         )
     done = answer.status == COMPLETED
     return answer.status, ExportOutcome(answer.content_type) if done else None
@@ -116,23 +117,25 @@ def download(deployment_id: int, job_id: str, file_format: str) -> Program[bytes
         if error.status == 404:
             raise _gone(deployment_id, job_id) from error
         if error.status in (409, 422):
-            raise DashboardExportFailedError(error.message) from error
+            raise DashboardExportFailedError(error.reason, where=error.where) from error
         raise
     if _MARKS[file_format] not in data[:_MARK_WITHIN]:
         begins = quote_service(data[:80].decode("utf-8", "replace"))
         raise DashboardExportFailedError(
-            f"{_name(deployment_id, job_id)}: what came is no {file_format.upper()} file "
-            f"({len(data)} bytes, which begin with {begins!r}); nothing was written."
+            f"The service sent something that is not a {file_format.upper()} file ({len(data)} "
+            f"bytes, which begin with {begins!r}); nothing was written.",
+            where=_name(deployment_id, job_id),
         )
     return data
 
 
 def _gone(deployment_id: int, job_id: str) -> DashboardExportFailedError:
     return DashboardExportFailedError(
-        f"{_name(deployment_id, job_id)}: the service does not know the export any more. It keeps "
-        f"one for {LIFETIME:g} seconds, for the credential that started it."
+        "The service does not know the dashboard export any more. It keeps an export for "
+        f"{LIFETIME:g} seconds, for the credential that started it.",
+        where=_name(deployment_id, job_id),
     )
 
 
 def _name(deployment_id: int, job_id: str) -> str:
-    return f"dashboard export {job_id} of deployment {deployment_id}"
+    return f"dashboard export {job_id}, deployment {deployment_id}"

@@ -21,7 +21,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformProtocolError,
 )
-from airflow_provider_platform.client.http.api_errors import chat_error
+from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, chat_error
 from tests.unit.client.fakes.played_service import PlayedService, drive
 from tests.unit.client.fakes.streams import (
     ANSWER,
@@ -122,7 +122,7 @@ def test_a_busy_thread_is_recognised_under_every_status_and_content_type(
     body: str, status: int, content_type: str
 ) -> None:
     headers = {"content-type": content_type}
-    assert is_busy(chat_error("chat stream", status, headers, body.encode(), now=0.0))
+    assert is_busy(chat_error(CHAT_STREAM, status, headers, body.encode(), now=0.0))
 
 
 @pytest.mark.parametrize("body", BUSY_BODIES)

@@ -369,7 +369,7 @@ def test_a_thread_that_does_not_stream_and_tells_no_end_holds_a_dead_run(
     told: list[Record],
 ) -> None:
     service = PlayedService(scripted=[told] * 9)
-    with pytest.raises(ChatEndUnknownError, match="not streaming"):
+    with pytest.raises(ChatEndUnknownError, match="stopped streaming"):
         accepted_call(service, thread=True).follow()
     assert len(service.bodies) <= FUTILE_RECONNECTS + 1
 

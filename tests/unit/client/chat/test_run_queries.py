@@ -163,7 +163,7 @@ def test_a_result_that_is_no_text_is_quoted_as_json(result: Any) -> None:
 
 def test_the_words_of_a_failed_query_end_a_run_whose_queries_all_failed() -> None:
     plain = tool("SqlApi", {"sqlQuery": "SELECT 1"}, "Error: no such branch")
-    with pytest.raises(ChatToolError, match="every query of the run failed: Error: no such branch"):
+    with pytest.raises(ChatToolError, match="Every query of the run failed: Error: no such branch"):
         result_of(plain, final("Sorry."), rule="all")
 
 
@@ -272,7 +272,7 @@ def test_fail_on_tool_error() -> None:
 
 def test_the_first_error_is_told() -> None:
     result = ChatResult("So.", CHAT_ID, MESSAGE_ID, [Query(error="one"), Query(error="two")])
-    with pytest.raises(ChatToolError, match=r"every query of the run failed: one\. The agent.*So"):
+    with pytest.raises(ChatToolError, match=r"Every query of the run failed: one\. The agent.*So"):
         check_tools(result, "all")
 
 

@@ -24,6 +24,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformServerError,
 )
+from airflow_provider_platform.client.http.api_errors import DATA_QUERY
 from airflow_provider_platform.client.http.responses import check_data_start
 from airflow_provider_platform.client.operations.program import Call
 from tests.unit.client.fakes.played_branches import PlayedBranches
@@ -50,7 +51,7 @@ QUERY = SqlQuery.build("SELECT 1", deployment_id=7, deadline=0.0)
 def test_error_answers(status: int, body: bytes, error: type[PlatformError]) -> None:
     headers = {"content-type": "text/html"} if body.startswith(b"<") else {}
     with pytest.raises(error):
-        check_data_start("data query", status, headers, body, now=0.0)
+        check_data_start(DATA_QUERY, status, headers, body, now=0.0)
 
 
 @pytest.mark.parametrize(

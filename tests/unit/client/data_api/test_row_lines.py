@@ -150,7 +150,7 @@ def test_a_cut_at_any_byte_of_a_long_line_is_an_error() -> None:
     for at in range(len(SCHEMA), len(data)):
         found, error = outcome([data[:at]], 16)
         if at > len(SCHEMA):
-            assert error == "PlatformTransportError: data query: the answer was cut."
+            assert error == "PlatformTransportError: The data API's answer was cut. (data query)"
         assert found == rows[: len(found)]
     assert outcome([data], 16) == (rows, "")
 
@@ -160,7 +160,7 @@ def test_rows_after_a_part_that_fails_are_not_read() -> None:
     data = SCHEMA + json.dumps({"data": rows}, ensure_ascii=False).encode() + b"\n"
     found, error = outcome([data], 30)
     assert found == [["Köln", "1"]] * 5
-    assert error.endswith("line 2 of the answer has a row without 2 values.")
+    assert "Line 2 of the data API's answer has a row without 2 values." in error
 
 
 def test_an_error_beside_rows_in_one_line_ends_the_query() -> None:

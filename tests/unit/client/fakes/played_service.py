@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from airflow_provider_platform.client.errors import PlatformError, PlatformTransportError
-from airflow_provider_platform.client.http.api_errors import chat_error
+from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, chat_error
 from airflow_provider_platform.client.operations.program import (
     CloseStream,
     Notify,
@@ -67,7 +67,7 @@ class Fault:
             return PlatformTransportError("no connection", processed=False)
         if self.kind == "refuse":
             headers = {"retry-after": self.retry_after} if self.retry_after else {}
-            return chat_error("chat stream", self.status, headers, self.body, now=NOON)
+            return chat_error(CHAT_STREAM, self.status, headers, self.body, now=NOON)
         return None
 
 

@@ -21,7 +21,11 @@ from airflow_provider_platform.client.errors import (
     PlatformRateLimitError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.http.api_errors import error_for_status, service_message
+from airflow_provider_platform.client.http.api_errors import (
+    CHAT_STREAM,
+    error_for_status,
+    service_message,
+)
 from airflow_provider_platform.client.http.responses import (
     check_stream_start,
     read_abort,
@@ -103,7 +107,8 @@ def test_an_answer_that_is_empty_and_should_not_be() -> None:
 def test_an_answer_of_another_shape(body: bytes) -> None:
     error = failure(200, body)
     assert isinstance(error, PlatformProtocolError)
-    assert "get report (deployment 7, report 42): GET /v1/deployments/7/reports/42" in error.message
+    assert error.message.startswith("get report: the answer does not have the described shape")
+    assert error.where == "deployment 7, report 42: GET /v1/deployments/7/reports/42"
     assert "many" not in error.message
 
 
@@ -140,7 +145,7 @@ def test_redirects_are_wrong_addresses(status: int) -> None:
     for check in (
         lambda: read(status, b"", headers),
         lambda: read_abort(status, headers, b"", now=NOON),
-        lambda: check_stream_start("chat stream", status, headers, b"", now=NOON),
+        lambda: check_stream_start(CHAT_STREAM, status, headers, b"", now=NOON),
     ):
         with pytest.raises(
             PlatformAddressError, match=r"https://login\.example\.com/path"
@@ -165,8 +170,9 @@ def test_error_statuses(status: int) -> None:
         "service_message": "The service's words",
         "retry_after": 7.0,
     }
-    start = "get report (deployment 7, report 42): GET /v1/deployments/7/reports/42: the service "
-    assert error.message.startswith(f"{start}answered {status}: The service's words.")
+    start = f"get report: the service answered {status}: The service's words."
+    assert error.message.startswith(start)
+    assert error.message.endswith(" (deployment 7, report 42: GET /v1/deployments/7/reports/42)")
 
 
 def test_hints() -> None:
@@ -283,13 +289,13 @@ def test_binary_answers() -> None:
 @pytest.mark.parametrize("headers", [JSON, HTML, {}])
 @pytest.mark.parametrize("status", [200, 201])
 def test_a_stream_starts_whatever_its_content_type(status: int, headers: dict[str, str]) -> None:
-    check_stream_start("chat stream", status, headers, b"", now=NOON)
+    check_stream_start(CHAT_STREAM, status, headers, b"", now=NOON)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_refused_chats_name_the_plan(status: int) -> None:
     with pytest.raises(PlatformApiError, match="premium or enterprise plan") as caught:
-        check_stream_start("chat stream", status, JSON, b'{"error": "No"}', now=NOON)
+        check_stream_start(CHAT_STREAM, status, JSON, b'{"error": "No"}', now=NOON)
     assert type(caught.value) is error_for_status(status)
     assert caught.value.service_message == "No"
 
@@ -304,7 +310,7 @@ def test_refused_chat_does_not_name_the_plan_where_the_service_names_another_rea
 ) -> None:
     body = json.dumps({"error": said}).encode()
     with pytest.raises(PlatformApiError) as caught:
-        check_stream_start("chat stream", status, JSON, body, now=NOON)
+        check_stream_start(CHAT_STREAM, status, JSON, body, now=NOON)
     assert said in caught.value.message
     assert "plan" not in caught.value.message
 
@@ -329,7 +335,7 @@ def test_abort_of_another_users_thread_does_not_name_the_plan(body: bytes) -> No
 @pytest.mark.parametrize("status", [200, 400, 403, 409, 429, 500])
 def test_account_with_too_many_users_is_a_final_error_of_its_own(status: int, said: str) -> None:
     body = json.dumps({"error": {"code": -32000, "message": said}}).encode()
-    check = read_abort if status == 200 else partial(check_stream_start, "chat stream")
+    check = read_abort if status == 200 else partial(check_stream_start, CHAT_STREAM)
     with pytest.raises(ChatUserLimitError) as caught:
         check(status, JSON, body, now=NOON)
     assert not caught.value.retryable
@@ -346,7 +352,7 @@ def test_account_with_too_many_users_is_a_final_error_of_its_own(status: int, sa
 def test_other_limits_are_no_limit_of_users(said: str) -> None:
     body = json.dumps({"error": said}).encode()
     with pytest.raises(PlatformRateLimitError):
-        check_stream_start("chat stream", 429, JSON, body, now=NOON)
+        check_stream_start(CHAT_STREAM, 429, JSON, body, now=NOON)
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,9 @@ class TestOpen:
     def test_an_unknown_branch_is_told_from_a_missing_operation(
         self, staging: bool, environment: str
     ) -> None:
-        with pytest.raises(BranchNotWrittenError, match=r"branch nowhere of deployment 1"):
+        with pytest.raises(
+            BranchNotWrittenError, match=r"no branch of this name.*\(branch nowhere, deployment 1\)"
+        ):
             opened(PlayedBranches(staging=staging), environment, "nowhere")
 
     def test_an_unknown_deployment_is_told_from_a_missing_operation(self) -> None:
