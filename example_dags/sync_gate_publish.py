@@ -10,6 +10,7 @@ The waits for the sync and the builds hold no worker (`deferrable`).
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import Any
 
@@ -24,6 +25,8 @@ from airflow_provider_platform.operators.branches import (
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.workbooks import PlatformPublishWorkbookOperator
 from airflow_provider_platform.sensors.branches import PlatformBuildSensor
+
+log = logging.getLogger(__name__)
 
 with DAG(
     dag_id="sync_gate_publish",
@@ -62,7 +65,18 @@ with DAG(
         """Whether to go on; the tasks behind a closed gate are skipped."""
         sql = "SELECT COUNT(*) AS orders FROM orders"
         [[orders]] = PlatformHook().run_sql(sql, branch_name=branch)
-        return int(orders) >= params["least_orders"]
+        found, least = int(orders), params["least_orders"]
+        if found < least:
+            log.warning(
+                "The gate is closed: branch %s has %s orders, fewer than the least of %s. Nothing "
+                "is merged or published; the branch is kept.",
+                branch,
+                found,
+                least,
+            )
+            return False
+        log.info("The gate is open: %s orders, at least %s", found, least)
+        return True
 
     # Closes the branch whatever came before. A closed gate and a failure keep it for a look.
     close_branch = PlatformCloseBranchOperator(

@@ -1,8 +1,9 @@
 """Every Monday: an answer, its rows as Parquet and its chart as a picture, the dashboard as a PDF.
 
-All of it and the message about it lie in one folder afterwards: a path, or an address of a storage
-that Airflow knows. The message is written beside the files here; Airflow's own notifiers send the
-same one, as in `answer_to_slack`. Needs the extras `parquet` and `charts`.
+Each run has one folder with all of it and with the message about it: `message.html`, which shows
+the picture. The folder is below a path, or an address of a storage that Airflow knows. Airflow's
+own notifiers send the same message, as in `answer_to_slack`. Needs the extras `parquet` and
+`charts`.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from airflow_provider_platform.notifications.answer import PlatformAnswerNotifie
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 
+# The folder of the answer: that of the DAG, the run and the task, below the one that is given.
+RUN_FOLDER = "{{ ti.xcom_pull('ask_agent', key='manifest') | replace('/manifest.json', '') }}"
+
 
 def write_message(answer: dict[str, Any]) -> None:
-    """The answer as people read it: text, first rows, and where the files are."""
+    """Write the answer as people read it: its words, the picture, the first rows."""
     folder = ObjectStoragePath(answer["result"]["manifest"]).parent
-    (folder / "message.md").write_text(answer["markdown"])
-    (folder / "message.html").write_text(answer["html"])
+    (folder / "message.html").write_text(answer["page"])
 
 
 with DAG(
@@ -66,11 +69,11 @@ with DAG(
         deferrable=True,
     )
 
-    # The message is for whoever reads it when everything is there.
+    # The message is written when everything is there.
     export = PlatformExportDashboardOperator(
         task_id="export_dashboard",
         dashboard_id="{{ params.dashboard_id }}",
-        output_path="{{ params.folder }}/dashboard.pdf",
+        output_path=f"{RUN_FOLDER}/dashboard.pdf",
         format="pdf",
         deferrable=True,
         on_success_callback=PlatformAnswerNotifier(

@@ -101,6 +101,9 @@ class Answer:
             "text": to_plain(self.message),
             "markdown": to_markdown(self.message),
             "html": mail.to_html(self.message),
+            "page": mail.to_page(
+                self.message, {at: path.read_bytes() for at, path in self.pictures.items()}
+            ),
             "slack_text": text,
             "slack_blocks": blocks,
             "picture_paths": [str(path) for path in self.pictures.values()],

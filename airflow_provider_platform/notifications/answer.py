@@ -31,7 +31,7 @@ class PlatformAnswerNotifier(BaseNotifier):
     - the same as data, for deadline alerts, which store what they are given:
       `{"class": "airflow.providers.slack.notifications.slack.SlackNotifier", "channel": "#bi"}`;
     - a function, which is called with what templates know as `platform_answer`: `{"title", "text",
-      "markdown", "html", "slack_text", "slack_blocks", "picture_paths", "result"}`.
+      "markdown", "html", "page", "slack_text", "slack_blocks", "picture_paths", "result"}`.
 
     All are tried; what fails is logged, and said in one error at the end. Airflow logs an error of
     a callback and leaves the task's state alone.

@@ -159,7 +159,7 @@ class PlatformQueryOperator(DeploymentOperator):
     """
 
     operator_extra_links = Links(FileLink, BranchLink)
-    linked_result: ClassVar[dict[str, str]] = {"path": "path"}
+    linked_result: ClassVar[dict[str, str]] = {"path": "path", "manifest": "manifest"}
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"sql": "sql"}
     template_ext: Sequence[str] = (".sql",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import warnings
@@ -73,8 +74,21 @@ def test_a_broken_rule_fails_the_run_and_is_named(
     assert run_dag(EXAMPLES / "quality_check.py").state == "success"
     run = run_dag(EXAMPLES / "quality_check.py", conf={"limit": 1})
     assert run.state == "failed"
-    assert "no order above the limit" in str(run.task("check").error)
+    assert "no order above 1: 480 rows break it" in str(run.task("check").error)
     assert run.states["count"] == "success"
+
+
+def test_closed_gate_says_its_number_and_its_limit(
+    platform_sandbox: Sandbox,
+    run_dag: RunDag,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = run_dag(EXAMPLES / "sync_gate_publish.py", conf={"least_orders": 1_000})
+    assert run.states["merge"] == "skipped"
+    # A task's log is one of the standard library, from 3.1 on structlog's.
+    said = caplog.text + capsys.readouterr().out
+    assert "has 480 orders, fewer than the least of 1000" in said
 
 
 def test_too_many_rows_fail_the_run(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
@@ -184,10 +198,27 @@ def test_the_weekly_report_ends_with_its_files_and_the_message(
     assert pq.read_table(query["path"]).num_rows == query["row_count"] > 0
     (picture,) = query["chart_paths"]
     assert Path(picture).read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "dashboard.pdf").read_bytes().startswith(b"%PDF")
-    message = (Path(run.xcom("ask_agent", "manifest")).parent / "message.md").read_text()
-    assert message.startswith("## The week")
+    folder = Path(run.xcom("ask_agent", "manifest")).parent
+    assert {path.name for path in folder.iterdir()} == {
+        "answer.md", "dashboard.pdf", "manifest.json", "message.html", "query-1.parquet",
+        "query-1.png",
+    }  # fmt: skip
+    assert {path.parent for path in tmp_path.rglob("*") if path.is_file()} == {folder}
+    assert (folder / "dashboard.pdf").read_bytes().startswith(b"%PDF")
+    message = (folder / "message.html").read_text()
+    assert "<title>The week, 20" in message
     assert str(query["rows"][0][0]) in message
+    drawn = base64.b64encode(Path(picture).read_bytes()).decode()
+    assert f'<img src="data:image/png;base64,{drawn}"' in message
+
+
+def test_next_weekly_report_has_a_folder_of_its_own(
+    platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        run_dag(EXAMPLES / "weekly_report.py", conf={"folder": str(tmp_path)})
+    assert len(list(tmp_path.rglob("dashboard.pdf"))) == 2
+    assert len({path.parent for path in tmp_path.rglob("*") if path.is_file()}) == 2
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)

@@ -6,6 +6,7 @@ addresses, so that a picture comes as a part of the mail, whose content id is it
 
 from __future__ import annotations
 
+import base64
 import html
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,22 @@ def to_html(message: Message, pictures: Mapping[int, str] | None = None) -> str:
     if facts:
         parts.append(f'<p style="color:#666;font-size:12px">{"<br>".join(facts)}</p>')
     return f'<div style="{_FONT}">\n' + "\n".join(parts) + "\n</div>\n"
+
+
+def to_page(message: Message, pictures: Mapping[int, bytes]) -> str:
+    """The same as a page for a browser, which needs nothing else.
+
+    :param pictures: PNG pictures by the positions of their queries
+    """
+    inside = {
+        position: f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+        for position, picture in pictures.items()
+    }
+    return (
+        '<!DOCTYPE html>\n<html>\n<head>\n<meta charset="utf-8">\n'
+        f"<title>{escape(subject(message))}</title>\n</head>\n<body>\n"
+        f"{to_html(message, inside)}</body>\n</html>\n"
+    )
 
 
 def _section(section: Section, max_rows: int, picture: str | None) -> str:

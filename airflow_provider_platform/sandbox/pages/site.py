@@ -1,7 +1,9 @@
 """The pages' routes, below ``/app/`` and at ``/``: read only, for the machine's own browser.
 
 What the pages show is escaped by the template library; they load nothing but their own style sheet
-and pictures, run no scripts, and hide the sandbox's credentials wherever they might stand.
+and pictures, run no scripts, and hide the sandbox's credentials wherever they might stand. A chart
+that a task wrote as HTML has scripts: it is shown in a frame without an origin, so that it can read
+nothing of this sandbox.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -21,29 +24,40 @@ from airflow_provider_platform.sandbox import management
 from airflow_provider_platform.sandbox.chat.threads import Threads
 from airflow_provider_platform.sandbox.management.exports import exports
 from airflow_provider_platform.sandbox.management.notifications.notifications import Notifications
+from airflow_provider_platform.sandbox.pages import files
 from airflow_provider_platform.sandbox.pages.threads import turns
 from airflow_provider_platform.sandbox.state.branches import Branches
 from airflow_provider_platform.sandbox.state.world import World
 
 PREFIX = "/app/"
 _TEMPLATES = Path(__file__).parent / "templates"
+_FILES = f"{PREFIX}file"
 _LATEST = 100
 """Requests that the overview lists."""
 _RESOURCES = ("dashboards", "notifications", "reports", "workbooks")
 _HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": (
-        "default-src 'none'; style-src 'self'; img-src 'self'; "
+        "default-src 'none'; style-src 'self'; img-src 'self'; frame-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
+    "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
+_FRAMED = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; img-src data: blob:; frame-ancestors 'self'"
+)
+"""The policy of a page of HTML that a task wrote: it runs, without an origin, and loads nothing."""
+_ASKED_BY_BROWSERS = ("/", "/app", "/favicon.ico", "/robots.txt")
+"""Paths that are no operation, which a person or a browser by itself asks for."""
 
 
 def belongs_here(method: str, path: str) -> bool:
     """Whether a page answers the request: pages are not part of the service that is played."""
-    return method in ("GET", "HEAD") and (path == "/" or path.startswith(PREFIX))
+    is_page = path in _ASKED_BY_BROWSERS or path.startswith(PREFIX)
+    return method in ("GET", "HEAD") and is_page
 
 
 def routes(world: Callable[[], World]) -> list[Route]:
@@ -51,7 +65,12 @@ def routes(world: Callable[[], World]) -> list[Route]:
     site = _Site(world)
     table: list[tuple[str, Callable[[Request], Response]]] = [
         ("/", site.overview),
+        ("/app", site.overview),
         ("/app/style.css", site.style),
+        ("/app/icon.svg", site.icon),
+        ("/favicon.ico", site.icon),
+        ("/app/file", site.file),
+        ("/app/file/content", site.file_content),
         ("/app/agents/{agent}", site.overview),
         ("/app/threads/{chat}", site.thread),
         ("/app/branches/{name:path}", site.branch),
@@ -64,8 +83,10 @@ def routes(world: Callable[[], World]) -> list[Route]:
 
 def _with_headers(page: Callable[[Request], Response]) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> Response:
-        response = page(request)
-        response.headers.update(_HEADERS)
+        reads_files = request.url.path.startswith(_FILES)
+        response = await run_in_threadpool(page, request) if reads_files else page(request)
+        for name, value in _HEADERS.items():
+            response.headers.setdefault(name, value)
         return response
 
     return endpoint
@@ -115,7 +136,7 @@ class _Site:
     def thread(self, request: Request) -> Response:
         thread = self._world.store(Threads).get(request.path_params["chat"])
         if thread is None:
-            return self._missing(f"no thread {request.path_params['chat']}")
+            return self._forgotten(f"thread {request.path_params['chat']}")
         return self._page(
             "thread.html", chat_id=thread.chat_id, turns=turns(thread), streaming=thread.streaming
         )
@@ -125,23 +146,31 @@ class _Site:
         branches = self._world.store(Branches).with_branch(name)
         state = self._world.journal.state
         syncs = [sync for sync in state.syncs if sync.branch_name == name]
-        if not branches and not syncs:
-            return self._missing(f"no branch {name}")
         runs = [run for run in state.runs if run.branch == name]
+        deleted = [
+            change
+            for change in state.changed("branches", "deleted")
+            if change.id == name and not branches
+        ]
+        if not (branches or syncs or runs or deleted):
+            return self._forgotten(f"branch {name}")
         found = [(one.deployment, one.get(name), one.status(name, self._world)) for one in branches]
-        return self._page("branch.html", name=name, found=found, syncs=syncs, runs=runs)
+        at = deleted[-1].at if deleted else None
+        return self._page(
+            "branch.html", name=name, found=found, syncs=syncs, runs=runs, deleted_at=at
+        )
 
     def export(self, request: Request) -> Response:
         job = self._world.store(exports.Exports).by_id.get(request.path_params["job"])
         if job is None:
-            return self._missing(f"no export {request.path_params['job']}")
+            return self._forgotten(f"export {request.path_params['job']}")
         return self._page("export.html", job=job, status=job.status(self._world.clock.now()))
 
     def export_file(self, request: Request) -> Response:
         world = self._world
         job = world.store(exports.Exports).by_id.get(request.path_params["job"])
         if job is None or job.status(world.clock.now()) != "completed":
-            return self._missing("no such file")
+            return self._forgotten(f"the file of export {request.path_params['job']}")
         return Response(exports.rendered(world, job), media_type=exports.TYPES[job.format])
 
     def item(self, request: Request) -> Response:
@@ -149,14 +178,53 @@ class _Site:
         items = management.items(self._world, kind) if kind in _RESOURCES else None
         item = next((one for one in items or [] if one["id"] == item_id), None)
         if item is None:
-            return self._missing(f"nothing like {kind} {item_id}")
+            single = kind.removesuffix("s")
+            deleted = [
+                change
+                for change in self._world.journal.state.changed(kind, "deleted")
+                if change.id == item_id
+            ]
+            if deleted:
+                return self._missing(
+                    f"The {single} {item_id} was deleted {_time(deleted[-1].at)}. It was there "
+                    "when the task that links to it ran."
+                )
+            return self._forgotten(f"{single} {item_id}")
         return self._page("item.html", kind=kind.removesuffix("s"), item=item)
 
     def style(self, _request: Request) -> Response:
         return Response((_TEMPLATES / "style.css").read_bytes(), media_type="text/css")
 
-    def _missing(self, what: str) -> Response:
-        response = self._page("missing.html", what=what)
+    def icon(self, _request: Request) -> Response:
+        return Response((_TEMPLATES / "icon.svg").read_bytes(), media_type="image/svg+xml")
+
+    def file(self, request: Request) -> Response:
+        path, sha256 = _linked_file(request)
+        try:
+            if (answer := files.answer_of(path, sha256)) is not None:
+                return self._page("answer.html", answer=answer)
+            shown = files.view(path, sha256)
+            others = files.listed(path, sha256) if shown.kind == "other" else []
+            return self._page("file.html", file=shown, files=others)
+        except files.NotShown as error:
+            return self._missing(str(error))
+
+    def file_content(self, request: Request) -> Response:
+        try:
+            content, kind = files.content(*_linked_file(request))
+        except files.NotShown as error:
+            return self._missing(str(error))
+        headers = {"content-security-policy": _FRAMED} if kind.startswith("text/html") else {}
+        return Response(content, media_type=kind, headers=headers)
+
+    def _forgotten(self, what: str) -> Response:
+        return self._missing(
+            f"This sandbox does not know {what}. A sandbox forgets everything when it ends, unless "
+            "it was started with --keep, and when another version of its code is started."
+        )
+
+    def _missing(self, said: str) -> Response:
+        response = self._page("missing.html", said=said)
         response.status_code = 404
         return response
 
@@ -165,6 +233,11 @@ class _Site:
         for secret in self._world.credentials.all():
             text = text.replace(secret, "***")
         return HTMLResponse(text)
+
+
+def _linked_file(request: Request) -> tuple[str, str]:
+    """The path and the digest in a link."""
+    return request.query_params.get("path", ""), request.query_params.get("sha256", "")
 
 
 def _time(moment: float) -> str:

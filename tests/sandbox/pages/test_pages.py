@@ -150,6 +150,32 @@ def test_a_page_loads_and_runs_nothing_from_elsewhere(platform: Platform) -> Non
 def test_looking_leaves_no_trace(platform: Platform) -> None:
     """Pages are no part of the service: tests that count requests do not count them."""
     before = platform.control.state().version
-    page(platform)
-    page(platform, "/app/threads/none")
-    assert platform.control.state().version == before
+    for path in ("/", "/app", "/app/threads/none", "/app/file", "/favicon.ico", "/robots.txt"):
+        page(platform, path)
+        platform.http.head(platform.sandbox.url + path)
+    state = platform.control.state()
+    assert (state.version, state.requests) == (before, [])
+
+
+def test_page_of_a_deleted_branch_says_so(platform: Platform) -> None:
+    platform.control.open_branch("gone")
+    assert page(platform, "/app/branches/gone").status_code == 200
+    removed = platform.http.delete(
+        f"{platform.sandbox.url}/build/api/v1/deployments/1/branches?branchName=gone",
+        headers=platform.bearer,
+    )
+    assert removed.status_code == 200, removed.text
+    shown = page(platform, "/app/branches/gone")
+    assert shown.status_code == 200
+    assert "The branch was deleted 20" in shown.text
+
+
+def test_page_of_a_deleted_notification_says_so(platform: Platform) -> None:
+    post = {"headers": platform.bearer, "timeout": 30}
+    base = f"{platform.sandbox.management_url}/v1/deployments/1/notifications"
+    body = {"dashboardId": 501, "scheduleType": "DAILY", "hour": 7, "minute": 30}
+    made = platform.http.post(base, json=body, **post).json()["id"]
+    assert platform.http.delete(f"{base}/{made}", **post).status_code < 300
+    shown = page(platform, f"/app/notifications/{made}")
+    assert shown.status_code == 404
+    assert f"The notification {made} was deleted 20" in shown.text
