@@ -1,21 +1,42 @@
-"""One prompt for each customer: as many tasks as there are customers, a few at a time.
+"""Ask the agent about every customer, and send each customer's answer by mail.
 
-The pool holds the questions that the agent works on at once. It must count deferred tasks, or it
+The pool limits how many questions the agent works on at once. It must count deferred tasks, or it
 limits nothing: `airflow pools set platform_chats 4 "Questions at once" --include-deferred`. Airflow
-never starts a task of a pool that does not exist: the DAG's timeout ends such a run.
-One customer whose question fails is tried again alone; the answers of the others are not lost.
+never starts a task whose pool does not exist: the DAG's timeout ends such a run.
+
+Each customer has a question and a mail of its own. If one fails, its retry repeats only this one,
+and the other customers get their mails. A mail holds the rows of its own customer and no others.
+
+Without a mail connection nothing is sent: the log of the task `mail` shows the text.
 """
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
+from html import escape
 from typing import Any
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, Param, task, task_group
+
+log = logging.getLogger("airflow.task")
+
+
+def text_of(result: dict[str, Any]) -> str:
+    """The agent's answer, and below it the rows of its queries as aligned lines."""
+    lines = [result["answer"]]
+    for query in result["queries"]:
+        names = [column["name"] for column in query["columns"]]
+        table = [names, *([str(value) for value in row] for row in query["rows"])]
+        widths = [max(len(row[place]) for row in table) for place in range(len(names))]
+        lines += ["", query["title"] or ""]
+        lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+    return "\n".join(lines)
+
 
 with DAG(
     dag_id="prompt_per_customer",
-    description="The agent is asked about each customer, four at a time",
+    description="The agent is asked about each customer, four at a time; each answer is mailed",
     doc_md=__doc__,
     schedule=None,
     catchup=False,
@@ -23,36 +44,63 @@ with DAG(
     tags=["analytics platform", "recipe"],
     params={
         "customers": Param(
-            ["Dubois 01", "Huber 02", "García 03"],
+            [
+                "Dubois 01 <dubois@example.com>",
+                "Huber 02 <huber@example.com>",
+                "García 03 <garcia@example.com>",
+            ],
             type="array",
             minItems=1,
             title="Customers",
-            description="Whom the agent is asked about, one name on each line.",
+            description="One customer on each line: the name, and the mail address in <>. Without "
+            "an address the customer gets no mail.",
+        ),
+        "smtp_conn_id": Param(
+            None,
+            type=["null", "string"],
+            title="Mail connection",
+            description="An SMTP connection such as smtp_default. Leave it empty to read the mails "
+            "in the log instead.",
         ),
     },
     default_args={"retries": 2},
 ) as dag:
 
     @task
-    def customers(params: dict[str, Any]) -> list[str]:
-        """Whatever tells your customers: a table, a file, another task."""
-        return list(params["customers"])
+    def customers(params: dict[str, Any]) -> list[dict[str, str]]:
+        """Replace this function by your own list of customers: a table, a file, another task."""
+        parts = [line.partition("<") for line in params["customers"]]
+        return [{"name": name.strip(), "email": mail.strip(" >")} for name, _, mail in parts]
 
-    @task.platform_chat(
-        pool="platform_chats",
-        deferrable=True,
-        max_rows=20,
-        map_index_template="{{ task.op_kwargs['customer'] }}",  # the tasks' names in the UI
-    )
-    def ask(customer: str) -> str:
-        """The prompt for one customer."""
-        return f"orders per month for {customer}"
+    @task_group(prefix_group_id=False)
+    def each_customer(customer: dict[str, str]) -> None:
+        """The tasks of one customer. Airflow makes a copy of them for each."""
 
-    # One XCom: a dict would become one for each key, which is a customer's name.
-    @task(multiple_outputs=False)
-    def collect(names: list[str], results: list[dict[str, Any]]) -> dict[str, str]:
-        """Answers come in the order of the customers."""
-        return {name: result["answer"] for name, result in zip(names, results, strict=True)}
+        @task.platform_chat(
+            pool="platform_chats",
+            deferrable=True,
+            max_rows=20,
+            # The name that the task has in the UI, in place of a number.
+            map_index_template="{{ task.op_kwargs['customer']['name'] }}",
+        )
+        def ask(customer: dict[str, str]) -> str:
+            """The question about one customer."""
+            return f"orders per month for {customer['name']}"
 
-    names = customers()
-    collect(names, ask.expand(customer=names))
+        @task(map_index_template="{{ task.op_kwargs['customer']['name'] }}")
+        def mail(customer: dict[str, str], result: dict[str, Any], params: dict[str, Any]) -> None:
+            """Send one customer's answer. A mail that fails is tried again by itself."""
+            text, subject = text_of(result), f"Your orders, {customer['name']}"
+            if not (customer["email"] and params["smtp_conn_id"]):
+                log.info("Not sent (no address or no connection): %s\n%s", subject, text)
+                return
+            from airflow.providers.smtp.hooks.smtp import SmtpHook
+
+            with SmtpHook(params["smtp_conn_id"]) as smtp:
+                # The answer is text, not HTML: escape it.
+                page = f"<pre>{escape(text)}</pre>"
+                smtp.send_email_smtp(to=customer["email"], subject=subject, html_content=page)
+
+        mail(customer=customer, result=ask(customer=customer))
+
+    each_customer.expand(customer=customers())

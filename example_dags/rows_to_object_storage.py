@@ -1,7 +1,10 @@
-"""Rows to object storage, as Parquet: all rows of a query, typed, in a file that is whole or not.
+"""Store all rows of a query as a Parquet file, on a disk or in object storage.
+
+`page_by` reads the rows in pages, so that the service's row limit cuts nothing. The file appears
+when it is complete, and a retry replaces it.
 
 `folder` is a path, or a URL of a storage that Airflow knows, as `s3://my_conn@bucket/orders`, with
-that storage's provider installed. Parquet needs the extra `parquet`. A retry overwrites its file.
+that storage's provider installed. Parquet needs the extra `parquet`.
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ from airflow_provider_platform.operators.query import PlatformQueryOperator
 ORDERS = """
 SELECT id, ordered_at, amount FROM orders
 WHERE month = '{{ params.month }}'
-LIMIT 50000
 """
 
 with DAG(
@@ -44,10 +46,11 @@ with DAG(
     },
     default_args={"retries": 2},
 ) as dag:
-    # A result that the service has cut is no result: `fail` instead of a warning.
+    # Each page begins after the last id of the page before. The query has no LIMIT of its own.
     orders = PlatformQueryOperator(
         task_id="store_orders",
         sql=ORDERS,
+        page_by=["id"],
         output_path="{{ params.folder }}/{{ params.month }}.parquet",
         max_rows=5,
         on_truncated="fail",

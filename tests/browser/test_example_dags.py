@@ -62,6 +62,7 @@ CHANGED: dict[str, dict[str, Any]] = {
         "consent_status": "active",
         "output_path": "{folder}/dashboard.pdf",
     },
+    "stop_below_threshold": {"question": "total revenue in March", "least": 1, "below": "fail"},
     "sql_checks": {"month": "2025-03"},
     "sync_gate_publish": {"workbook_id": 302, "least_orders": 50},
     "weekly_report": {

@@ -15,6 +15,7 @@ import re
 from contextlib import suppress
 from datetime import timedelta
 from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -28,15 +29,19 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.notifications.answer import PlatformAnswerNotifier
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
+from airflow_provider_platform.sandbox.demo import dag_runs
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
 PROJECT = Path(__file__).parents[2]
+DOCS = PROJECT / "docs"
+MODULES = {"s3": "amazon", "gs": "google", "abfs": "microsoft"}
 PAGES = [
     PROJECT / "README.md",
-    *sorted({*(PROJECT / "docs").glob("*.md")} - {PROJECT / "docs" / "migration.md"}),
+    *sorted({*DOCS.glob("*.md")} - {DOCS / "migration.md"}),
+    *sorted(DOCS.glob("recipes/*.md")),
 ]
 PIECES = {
     f"{page.name} {number}": code
@@ -179,6 +184,73 @@ def test_options_of_files(platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: 
         with DAG("parsed", schedule=None) as parsed:
             run(piece)
         assert parsed.task_ids == ["orders"]
+
+
+def test_datasets_of_many_rows(platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path) -> None:
+    """Of the sandbox's million events as many as make two pages."""
+    some = {"FROM events": "FROM events WHERE id <= 60001"}
+    platform_sandbox.control.set(data_streaming=True)
+    with DAG("many_rows", schedule=None) as many:
+        run("millions_of_rows.md 1", {"s3://lake@my-bucket": str(tmp_path), **some})
+        ours = {"s3://lake@my-bucket": str(tmp_path), "range(1, 13)": "range(1, 3)"}
+        run("millions_of_rows.md 2", ours)
+        run("millions_of_rows.md 3", {"/data": str(tmp_path), **some})
+    done = run_dag(many)
+    assert done.state == "success", (done.states, [one.error for one in done.tasks])
+    assert done.xcom("events")["row_count"] == done.xcom("everything")["row_count"] == 60_001
+    assert len({file["path"] for file in done.xcom("events")["files"]}) == 4
+    months = [done.xcom("orders", map_index=index) for index in range(2)]
+    assert all(month["row_count"] > 0 for month in months)
+    assert [Path(month["path"]).name for month in months] == ["2025-01.parquet", "2025-02.parquet"]
+
+
+def test_deployment_that_does_not_stream_fails_the_query_of_all_rows(
+    platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
+) -> None:
+    with DAG("not_streaming", schedule=None) as dag:
+        run("millions_of_rows.md 3", {"/data": str(tmp_path)})
+    error = run_dag(dag).task("everything").error
+    assert "50,000" in str(error) or "50000" in str(error)
+    assert not list(tmp_path.iterdir())
+
+
+def test_storage_providers_of_the_page_are_those_that_errors_name(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    """The table says what to install, as the error of a missing storage does."""
+    page = (DOCS / "recipes" / "millions_of_rows.md").read_text()
+    rows = re.findall(r'`pip install "(apache-[^"]+)"` \| `(\w+)://', page)
+    assert len(rows) == 3
+    missing = [row for row in rows if find_spec(f"airflow.providers.{MODULES[row[1]]}") is None]
+    with DAG("stores", schedule=None) as stores:
+        for _, scheme in missing:
+            path = f"{scheme}://bucket/orders.csv"
+            PlatformQueryOperator(task_id=scheme, sql="SELECT 1", output_path=path)
+    done = run_dag(stores)
+    for provider, scheme in missing:
+        assert provider in str(done.task(scheme).error)
+
+
+def test_question_beside_a_query_on_a_branch(platform_sandbox: Sandbox) -> None:
+    dag = dag_runs.load_dag(PROJECT / "example_dags" / "branches.py", "branches")
+    open_branch, close_branch = dag.get_task("open_branch"), dag.get_task("close_branch")
+    with dag:
+        run("branch_after_dbt_sync.md 1", open_branch=open_branch, close_branch=close_branch)
+    asking = dag.get_task("ask_agent")
+    assert asking.upstream_task_ids == {"open_branch"}
+    assert asking.downstream_task_ids == {"close_branch"}
+
+
+def test_files_of_the_page_on_ci(
+    platform_sandbox: Sandbox, airflow_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(airflow_home)
+    file = airflow_home / "dags" / "first_question.py"
+    file.write_text(PIECES["ci.md 1"])
+    try:
+        run("ci.md 2")["test_question_is_asked_once"](platform_sandbox)
+    finally:
+        file.unlink()
 
 
 def test_sql(platform_sandbox: Sandbox, run_dag: RunDag) -> None:

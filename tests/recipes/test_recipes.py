@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import warnings
+from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,11 @@ from airflow.sdk import BaseSensorOperator
 
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.sandbox.demo import dag_runs
+from tests.integration.smtp_server import MailServer
 
 if TYPE_CHECKING:
+    from airflow.sdk import DAG
+
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
@@ -28,6 +32,14 @@ IDS = ("dashboard_id", "workbook_id", "report_id", "notification_id", "integrati
 IDS += ("deployment_id", "widget_id", "external_workbook_id", "chat_id")
 OF_THE_DEMO = {"external_workbook_id"}
 """The demo's DAG names a spreadsheet of its own."""
+
+
+def without_retries(name: str) -> DAG:
+    """An example DAG as it is printed, whose tasks fail at once: a retry waits for minutes."""
+    dag = dag_runs.load_dag(EXAMPLES / f"{name}.py", name)
+    for task in dag.tasks:
+        task.retries = 0
+    return dag
 
 
 def test_the_gate_asks_on_the_branch_of_the_sync(
@@ -56,16 +68,77 @@ def test_a_branch_is_compared_with_production_and_closed(
     assert run.states["delete_branch"] == "success"
 
 
-def test_each_customer_is_asked_about_once(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
-    run = run_dag(EXAMPLES / "prompt_per_customer.py")
-    assert set(run.states.values()) == {"success"}
+def test_each_customer_is_asked_about_once_and_gets_the_own_answer_by_mail(
+    platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MailServer() as server:
+        extra = {"disable_ssl": True, "disable_tls": True, "from_email": "bi@example.com"}
+        mail = {"conn_type": "smtp", "host": "127.0.0.1", "port": server.port, "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(mail))
+        run = run_dag(without_retries("prompt_per_customer"), conf={"smtp_conn_id": "smtp_default"})
+    assert set(run.states.values()) == {"success"}, [task.error for task in run.tasks]
     asked = {message.text for message in platform_sandbox.control.state().messages}
-    customers = ("Dubois 01", "Huber 02", "García 03")
+    customers = {"Dubois 01": "dubois", "Huber 02": "huber", "García 03": "garcia"}
     assert asked == {f"orders per month for {customer}" for customer in customers}
-    answers = run.xcom("collect")
-    assert set(answers) == set(customers)
-    assert len(set(answers.values())) == 3
     assert {task.map_index for task in run.tasks if task.task_id == "ask"} == {0, 1, 2}
+    mails = {str(mail["to"]): mail for mail in server.mails}
+    assert set(mails) == {f"{name}@example.com" for name in customers.values()}
+    answers = [run.xcom("ask", "answer", map_index=index) for index in range(3)]
+    assert len(set(answers)) == 3
+    for (customer, name), answer in zip(customers.items(), answers, strict=True):
+        sent = mails[f"{name}@example.com"]
+        assert sent["subject"] == f"Your orders, {customer}"
+        body = unescape(sent.get_body().get_content())  # type: ignore[union-attr]
+        assert answer in body
+        assert not any(other in body for other in answers if other != answer)
+
+
+def test_mail_that_fails_leaves_the_mails_of_other_customers(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    lines = ["Dubois 01", "Huber 02 <huber@example.com>", "García 03"]
+    run = run_dag(
+        without_retries("prompt_per_customer"),
+        conf={"customers": lines, "smtp_conn_id": "nowhere"},
+    )
+    mailed = [run.task("mail", index).state for index in range(3)]
+    assert mailed == ["success", "failed", "success"]
+    assert len(platform_sandbox.control.state().messages) == 3
+
+
+def test_run_goes_on_only_from_the_threshold_on(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
+    [[total]] = PlatformHook().run_sql("SELECT ROUND(SUM(amount), 2) FROM orders")
+    above = run_dag(without_retries("stop_below_threshold"), conf={"least": float(total)})
+    assert above.states == {"ask_agent": "success", "enough": "success", "go_on": "success"}
+    below = run_dag(without_retries("stop_below_threshold"), conf={"least": float(total) + 0.01})
+    assert below.state == "success"
+    assert below.states == {"ask_agent": "success", "enough": "success", "go_on": "skipped"}
+    failed = run_dag(
+        without_retries("stop_below_threshold"),
+        conf={"least": float(total) + 0.01, "below": "fail"},
+    )
+    assert failed.state == failed.states["enough"] == "failed"
+    assert f"{total} is below the threshold" in str(failed.task("enough").error)
+
+
+@pytest.mark.parametrize(
+    ("question", "came"),
+    [
+        ("revenue by country", "10 values came (Spain, "),
+        ("top 1 products", "2 values came ("),
+        ("sql: SELECT name FROM customers LIMIT 1", "1 values came (Dubois 01)"),
+        ("sql: SELECT id FROM customers WHERE id < 0", "0 values came (nothing)"),
+        ("hello", "0 values came (nothing)"),
+        ("total revenue, then total orders", "2 values came ("),
+    ],
+)
+def test_answer_that_is_not_one_number_stops_the_run(
+    platform_sandbox: Sandbox, run_dag: RunDag, question: str, came: str
+) -> None:
+    run = run_dag(without_retries("stop_below_threshold"), conf={"question": question, "least": 0})
+    assert run.state == run.states["enough"] == "failed"
+    assert f"The answer is not one number: {came}" in str(run.task("enough").error)
+    assert run.states["go_on"] == "upstream_failed"
 
 
 def test_a_broken_rule_fails_the_run_and_is_named(

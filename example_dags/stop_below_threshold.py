@@ -1,0 +1,99 @@
+"""Stop a run if a number of the agent's answer is below a threshold.
+
+The number comes from the rows of the agent's query, never from the words of the answer. An answer
+that is not exactly one number fails the task and says what came instead: such a run must not go on
+by accident. Ask for one number, as in "total revenue".
+
+`below` says what happens below the threshold. `skip` ends the run without an error: all later tasks
+are skipped. `fail` fails the run, so that it alerts.
+"""
+
+from __future__ import annotations
+
+import logging
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+
+try:
+    from airflow.sdk.exceptions import AirflowFailException
+except ImportError:  # before Airflow 3.2
+    from airflow.exceptions import AirflowFailException
+
+log = logging.getLogger("airflow.task")
+
+
+def only_number(queries: list[dict[str, Any]]) -> Decimal:
+    """The number of an answer that has one query with one row and one column.
+
+    Raises `AirflowFailException` for any other answer. A retry would not help.
+    """
+    answered = [query for query in queries if not query["error"]]
+    values = [value for query in answered for row in query["rows"] for value in row]
+    try:
+        [value] = values
+        number = Decimal(str(value))
+        if number.is_finite() and not answered[0]["truncated"]:
+            return number
+    except (ValueError, InvalidOperation):
+        pass
+    came = ", ".join(str(value) for value in values[:5]) or "nothing"
+    raise AirflowFailException(f"The answer is not one number: {len(values)} values came ({came}).")
+
+
+with DAG(
+    dag_id="stop_below_threshold",
+    description="Goes on only if the number of the agent's answer is high enough",
+    doc_md=__doc__,
+    schedule=None,
+    catchup=False,
+    tags=["analytics platform", "recipe"],
+    params={
+        "question": Param(
+            "total revenue",
+            type="string",
+            minLength=1,
+            title="Question",
+            description="A question whose answer is one number.",
+            examples=["total revenue", "total revenue in March", "total orders for Germany"],
+        ),
+        "least": Param(
+            100_000,
+            type="number",
+            title="Threshold",
+            description="The run goes on if the number is at least this.",
+        ),
+        "below": Param(
+            "skip",
+            enum=["skip", "fail"],
+            title="Below the threshold",
+            description="skip: skip the later tasks. fail: fail the run.",
+        ),
+    },
+    default_args={"retries": 2},
+) as dag:
+    ask = PlatformChatOperator(
+        task_id="ask_agent", prompt="{{ params.question }}", max_rows=5, deferrable=True
+    )
+
+    @task.short_circuit
+    def enough(queries: list[dict[str, Any]], params: dict[str, Any]) -> bool:
+        """Whether the run goes on. False skips every later task."""
+        number, least = only_number(queries), Decimal(str(params["least"]))
+        if number >= least:
+            log.info("%s is at least %s: the run goes on.", number, least)
+            return True
+        if params["below"] == "fail":
+            raise AirflowFailException(f"{number} is below the threshold {least}.")
+        log.warning("%s is below the threshold %s: the later tasks are skipped.", number, least)
+        return False
+
+    @task
+    def go_on(answer: str) -> str:
+        """Replace this task by what may only happen above the threshold."""
+        return answer
+
+    enough(ask.output["queries"]) >> go_on(ask.output["answer"])
