@@ -1,4 +1,8 @@
-"""Rows as an aligned table of plain text."""
+"""Rows as an aligned table of plain text.
+
+tabulate, which Airflow brings, does not align Chinese or Japanese texts without a further package,
+and has no limit on the width of a whole table.
+"""
 
 from __future__ import annotations
 

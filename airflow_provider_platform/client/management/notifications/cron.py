@@ -1,6 +1,8 @@
 """Cron expressions: what one may hold, and when two mean the same times.
 
 Only the standard library is needed here, so that DAG files can be checked while they are parsed.
+croniter, which Airflow brings, reads another language: it refuses `LW`, `L-3` and `L` as a day of
+the week, which the service may know, and accepts `30-10` as minutes and a seventh field.
 """
 
 from __future__ import annotations
