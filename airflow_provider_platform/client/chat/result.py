@@ -4,7 +4,7 @@ failure."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, Self, TypeVar
 
 from airflow_provider_platform.client.chat.tool_calls import UNFINISHED, Query, Search
@@ -48,7 +48,7 @@ class ChatResult:
 
     def to_event(self) -> dict[str, Any]:
         """The whole result as plain JSON, for `from_event`."""
-        return asdict(self)
+        return as_plain(self)
 
     def sanitized(self) -> Self:
         """The same result, without characters that Airflow cannot store."""
@@ -60,6 +60,14 @@ class ChatResult:
         queries = [Query(**_known(Query, query)) for query in plain["queries"]]
         searches = [Search(**_known(Search, search)) for search in plain.get("searches", ())]
         return cls(**{**_known(cls, plain), "queries": queries, "searches": searches})
+
+
+def as_plain(shown: Any) -> dict[str, Any]:
+    """A result or a thread as plain JSON. Its rows and charts are the very objects, not copies."""
+    return {
+        one.name: [as_plain(item) for item in value] if _are_dataclasses(value) else value
+        for one, value in zip(fields(shown), _fields(shown), strict=True)
+    }
 
 
 def with_changed_texts(shown: R, change: Callable[[Any], Any]) -> R:

@@ -16,7 +16,7 @@ answer only if those messages complete it, as in a run (see `records`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_platform.client.chat.lines import ChatLineParser, is_error, is_rpc_error
@@ -27,7 +27,7 @@ from airflow_provider_platform.client.chat.request import (
     is_busy,
     says_busy,
 )
-from airflow_provider_platform.client.chat.result import without_details
+from airflow_provider_platform.client.chat.result import as_plain, without_details
 from airflow_provider_platform.client.chat.state_messages import (
     ThreadMessages,
     last_answer,
@@ -207,7 +207,7 @@ class ThreadTurn:
     def to_json(self, *, details: bool = False) -> dict[str, Any]:
         """Plain JSON: `{"message_id", "prompt", "answer", "queries", "usage"}`; with `details` also
         `searches` and `thinking`, and `user_request` and `sent_rows` of each query."""
-        plain: dict[str, Any] = storable(without_details(asdict(self), details=details))
+        plain: dict[str, Any] = storable(without_details(as_plain(self), details=details))
         return plain
 
 

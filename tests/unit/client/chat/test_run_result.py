@@ -371,6 +371,17 @@ def test_a_chat_id_that_would_forge_log_lines_is_not_taken() -> None:
     assert "\n" not in str(new_run(chat_id="a\nb"))
 
 
+def test_result_as_plain_json_shares_its_rows_with_the_result() -> None:
+    """Rows are as many as the caller allows: a copy of them for each step costs time and memory."""
+    run = new_run()
+    hear(run, cutoff(), echo(), *Turn().records()[1:], state())
+    result = run.result()
+    [query, *_] = result.queries
+    assert query.rows
+    for plain in (result.to_event(), result.to_json(), result.to_json(details=True)):
+        assert plain["queries"][0]["rows"] is query.rows
+
+
 def test_a_result_of_a_later_release_is_read() -> None:
     run = new_run()
     hear(run, cutoff(), echo(), *Turn().records()[1:], state())
