@@ -36,6 +36,7 @@ from airflow_provider_platform.client.http.tls_and_proxy import (
     unused_context,
 )
 from airflow_provider_platform.client.http.turns import turn
+from airflow_provider_platform.client.operations.credentials import is_credential_name
 
 FRESH_SECONDS = 2.0
 """Seconds that a connection may have been idle that carries what must not be sent twice."""
@@ -44,6 +45,7 @@ MOST_SESSIONS = 20
 """Session cookies of one client that are learned as secrets: a service may set one with each
 answer."""
 _SESSION_NAME = re.compile(r"sess|sid$|auth|token|jwt", re.IGNORECASE)
+"""Names of session cookies, besides those of `operations.credentials`."""
 _BROKEN = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError)
 
 
@@ -222,7 +224,11 @@ class Connections:
 
 def _is_session(cookie: Cookie) -> bool:
     """Whether a cookie stands for a session, and not for the way through a load balancer."""
-    return cookie.has_nonstandard_attr("HttpOnly") or bool(_SESSION_NAME.search(cookie.name))
+    return (
+        cookie.has_nonstandard_attr("HttpOnly")
+        or is_credential_name(cookie.name)
+        or _SESSION_NAME.search(cookie.name) is not None
+    )
 
 
 async def _close_pool(pool: _Pool, opened: list[Any]) -> None:

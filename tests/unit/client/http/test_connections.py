@@ -143,7 +143,13 @@ def test_the_log_of_the_http_library_shows_no_header_that_may_hold_a_secret(
 
 
 @pytest.mark.parametrize(
-    "cookie", [f"connect.sid={SESSION}", f"id={SESSION}; HttpOnly", f"access_token={SESSION}"]
+    "cookie",
+    [
+        f"connect.sid={SESSION}",
+        f"id={SESSION}; HttpOnly",
+        f"access_token={SESSION}",
+        f"gateway-apiKey={SESSION}",
+    ],
 )
 def test_a_session_cookie_is_hidden_in_what_the_service_quotes(run: Run, cookie: str) -> None:
     body = f'{{"error": "unknown session {SESSION}"}}'.encode()
