@@ -47,10 +47,10 @@ class DemoUi:
         with opener.open(request, timeout=30) as response:
             return json.load(response)
 
-    def start_run(self, **params: Any) -> str:
-        """Start the pipeline as the button does; returns the run's id."""
+    def start_run(self, dag_id: str = DAG_ID, /, **params: Any) -> str:
+        """Start a DAG, the pipeline by default, as the button does; returns the run's id."""
         request = urllib.request.Request(
-            f"{self.airflow}/api/v2/dags/{DAG_ID}/dagRuns",
+            f"{self.airflow}/api/v2/dags/{dag_id}/dagRuns",
             data=json.dumps({"logical_date": None, "conf": params}).encode(),
             headers={"Content-Type": "application/json"},
         )
@@ -111,16 +111,24 @@ class DemoUi:
                 told[task["task_id"]] = f"{task['state']}: {' '.join(wrong)[:2000]}"
         return told
 
+    def links(self, dag_id: str, run_id: str, task_id: str) -> list[str]:
+        """The addresses of a task's links, those that are known."""
+        path = f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/links"
+        found = self.get(path)["extra_links"]
+        return [str(address) for address in found.values() if address]
+
     @property
     def run_id(self) -> str:
         """The demo's run, which is the first."""
         found = self.get(f"dags/{DAG_ID}/dagRuns?order_by=id")["dag_runs"]
         return str(found[0]["dag_run_id"])
 
-    def task_page(self, task_id: str, tab: str = "", run_id: str | None = None) -> str:
+    def task_page(
+        self, task_id: str, tab: str = "", run_id: str | None = None, dag_id: str = DAG_ID
+    ) -> str:
         """The page of a task of a run, the demo's by default."""
         run = quote(run_id or self.run_id)
-        return f"{self.airflow}/dags/{DAG_ID}/runs/{run}/tasks/{task_id}{tab}"
+        return f"{self.airflow}/dags/{dag_id}/runs/{run}/tasks/{task_id}{tab}"
 
 
 @contextmanager

@@ -66,6 +66,8 @@ def _serve(sandbox: dict[str, Any]) -> None:
     env = kept(os.environ, HOME, DAG_FILE.parent) | {
         "PATH": f"{scripts}{os.pathsep}{os.environ.get('PATH', '')}",
         "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
+        # Else the page of the configuration is an error in red.
+        "AIRFLOW__API__EXPOSE_CONFIG": "non-sensitive-only",
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__API__WORKERS": "1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from airflow_provider_platform.results.text.chart_values import chart_values
 
 WIDTH, _LABELS, _ROW, _PLOT = 640, 150, 26, 220
+_LETTER, _LABEL_LENGTH = 7, 10
+"""Pixels of a letter, and letters of a label below a line."""
 _MOST = 40
 """Values that one picture shows."""
 _LINES = {"line", "area", "point", "trail"}
@@ -24,6 +27,8 @@ class Value:
     y: float
     width: float = 0
     height: float = 0
+    labelled: bool = True
+    """Whether label and text are written beside it: not where they would run into the next ones."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +88,15 @@ def _line(title: str, pairs: list[tuple[str, float]]) -> Chart:
     least, most = min(*numbers, 0), max(*numbers, 0)
     span = (most - least) or 1
     step = (WIDTH - 80) / max(len(pairs) - 1, 1)
+    longest = max(max(len(label[:_LABEL_LENGTH]), len(_text(number))) for label, number in pairs)
+    every = math.ceil((longest + 1) * _LETTER / step)
     values = [
         Value(
             label,
             _text(number),
             x=40 + index * step,
             y=20 + (1 - (number - least) / span) * (_PLOT - 60),
+            labelled=index % every == 0,
         )
         for index, (label, number) in enumerate(pairs)
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,6 +44,17 @@ def test_a_course_over_months_is_a_line(platform: Platform) -> None:
     points = re.search(r'<polyline points="([^"]+)"', text)
     assert points is not None
     assert len(points[1].split()) == text.count("<circle ") == 12
+
+
+@pytest.mark.parametrize("question", ["chart orders per month", "chart revenue per month"])
+def test_labels_of_a_line_keep_apart(platform: Platform, question: str) -> None:
+    text = thread_of(platform, question).text
+    for kind in (r'<text class="label" ', "<text "):
+        pattern = rf'{kind}x="([\d.]+)" y="[\d.]+" text-anchor="middle">([^<]*)<'
+        labels = [(float(x), len(label) * 6.5 / 2) for x, label in re.findall(pattern, text)]
+        assert len(labels) >= 6
+        ends = pairwise(labels)
+        assert all(x + half < next_x - next_half for (x, half), (next_x, next_half) in ends)
 
 
 def test_a_failed_query_says_why(platform: Platform) -> None:

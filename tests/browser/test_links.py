@@ -1,0 +1,131 @@
+"""Where the links of tasks lead in `make ui`: to the files that tasks wrote, and to no dead end."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+from playwright.sync_api import expect
+
+from airflow_provider_platform.sandbox.control.client import SandboxControl
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    from tests.browser.demo_ui import DemoUi
+
+
+def follow(page: Page, address: str, name: str) -> Page:
+    """Open a task's page and click one of its links; returns the page that opens."""
+    page.goto(address)
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name=name, exact=True).click()
+    return opened.value
+
+
+def finished(ui: DemoUi, dag_id: str, **params: object) -> str:
+    """A run of a DAG that has succeeded."""
+    run_id = ui.start_run(dag_id, **params)
+    assert ui.wait_for_run(dag_id, run_id) == "success", ui.failures(dag_id, run_id)
+    return run_id
+
+
+def test_file_link_shows_answer_picture_and_rows(page: Page, demo_ui: DemoUi) -> None:
+    shown = follow(page, demo_ui.task_page("ask_agent", "/details"), "File")
+    expect(shown.get_by_role("heading", name="chart revenue by country")).to_be_visible()
+    picture = shown.locator("figure img")
+    expect(picture).to_be_visible()
+    assert picture.evaluate("async e => { await e.decode(); return e.naturalWidth }") > 100
+    expect(shown.get_by_role("cell", name="Spain")).to_be_visible()
+    expect(shown.locator("p.answer")).to_contain_text("Spain: 31,800.90 €")
+
+
+def test_chart_of_html_is_drawn_in_its_frame(page: Page, demo_ui: DemoUi, tmp_path: Path) -> None:
+    run_id = finished(
+        demo_ui,
+        "nightly_pipeline",
+        question="chart orders per month",
+        output_folder=str(tmp_path),
+        charts=["html"],
+    )
+    shown = follow(page, demo_ui.task_page("ask_agent", "/details", run_id), "File")
+    chart = shown.frame_locator("iframe").locator("svg.marks")
+    expect(chart).to_be_visible()
+    expect(chart).to_have_attribute("width", re.compile(r"^[5-9]\d\d|^1\d\d\d"))
+
+
+def test_weekly_report_opens_with_its_dashboard(
+    page: Page, demo_ui: DemoUi, tmp_path: Path
+) -> None:
+    run_id = finished(demo_ui, "weekly_report", folder=str(tmp_path))
+    details = demo_ui.task_page("ask_agent", "/details", run_id, dag_id="weekly_report")
+    shown = follow(page, details, "File")
+    expect(shown.locator("figure img")).to_be_visible()
+    expect(shown.get_by_role("cell", name="Spain")).to_be_visible()
+    export = demo_ui.task_page("export_dashboard", "/details", run_id, dag_id="weekly_report")
+    shown = follow(page, export, "File")
+    expect(shown.get_by_role("heading", name="dashboard.pdf")).to_be_visible()
+    [message] = tmp_path.rglob("message.html")
+    page.goto(message.as_uri())
+    picture = page.get_by_role("img")
+    expect(picture).to_be_visible()
+    assert picture.evaluate("async e => { await e.decode(); return e.naturalWidth }") > 100
+
+
+def test_link_to_a_branch_that_was_deleted_says_so(page: Page, demo_ui: DemoUi) -> None:
+    shown = follow(page, demo_ui.task_page("sync_dbt", "/details"), "Branch")
+    expect(shown.get_by_text("The branch was deleted 20")).to_be_visible()
+    expect(shown.get_by_role("cell", name="chart revenue by country")).to_be_visible()
+
+
+def test_no_link_of_the_demo_leads_nowhere(page: Page, demo_ui: DemoUi) -> None:
+    found = {
+        (task["task_id"], address)
+        for task in demo_ui.tasks("nightly_pipeline", demo_ui.run_id)
+        for address in demo_ui.links("nightly_pipeline", demo_ui.run_id, task["task_id"])
+    }
+    assert len(found) > 10
+    for task_id, address in sorted(found):
+        answer = page.goto(address)
+        assert answer is not None
+        assert answer.status == 200, (task_id, address)
+
+
+def test_pages_of_the_sandbox_are_no_requests_to_it(page: Page, demo_ui: DemoUi) -> None:
+    page.goto(demo_ui.sandbox)
+    expect(page.get_by_role("heading", name="What was asked of this sandbox")).to_be_visible()
+    page.get_by_role("link", name=re.compile("^[0-9a-f]{8}$")).first.click()
+    expect(page.locator("p.question").first).to_be_visible()
+    paths = {one.path for one in SandboxControl(demo_ui.sandbox).state().requests}
+    assert paths
+    assert {path for path in paths if not path.startswith(("/api", "/build", "/cubejs"))} == set()
+
+
+def test_closed_gate_says_its_number_and_its_limit(page: Page, demo_ui: DemoUi) -> None:
+    run_id = finished(demo_ui, "sync_gate_publish", least_orders=1_000)
+    page.goto(demo_ui.task_page("gate", run_id=run_id, dag_id="sync_gate_publish"))
+    said = page.get_by_text(re.compile("has 480 orders, fewer than the least of 1000")).first
+    expect(said).to_be_visible()
+
+
+def test_nothing_is_red_that_nobody_broke(page: Page, demo_ui: DemoUi) -> None:
+    assert demo_ui.get("importErrors")["import_errors"] == []
+    assert demo_ui.get("dagWarnings")["dag_warnings"] == []
+    health = demo_ui.get("monitor/health")
+    parts = ("metadatabase", "scheduler", "triggerer", "dag_processor")
+    assert {health[part]["status"] for part in parts} == {"healthy"}
+    demo = demo_ui.run("nightly_pipeline", demo_ui.run_id)
+    assert demo["state"] == "success"
+    assert demo_ui.failures("nightly_pipeline", demo_ui.run_id) == {}
+    page.goto(demo_ui.airflow)
+    expect(page.get_by_text("Health")).to_be_visible()
+    expect(page.get_by_text(re.compile("Import Error", re.IGNORECASE))).to_have_count(0)
+    page.goto(f"{demo_ui.airflow}/configs")
+    expect(page.get_by_text("dags_folder")).to_be_visible()
+    expect(page.get_by_text("Forbidden")).to_have_count(0)
