@@ -19,6 +19,11 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import yaml
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from printed_pages import blocks, save, session, workflow_commands
+
 PROJECT = Path(__file__).resolve().parent.parent
 PACKAGE = "airflow_provider_platform"
 DIST = PROJECT / "dist"
@@ -54,6 +59,8 @@ def main() -> int:
     said("fixture", "the tests of README and recipe pass on an empty Airflow home")
     try_demo(python)
     said("demo", "runs from the wheel")
+    try_printed_pages()
+    said("pages", "README's test, the first DAG and the workflow work as they are printed")
     print(f"dist/{wheel.name} and dist/{source.name} are as they should be")
     return 0
 
@@ -225,6 +232,64 @@ def try_demo(python: Path) -> None:
     demand(not named, f"the demo names what is not installed: {', '.join(named)}")
     paths = [folder / name for name in re.findall(r"^DAG +(\S+)", printed, re.MULTILINE)]
     demand(bool(paths) and all(path.is_file() for path in paths), f"the DAG is not at {paths}")
+
+
+def try_printed_pages() -> None:
+    """The commands of three pages, in empty folders, in environments that only they make.
+
+    pip finds the wheel by the package's name, since it is told to look into `dist` and into the
+    wheelhouse alone; nothing that is printed is replaced.
+    """
+    pages = {
+        "first-dag": blocks(PROJECT / "docs" / "start.md", "Your first DAG"),
+        "readme": [
+            *(block for block in blocks(PROJECT / "README.md") if block.file == "dags/nightly.py"),
+            *blocks(PROJECT / "README.md", "Testing your own DAGs"),
+        ],
+    }
+    for name, found in pages.items():
+        folder = empty_folder(name)
+        before = "" if name == "first-dag" else NEW_ENVIRONMENT
+        if name == "readme":
+            save(found, folder)
+            found = [block for block in found if block.file is None]
+        printed = run(["bash", "-c", "exec 2>&1\n" + before + session(found)], cwd=folder, **reader(folder))
+        if name == "first-dag":
+            demand("Answer: Revenue by country" in printed, f"no answer was shown:\n{printed}")
+    folder = empty_folder("workflow")
+    found = blocks(PROJECT / "docs" / "recipes" / "ci.md")
+    save(found, folder)
+    [workflow] = [block for block in found if block.kind == "yaml"]
+    script, variables = workflow_commands(yaml.safe_load(workflow.text), folder)
+    run(["bash", "-c", NEW_ENVIRONMENT + script], cwd=folder, **reader(folder), **variables)
+
+
+NEW_ENVIRONMENT = "python3 -m venv .venv && . .venv/bin/activate\n"
+"""What README says a reader has, and what the service of a workflow makes: an environment."""
+
+
+def empty_folder(name: str) -> Path:
+    folder = WORK / "printed" / name
+    folder.mkdir(parents=True)
+    return folder
+
+
+def reader(folder: Path) -> dict[str, str]:
+    """The variables of a reader's shell: a `python3` without any package, and where pip looks."""
+    programs = WORK / "printed" / "bin"
+    programs.mkdir(exist_ok=True)
+    if not (programs / "python3").exists():
+        (programs / "python3").symlink_to(Path(sys._base_executable).resolve())  # type: ignore[attr-defined]
+    return {
+        "HOME": str(folder),
+        "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin",
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": f"{WHEELHOUSE} {DIST}",
+        "PIP_CONSTRAINT": str(CONSTRAINTS),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_NO_COMPILE": "1",
+        "PIP_QUIET": "1",
+    }
 
 
 def python_of(environment: str) -> str:
