@@ -56,7 +56,7 @@ def main() -> int:
     try_provider(python)
     said("Airflow", "finds the provider, its hook, links, notifiers and decorators")
     try_fixture(python)
-    said("fixture", "the tests of README and recipe pass on an empty Airflow home")
+    said("fixture", "the tests of a recipe pass on an empty Airflow home")
     try_demo(python)
     said("demo", "runs from the wheel")
     try_printed_pages()
@@ -197,18 +197,12 @@ def try_provider(python: Path) -> None:
 
 
 def try_fixture(python: Path) -> None:
-    """The README's DAG and its test, word for word, and those of the recipe, as an author has
-    them: in a folder of their own, with an Airflow home that is empty."""
-    readme = (PROJECT / "README.md").read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
-    [dag] = [block for block in blocks if block.startswith("# dags/")]
-    [test] = [block for block in blocks if block.startswith("# tests/")]
-    folder = WORK / "author"
-    for block in (dag, test):
-        file = folder / block.partition("\n")[0].removeprefix("# ").split()[0]
-        file.parent.mkdir(parents=True)
-        file.write_text(block)
+    """The recipe's DAG and its tests, as an author has them: in a folder of their own, with an
+    Airflow home that is empty."""
     recipe = "sync_gate_publish"
+    folder = WORK / "author"
+    for name in ("dags", "tests"):
+        (folder / name).mkdir(parents=True)
     shutil.copy(PROJECT / "example_dags" / f"{recipe}.py", folder / "dags")
     shutil.copy(PROJECT / "tests" / "recipes" / f"test_{recipe}.py", folder / "tests")
     run(
@@ -240,30 +234,34 @@ def try_printed_pages() -> None:
     pip finds the wheel by the package's name, since it is told to look into `dist` and into the
     wheelhouse alone; nothing that is printed is replaced.
     """
-    pages = {
-        "first-dag": blocks(PROJECT / "docs" / "start.md", "Your first DAG"),
-        "readme": [
-            *(block for block in blocks(PROJECT / "README.md") if block.file == "dags/nightly.py"),
-            *blocks(PROJECT / "README.md", "Testing your own DAGs"),
-        ],
-    }
-    for name, found in pages.items():
-        folder = empty_folder(name)
-        before = "" if name == "first-dag" else NEW_ENVIRONMENT
-        if name == "readme":
-            save(found, folder)
-            found = [block for block in found if block.file is None]
-        printed = run(["bash", "-c", "exec 2>&1\n" + before + session(found)], cwd=folder, **reader(folder))
-        if name == "first-dag":
-            demand("Answer: Revenue by country" in printed, f"no answer was shown:\n{printed}")
+    folder = empty_folder("first-dag")
+    found = blocks(PROJECT / "docs" / "start.md", "Your first DAG")
+    printed = follow(session(found), folder)
+    demand("Answer: Revenue by country" in printed, f"the first DAG shows no answer:\n{printed}")
+
     folder = empty_folder("workflow")
     found = blocks(PROJECT / "docs" / "recipes" / "ci.md")
     save(found, folder)
     [workflow] = [block for block in found if block.kind == "yaml"]
     script, variables = workflow_commands(yaml.safe_load(workflow.text), folder)
-    run(["bash", "-c", NEW_ENVIRONMENT + script], cwd=folder, **reader(folder), **variables)
+    follow(NEW_ENVIRONMENT + script, folder, **variables)
+
+    # README says that its reader has an environment: the workflow's, which has been made by now.
+    environment = folder / ".venv" / "bin" / "activate"
+    folder = empty_folder("readme")
+    readme = blocks(PROJECT / "README.md")
+    save([block for block in readme if block.file in READMES_FILES], folder)
+    found = [block for block in blocks(PROJECT / "README.md", READMES_TEST) if block.file is None]
+    follow(f". {environment}\n{session(found)}", folder)
 
 
+def follow(script: str, folder: Path, **variables: str) -> str:
+    """Run a script in a reader's shell; returns what both of its outputs show."""
+    return run(["bash", "-c", f"exec 2>&1\n{script}"], cwd=folder, **reader(folder), **variables)
+
+
+READMES_FILES = ("dags/nightly.py", "tests/test_nightly.py")
+READMES_TEST = "Testing your own DAGs"
 NEW_ENVIRONMENT = "python3 -m venv .venv && . .venv/bin/activate\n"
 """What README says a reader has, and what the service of a workflow makes: an environment."""
 
@@ -279,7 +277,7 @@ def reader(folder: Path) -> dict[str, str]:
     programs = WORK / "printed" / "bin"
     programs.mkdir(exist_ok=True)
     if not (programs / "python3").exists():
-        (programs / "python3").symlink_to(Path(sys._base_executable).resolve())  # type: ignore[attr-defined]
+        (programs / "python3").symlink_to(Path(sys.base_prefix) / "bin" / "python3")
     return {
         "HOME": str(folder),
         "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin",

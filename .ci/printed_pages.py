@@ -39,7 +39,9 @@ def blocks(page: Path, section: str | None = None) -> list[Block]:
     """Return the blocks of a page, or of one of its sections (its heading without `##`)."""
     text = page.read_text()
     if section is not None:
-        found = re.search(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", text, re.S | re.M)
+        found = re.search(
+            rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE
+        )
         if found is None:
             raise ValueError(f"{page.name} has no section {section!r}")
         text = found[1]
