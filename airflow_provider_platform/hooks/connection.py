@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformConfigError
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.hooks.connection_form import CONNECTION_TYPE, EXTRA_NAMES
+from airflow_provider_platform.hooks.connection_form import (
+    CONNECTION_TYPE,
+    EXTRA_NAMES,
+    SETTING_LABELS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,14 +54,22 @@ def config_from_connection(
 
     Extras that do not exist are passed over with a warning in the log, which names them.
     """
-    if conn_id is None:
-        return _config_from_connection(connection)
     try:
-        return _config_from_connection(connection).of_connection(conn_id)
+        config = _config_from_connection(connection)
     except PlatformConfigError as error:
+        place = "" if conn_id is None else f"connection {conn_id!r}"
         raise PlatformConfigError(
-            error.reason, where=error.where_also(f"connection {conn_id!r}"), field=error.field
+            with_label(error.reason), where=error.where_also(place), field=error.field
         ) from None
+    return config if conn_id is None else config.of_connection(conn_id)
+
+
+def with_label(reason: str) -> str:
+    """Return the reason of an error with the form's label before the setting that it begins with,
+    as in `Chat address (chat_url) must end in ...`."""
+    name = reason.partition(" ")[0].rstrip(":")
+    label = SETTING_LABELS.get(name)
+    return reason if label is None else f"{label} ({name}){reason[len(name) :]}"
 
 
 def _config_from_connection(connection: AirflowConnection) -> PlatformConfig:

@@ -111,9 +111,15 @@ EXTRA_FIELDS: tuple[FormField, ...] = (
         name="session_settings",
         label="Session settings",
         description=(
-            "Who the agent acts for, with an API key: enter an externalId (lowercase, no spaces) "
-            'between the quotes, or paste another JSON object, as {"internalId": '
-            '"ann@example.com"}. Not used with a service token.'
+            "The user of the agent, with an API key. Enter an externalId (lowercase, no spaces) "
+            "between the quotes, or paste another JSON object. Its settings: externalId (a user "
+            "of your own) or internalId (an existing user of the platform), one of them; email; "
+            "userAttributes, groups, roles and securityContext (permissions, with externalId "
+            "only); isEphemeral (false keeps the user and its threads); ephemeralTtlSeconds (how "
+            "long the user lives, one week by default); publicDashboardId (a public dashboard); "
+            "timezone (as Europe/Berlin), also inside settings; allowChatWorkspaceAuthoring "
+            "(false: the agent saves no reports, workbooks or dashboards). Not used with a service "
+            "token."
         ),
         section=_CHAT,
         kind="object",
@@ -245,8 +251,15 @@ LABELS = {
     "host": "Management API address",
     "password": "Management token",
     # Airflow's Test button sends 0 for an empty port and then refuses the difference.
-    "port": "Port (443 for Test)",
+    "port": "Port (optional; the Test button needs 443)",
 }
+SETTING_LABELS = {
+    "host": LABELS["host"],
+    "password": LABELS["password"],
+    "port": "Port",
+    **{field.name: field.label for field in EXTRA_FIELDS},
+}
+"""What errors and pages call each setting, before its name in brackets."""
 PLACEHOLDERS = {
     "host": "https://acme.example.com/api",
     "port": "443",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from airflow_provider_platform.client.errors import ChatToolError
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, Links, ThreadLink
 from airflow_provider_platform.operators._base import arguments
@@ -156,8 +157,16 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         from airflow_provider_platform.client.chat.result import check_tools
         from airflow_provider_platform.results.text.log import log_lines
 
-        check_tools(outcome, self.fail_on_tool_error)
         secrets = attempt.client.secrets
+        try:
+            check_tools(outcome, self.fail_on_tool_error)
+        except ChatToolError:
+            # The trigger's log may be out of reach: this is the log of the try that failed.
+            for query in outcome.queries if self.deferrable else ():
+                if query.error is not None and query.sql:
+                    sql = quote_service(query.sql)
+                    self.log.warning("The query that failed: %s", secrets.redact(sql))
+            raise
         self.log.info("Answer: %s", secrets.redact(quote_service(outcome.answer)))
         for query in outcome.queries:
             if query.truncated and not self.all_rows:

@@ -138,10 +138,13 @@ def test_the_form_of_a_new_run_offers_questions(
 
 
 def test_the_page_of_a_failed_task_shows_why(page: Page, demo_ui: DemoUi) -> None:
-    """Whoever opens it sees the sentence at once, on a screen of a notebook's height."""
+    """On a screen of a notebook's size the reason is in sight; the log has link and SQL too."""
+    page.set_viewport_size({"width": 1400, "height": 760})
     run_id = demo_ui.start_run(question="sql: SELECT missing FROM orders")
     demo_ui.wait_for_task(run_id, "ask_agent", "up_for_retry", "failed")
     page.goto(demo_ui.task_page("ask_agent", run_id=run_id))
-    sentence = page.get_by_text(re.compile("Every query of the run failed")).last
-    expect(sentence).to_be_in_viewport()
-    expect(page.get_by_text("no such column: missing").last).to_be_in_viewport()
+    reason = re.compile(r"Every query of the run failed: no such column: missing")
+    expect(page.get_by_text(reason).last).to_be_in_viewport()
+    failed = re.compile(r"failed after .* no such column: missing.* SQL: SELECT missing FROM")
+    expect(page.get_by_text(failed).last).to_be_visible()
+    expect(page.get_by_text(re.compile(r"Thread: ?http|/app/threads/")).last).to_be_visible()

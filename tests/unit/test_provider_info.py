@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -17,8 +18,10 @@ from jsonschema import Draft7Validator
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.settings.fields import SERVICE_TOKEN_HEADERS
+from airflow_provider_platform.client.settings.session_settings import SessionSettings
 from airflow_provider_platform.get_provider_info import get_provider_info
 from airflow_provider_platform.hooks import connection_form
+from airflow_provider_platform.hooks.connection import with_label
 
 INFO = get_provider_info()
 PACKAGE = Path(str(import_module("airflow_provider_platform").__file__)).parent
@@ -239,3 +242,30 @@ def test_the_server_serves_every_setting_in_order(served_form: dict[str, Any]) -
         assert (schema.get("format") == "password") == (field.kind == "secret")
         assert schema.get("enum") == (list(field.choices) or None)
         assert "null" in schema["type"]
+
+
+CONNECTION_PAGE = (PACKAGE.parent / "docs" / "connection.md").read_text()
+
+
+@pytest.mark.parametrize("name", sorted(SessionSettings.model_fields))
+def test_every_session_setting_is_named_in_the_form_and_explained_on_its_page(name: str) -> None:
+    named = SessionSettings.caller_name(name)
+    [form] = [one for one in connection_form.EXTRA_FIELDS if one.name == "session_settings"]
+    assert re.search(rf"\b{named}\b", form.description)
+    assert re.search(rf"^\| .*`{named}`.* \| .+ \|$", CONNECTION_PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", connection_form.SETTING_LABELS)
+def test_page_calls_each_setting_by_the_label_of_the_form_and_its_name(name: str) -> None:
+    assert f"| {connection_form.SETTING_LABELS[name]} (`{name}`) |" in CONNECTION_PAGE
+
+
+@pytest.mark.parametrize("name", connection_form.SETTING_LABELS)
+def test_error_begins_with_the_label_of_the_form_and_the_setting(name: str) -> None:
+    label = connection_form.SETTING_LABELS[name]
+    assert with_label(f"{name} is bad.") == f"{label} ({name}) is bad."
+    assert with_label(f"{name}: must be good.") == f"{label} ({name}): must be good."
+
+
+def test_form_says_that_a_port_is_optional() -> None:
+    assert "optional" in CONNECTION_TYPE["ui-field-behaviour"]["relabeling"]["port"]

@@ -63,11 +63,18 @@ class ToolCallEnded:
     call: ToolCall
     seconds: float
 
+    @property
+    def is_warning(self) -> bool:
+        """Whether the call failed."""
+        return self.call.error is not None
+
     def __str__(self) -> str:
         call, took = self.call, f"{self.seconds:.1f} s"
         title, error = quote_service(call.title), call.error
         if error is not None:
-            return f"Tool call {title!r} failed after {took}: {quote_service(error)}"
+            said, sql = quote_service(error), quote_service(call.sql)
+            line = f"Tool call {title!r} failed after {took}: {said}"
+            return f"{line.removesuffix('.')}. SQL: {sql}" if sql else line
         if not call.is_query:
             return f"Tool call {title!r}: {took}"
         among = "" if call.rows == call.total_rows else f" of {call.total_rows}"

@@ -157,6 +157,12 @@ class ToolCall:
         """A few words for the log: the query's title, or what was searched for."""
         return self._told.title or _title(_json_text(self.input)) or self.name or "tool call"
 
+    @property
+    def sql(self) -> str:
+        """The SQL of a query, "" where the call has none."""
+        given, got = _json_object(self.input), _json_object(self.result)
+        return str(got.get("sqlQuery") or given.get("sqlQuery") or "")
+
     @cached_property
     def cost(self) -> int:
         """Characters of the input and the result that are kept."""
@@ -180,7 +186,7 @@ class ToolCall:
         return Query(
             title=text("queryTitle"),
             description=text("description"),
-            sql=text("sqlQuery"),
+            sql=self.sql,
             columns=columns,
             rows=rows,
             total_rows=self.total_rows,

@@ -28,8 +28,9 @@ SHOWN_STEPS = 12
 
 
 class EventLog:
-    """A listener that logs every event, without the secrets; the later ones of a long run in a
-    group of lines, which log viewers fold and `close` ends."""
+    """A listener that logs every event, without the secrets: what failed as a warning, the rest as
+    information. The later lines of a long run are in a group, which log viewers fold and `close`
+    ends."""
 
     def __init__(self, log: Log, secrets: KnownSecrets) -> None:
         self._log = log
@@ -39,6 +40,12 @@ class EventLog:
     def __call__(self, event: object) -> None:
         if getattr(event, "is_detail", False):
             self._log.debug("%s", self._secrets.redact(str(event)))
+            return
+        if getattr(event, "is_warning", False):
+            if self._lines > SHOWN_STEPS:  # a warning is never folded; the next line folds again
+                self._log.info("::endgroup::")
+                self._lines = SHOWN_STEPS
+            self._log.warning("%s", self._secrets.redact(str(event)))
             return
         if self._lines == SHOWN_STEPS:
             self._log.info("::group::Further steps")

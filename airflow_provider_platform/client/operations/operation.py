@@ -252,15 +252,21 @@ class Operation(Generic[T]):
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
-        return f"{self.description} ({self.request_name.where})"
+        about = f" ({self.subject})" if self.subject else ""
+        return f"{self.description}{about}: {self._request_line}"
 
     @property
     def request_name(self) -> RequestName:
         """What errors call this call."""
+        where = ": ".join(filter(None, [self.subject, self._request_line]))
+        return RequestName(self.description, where)
+
+    @property
+    def _request_line(self) -> str:
+        """The method and the path."""
         below = BUILD_API if self.api == "build" and not self.described else ""
         path = self.path.replace(f"{{{DEPLOYMENT}}}", "…")  # none is given, nor known yet
-        request = f"{self.method} {below}{path}"
-        return RequestName(self.description, ": ".join(filter(None, [self.subject, request])))
+        return f"{self.method} {below}{path}"
 
     def url(self, management_url: str) -> str:
         """The whole address, for a management address ending in `/api`."""

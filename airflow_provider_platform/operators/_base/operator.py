@@ -8,7 +8,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from airflow_provider_platform._airflow import BaseOperator
-from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
 from airflow_provider_platform.links import KNOWN, Links
 from airflow_provider_platform.operators._base.arguments import is_template, optional
 from airflow_provider_platform.operators._base.deferral import default_deferrable
@@ -144,7 +144,8 @@ class PlatformOperator(BaseOperator):
             self.coerce_arguments()
             with self.hook() as hook, hook.client() as client, client.redacted_errors():
                 self.store_link(context, hook.config)
-                yield hook
+                with self.logged_link():
+                    yield hook
 
     def store_link(self, context: Context, config: PlatformConfig, **ids: Any) -> None:
         """Store the addresses that are known by now for the task's extra links: those of what the
@@ -166,6 +167,16 @@ class PlatformOperator(BaseOperator):
                 self.log.warning(
                     "The task's link to the platform could not be stored.", exc_info=True
                 )
+
+    @contextmanager
+    def logged_link(self) -> Iterator[None]:
+        """The log of a try that fails in this block ends with the most telling address."""
+        try:
+            yield
+        except PlatformError:
+            if link := self.link_line():
+                self.log.info("%s", link)
+            raise
 
     def link_line(self) -> str | None:
         """The most telling address that is known, for the log."""

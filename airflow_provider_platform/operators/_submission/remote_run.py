@@ -155,7 +155,8 @@ class RemoteRunOperator(RunKind[OutcomeT]):
                     self._attempt = attempt
                     self.store_link(context, hook.config, **(ids or {}))
                     try:
-                        yield attempt
+                        with self.logged_link():
+                            yield attempt
                     except PlatformInterruptedError:
                         self._end_interrupted(attempt)
                         self._attempt = None

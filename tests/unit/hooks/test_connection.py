@@ -273,7 +273,7 @@ def test_an_unknown_extra_is_passed_over_with_a_warning(
             "must be 'platform' (Analytics Platform): check platform_conn_id",
         ),
         ({"conn_type": "platform"}, "The connection is empty"),
-        ({"conn_type": "platform", "host": "acme.example.com"}, "password is missing"),
+        ({"conn_type": "platform", "host": "acme.example.com"}, "Management token (password) is"),
     ],
 )
 def test_refusals_name_the_connection(

@@ -81,3 +81,13 @@ def test_an_untouched_template_of_session_settings_names_nobody(
     ok, message = pressed(platform_sandbox, monkeypatch, session_settings={"externalId": ""})
     assert ok, message
     assert "session_settings is empty" in message
+
+
+def test_message_has_no_connection_id_because_airflow_makes_one_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_MADEUP", '{"conn_type": "platform", "host": "acme"}')
+    ok, said = PlatformHook("madeup").test_connection()
+    assert not ok
+    assert said.startswith("Management token (password) is missing")
+    assert "madeup" not in said

@@ -82,7 +82,7 @@ def test_what_is_no_such_file_replaces_none(
     (tmp_path / "a.pdf").write_bytes(b"yesterday's")
     platform_sandbox.control.fault("status", path="download", status=200, body=body)
     tries = TaskTries()
-    with pytest.raises(DashboardExportFailedError, match="is no PDF file"):
+    with pytest.raises(DashboardExportFailedError, match="is not a PDF file"):
         export(tmp_path / "a.pdf").execute(tries.context())
     assert (tmp_path / "a.pdf").read_bytes() == b"yesterday's"
     export(tmp_path / "a.pdf").execute(tries.context())

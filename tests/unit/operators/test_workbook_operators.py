@@ -49,7 +49,7 @@ class TestDuplicate:
     def test_a_lost_answer_fails_and_is_not_repeated(self, platform_sandbox: Sandbox) -> None:
         tries = TaskTries()
         platform_sandbox.control.fault("lost_response", method="POST")
-        with pytest.raises(AirflowFailException, match="no way to tell"):
+        with pytest.raises(AirflowFailException, match="no way to show"):
             run(PlatformDuplicateWorkbookOperator, tries)
         assert posts(platform_sandbox) == 1
         assert tries.store[STORE_KEY]["phase"] == "lost"

@@ -20,6 +20,9 @@ class Lines:
 
     debug = info
 
+    def warning(self, text: str, /, *values: object) -> None:
+        self.said.append("warning: " + (text % values if values else text))
+
 
 @pytest.mark.parametrize("steps", [0, 1, SHOWN_STEPS, SHOWN_STEPS + 1, 3 * SHOWN_STEPS])
 def test_the_later_steps_of_a_long_run_are_folded_and_its_end_is_not(steps: int) -> None:
@@ -47,4 +50,31 @@ def test_thoughts_are_shown_at_debug_level_without_secrets(
     assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
         ("INFO", "Stage: agent"),
         ("DEBUG", "Thinking: The key is ***."),
+    ]
+
+
+class _Failed:
+    is_warning = True
+
+    def __str__(self) -> str:
+        return "it failed"
+
+
+def test_what_failed_is_a_warning_outside_of_the_folded_steps() -> None:
+    lines = Lines()
+    tell = EventLog(lines, KnownSecrets([]))
+    for number in range(SHOWN_STEPS + 1):
+        tell(f"step {number}")
+    tell(_Failed())
+    tell("after it")
+    tell.close()
+    begin = lines.said.index("::group::Further steps")
+    assert lines.said[begin:] == [
+        "::group::Further steps",
+        f"step {SHOWN_STEPS}",
+        "::endgroup::",
+        "warning: it failed",
+        "::group::Further steps",
+        "after it",
+        "::endgroup::",
     ]
