@@ -9,28 +9,21 @@ from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.deployment import DeploymentOperator
 from airflow_provider_platform.operators._base.failures import ForeseenFailures
-from airflow_provider_platform.operators._branches import (
-    BUILD_TIMEOUT,
-    ENVIRONMENTS,
-    describe_opened,
-    follow_build,
-    open_and_log,
-    poll_build_once,
-)
 from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
+
+BUILD_TIMEOUT = 900.0
+ENVIRONMENTS = ("staging", "dev_mode", "if_supported")
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import BaseTrigger, Context
-    from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.management.data_model.builds import Build
-    from airflow_provider_platform.client.operations.program import Clock, Program
     from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
+    from airflow_provider_platform.runs.branches import BranchRunKind
+    from airflow_provider_platform.runs.run_kind import Ids
 
 
-class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator["Build"]):
+class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
     """Open a branch of the data model and wait until it is built, so that it answers questions and
     queries.
 
@@ -67,7 +60,6 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator["Build"])
     operator_extra_links = Links(BranchLink)
     linked_result: ClassVar[dict[str, str]] = {"branch_name": "branch_name"}
 
-    event_names = "branch_name"
     checks: ClassVar[Checks] = {
         "branch_name": arguments.text,
         "environment": partial(arguments.choice, choices=ENVIRONMENTS),
@@ -90,48 +82,15 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator["Build"])
         self.wait_for_build: Any = wait_for_build
         self.validate_known_arguments()
 
-    def key_of(self, config: PlatformConfig) -> str:
-        config.require_management_url()
-        return self.fingerprint(config, "open branch", self.branch_name, self.environment)
+    def run_kind(self) -> BranchRunKind:
+        from airflow_provider_platform.runs.branches import BranchRunKind
 
-    def submit(self, attempt: Attempt, *, ids: Ids | None, until_end: bool) -> Build | None:
-        from airflow_provider_platform.client.management.data_model.builds import Build
-
-        intent: Ids = {
-            "deployment_id": attempt.config.resolve_deployment_id(self.deployment_id),
-            "submitted_at": attempt.now,
-        }
-        self.announce(attempt, intent)
-        run = self._opened_run(attempt, intent)
-        self.accepted(attempt, run)
-        return None if run["opened"]["waits"] else Build(None)
-
-    def recover(self, attempt: Attempt, ids: Ids) -> tuple[bool, Ids]:
-        """Opening the branch again changes nothing."""
-        return False, ids
-
-    def resume(self, attempt: Attempt, ids: Ids) -> Ids:
-        """Open the branch again: somebody may have closed it since the last try."""
-        return {**ids, **self._opened_run(attempt, ids)}
-
-    def follow(self, attempt: Attempt, ids: Ids) -> Build:
-        deadline = self.deadline(attempt, ids)
-        return follow_build(
-            attempt, ids, deadline=deadline, poll_interval=float(self.poll_interval)
+        return BranchRunKind(
+            branch_name=self.branch_name,
+            environment=self.environment,
+            wait_for_build=bool(self.wait_for_build),
+            deployment_id=self.deployment_id,
         )
-
-    def take(self, attempt: Attempt, ids: Ids) -> Build:
-        return self.follow(attempt, {**ids, "submitted_at": attempt.now})
-
-    def poll_once(self, attempt: Attempt, ids: Ids) -> Build | None:
-        return poll_build_once(attempt, ids)
-
-    def stop(
-        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None
-    ) -> Program[bool]:
-        """Nothing is stopped: closing the branch could close it for the next try or a colleague."""
-        yield from ()
-        return False
 
     def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
         from airflow_provider_platform.triggers.branches import PlatformBuildTrigger
@@ -143,26 +102,6 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator["Build"])
             poll_interval=self.poll_interval,
             cancel_on_kill=False,  # there is nothing to stop
         )
-
-    def read_event(self, attempt: Attempt, ids: Ids, event: dict[str, Any]) -> Build | None:
-        from airflow_provider_platform.client.management.data_model.builds import Build
-
-        return Build(**event["outcome"])
-
-    def finish(self, attempt: Attempt, ids: Ids, outcome: Build) -> dict[str, Any]:
-        return describe_opened(attempt, ids, outcome)
-
-    def _opened_run(self, attempt: Attempt, ids: Ids) -> Ids:
-        """The ids with what was opened now."""
-        opened = open_and_log(
-            attempt,
-            deployment_id=ids["deployment_id"],
-            branch_name=self.branch_name,
-            environment=self.environment,
-            deadline=self.deadline(attempt, ids),
-            wait_for_build=bool(self.wait_for_build),
-        )
-        return {**ids, "branch_name": opened["branch_name"], "opened": opened}
 
 
 class PlatformCloseBranchOperator(DeploymentOperator):

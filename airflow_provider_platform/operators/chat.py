@@ -9,25 +9,34 @@ from airflow_provider_platform.client.errors import ChatToolError
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.links import AgentLink, BranchLink, FileLink, Links, ThreadLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._files.answer import WritesAnswer
-from airflow_provider_platform.operators._submission.chat_run import ChatRunOperator
+from airflow_provider_platform.operators._files.answer import (
+    ANSWER_CHECKS,
+    ANSWER_RULES,
+    AnswerOutput,
+)
+from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
     from datetime import timedelta
 
-    from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform._airflow import BaseTrigger, Context, ObjectStoragePath
     from airflow_provider_platform.client.chat.result import ChatResult
     from airflow_provider_platform.client.chat.tool_calls import Query
     from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
+    from airflow_provider_platform.operators._submission.attempt import Attempt
+    from airflow_provider_platform.runs.chat import ChatRunKind
+    from airflow_provider_platform.runs.run_kind import Ids
 
 CHAT_TIMEOUT = 1800.0
 ALL_SENT_ROWS = 2**31 - 1
 """A file holds every row that the chat sends: 100 of a query by default, which is no limit."""
 
 
-class PlatformChatOperator(WritesAnswer, ChatRunOperator):
+class PlatformChatOperator(RemoteRunOperator):
     """Ask the agent a question; the answer and the query results go to XCom.
 
     Use it for every question whose answer a pipeline needs: in words for a mail, as rows for a
@@ -95,7 +104,9 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         "max_rows": partial(arguments.whole_number, minimum=0),
         "max_xcom_bytes": partial(arguments.or_none(arguments.whole_number), minimum=0),
         "details": arguments.boolean,
+        **ANSWER_CHECKS,
     }
+    rules: ClassVar[Sequence[Rule]] = ANSWER_RULES
 
     def __init__(
         self,
@@ -110,21 +121,39 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         max_rows: int | str = 100,
         max_xcom_bytes: int | str | None = None,
         details: bool | str = False,
+        output_path: str | os.PathLike[str] | ObjectStoragePath | None = None,
+        output_format: str | None = None,
+        output_options: dict[str, Any] | None = None,
+        all_rows: bool | str = False,
+        all_rows_as: str = "user",
+        charts: Sequence[str] | str = (),
+        chart_fonts: str | os.PathLike[str] | None = None,
+        on_chart_error: str = "warn",
+        types: str | dict[str, str] = "service",
         timeout: float | timedelta = CHAT_TIMEOUT,
         multiple_outputs: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(timeout=timeout, multiple_outputs=multiple_outputs, **kwargs)
-        self.prompt = prompt
+        self.prompt: Any = prompt
         self.chat_id = chat_id
         self.session_settings = session_settings
         self.active_branch_name = active_branch_name
-        self.is_default_branch = is_default_branch
+        self.is_default_branch: Any = is_default_branch
         self.if_thread_busy = if_thread_busy
         self.fail_on_tool_error = fail_on_tool_error
         self.max_rows = max_rows
         self.max_xcom_bytes: Any = max_xcom_bytes
         self.details = details
+        self.output_path: Any = output_path
+        self.output_format: Any = output_format
+        self.output_options: Any = output_options
+        self.all_rows = all_rows
+        self.all_rows_as = all_rows_as
+        self.charts: Any = charts
+        self.chart_fonts: Any = chart_fonts
+        self.on_chart_error = on_chart_error
+        self.types: Any = types
         self.validate_known_arguments()
 
     @property
@@ -133,33 +162,44 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
         in_file = self.output_path is not None and not self.all_rows
         return ALL_SENT_ROWS if in_file else int(self.max_rows)
 
-    def key_of(self, config: PlatformConfig) -> str:
-        from airflow_provider_platform.client.config import fingerprint
+    def run_kind(self) -> ChatRunKind:
+        from airflow_provider_platform.runs.chat import ChatRunKind
 
-        address = config.require_chat_url()
-        settings = config.resolve_session_settings(self.session_settings)
-        return fingerprint(
-            "chat",
-            address,
-            config.chat_identity(settings),
-            self.prompt,
-            self.chat_id,
-            self.active_branch_name,
-            self.is_default_branch,
-            settings.to_json() if settings else None,
+        return ChatRunKind(
+            prompt=self.prompt,
+            chat_id=self.chat_id,
+            session_settings=self.session_settings,
+            active_branch_name=self.active_branch_name,
+            is_default_branch=self.is_default_branch,
+            if_thread_busy=self.if_thread_busy,
+            fail_on_tool_error=self.fail_on_tool_error,
+            max_rows=self.rows_to_read,
+            details=bool(self.details),
         )
 
-    def submit(self, attempt: Attempt, *, ids: Ids | None, until_end: bool) -> ChatResult | None:
-        self.prepare_files(attempt.context, attempt.config)
-        return super().submit(attempt, ids=ids, until_end=until_end)
+    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
+        from airflow_provider_platform.triggers.chat import PlatformChatTrigger
+
+        return PlatformChatTrigger(
+            platform_conn_id=self.platform_conn_id,
+            run=ids,
+            session_settings=self.session_settings,
+            max_rows=self.rows_to_read,
+            details=bool(self.details),
+            deadline=deadline,
+            poll_interval=self.poll_interval,
+            cancel_on_kill=self.cancel_on_kill,
+        )
+
+    def check_before(self, attempt: Attempt) -> None:
+        AnswerOutput.of(self).check(attempt.context, attempt.config)
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: ChatResult) -> dict[str, Any]:
-        from airflow_provider_platform.client.chat.result import check_tools
         from airflow_provider_platform.results.text.log import log_lines
 
         secrets = attempt.client.secrets
         try:
-            check_tools(outcome, self.fail_on_tool_error)
+            answer = self.read(attempt, ids, outcome)
         except ChatToolError:
             # The trigger's log may be out of reach: this is the log of the try that failed.
             for query in outcome.queries if self.deferrable else ():
@@ -179,9 +219,10 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
                 self.log.warning("Query %r has no chart. %s", title, query.chart_error)
         if link := self.link_line():
             self.log.info("%s", link)
-        result: dict[str, Any] = secrets.redact(outcome.to_json(details=bool(self.details)))
+        result: dict[str, Any] = secrets.redact(answer)
+        output = AnswerOutput.of(self)
         if self.output_path is not None:
-            result = self.write_files(
+            result = output.write(
                 attempt.context,
                 attempt.client,
                 result,
@@ -190,7 +231,7 @@ class PlatformChatOperator(WritesAnswer, ChatRunOperator):
                 branch_name=None if self.is_default_branch else self.active_branch_name,
             )
         else:
-            result = self.typed_rows(attempt.client, result)
+            result = output.typed_rows(attempt.client, result)
         for line in log_lines(result):
             self.log.info("%s", line)
         return self._for_xcom(result)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_platform.client.errors import (
-    DashboardExportFailedError,
-)
 from airflow_provider_platform.client.operations.rules import exactly_one
 from airflow_provider_platform.links import DashboardLink, ExportLink, FileLink, Links
 from airflow_provider_platform.operators._base import arguments
@@ -26,15 +23,12 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import BaseTrigger, ObjectStoragePath
-    from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.management.exports.exports import (
-        StartDashboardExportInput,
-    )
     from airflow_provider_platform.client.management.exports.run import ExportOutcome
-    from airflow_provider_platform.client.operations.program import Clock, Program
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
+    from airflow_provider_platform.operators._submission.attempt import Attempt
+    from airflow_provider_platform.runs.exports import ExportRunKind
+    from airflow_provider_platform.runs.run_kind import Ids
 
 EXPORT_TIMEOUT = 300.0
 CONTENT_TYPES = {"png": "image/png", "pdf": "application/pdf"}
@@ -46,7 +40,7 @@ def _print_is_pdf(layout: str | None, format: str) -> None:
         raise ValueError("layout print needs format pdf")
 
 
-class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["ExportOutcome"]):
+class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
     """Render a published dashboard as an image or a PDF, and write it to a file.
 
     Use it for a picture of a dashboard that a task of yours goes on with: to send it, to keep it
@@ -81,7 +75,6 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["Exp
         "member_switchers": "json",
         "render_as": "json",
     }
-    event_names = "job_id"
     checks: ClassVar[Checks] = {
         "output_path": check_output_path,
         "format": partial(arguments.choice, choices=("png", "pdf")),
@@ -125,64 +118,28 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["Exp
         self.layout = layout
         self.validate_known_arguments()
 
-    def key_of(self, config: PlatformConfig) -> str:
-        return self.fingerprint(config, "export", self._body().to_json(), str(self.output_path))
-
-    def submit(self, attempt: Attempt, *, ids: Ids | None, until_end: bool) -> ExportOutcome | None:
+    def run_kind(self) -> ExportRunKind:
         from airflow_provider_platform.client.management.exports.exports import (
-            start_dashboard_export,
+            StartDashboardExportInput,
         )
+        from airflow_provider_platform.runs.exports import ExportRunKind
 
-        deployment_id = attempt.config.resolve_deployment_id(self.deployment_id)
-        output_target("output_path", self.output_path, attempt.context)
-        submitted_at = attempt.now
-        run: Ids = {"deployment_id": deployment_id, "submitted_at": submitted_at}
-        self.announce(attempt, run)
-        started = attempt.client.run(
-            start_dashboard_export(deployment_id=deployment_id, body=self._body())
+        body = StartDashboardExportInput.build(
+            format=self.format,
+            dashboard_id=self.dashboard_id,
+            dashboard_public_id=self.dashboard_public_id,
+            filters=self.filters,
+            time_grains=self.time_grains,
+            member_switchers=self.member_switchers,
+            render_as=self.render_as,
+            layout=self.layout,
         )
-        self.accepted(attempt, {**run, "job_id": started.job_id})
-        self.log.info("Started dashboard export %s", started.job_id)
-        return None
-
-    def recover(self, attempt: Attempt, ids: Ids) -> tuple[bool, Ids]:
-        """Nobody can tell; a second export changes nothing."""
-        return False, ids
-
-    def follow(self, attempt: Attempt, ids: Ids) -> ExportOutcome:
-        from airflow_provider_platform.client.management.exports.run import ExportOutcome, wait
-
-        if "written" in ids:
-            return ExportOutcome()
-        program = wait(
-            ids["deployment_id"],
-            ids["job_id"],
-            deadline=self.deadline(attempt, ids),
-            poll_interval=float(self.poll_interval),
-            clock=attempt.client.clock,
+        return ExportRunKind(
+            body=body,
+            output_path=str(self.output_path),
+            format=str(self.format),
+            deployment_id=self.deployment_id,
         )
-        return attempt.client.run(program, attempt.event_log)
-
-    def poll_once(self, attempt: Attempt, ids: Ids) -> ExportOutcome | None:
-        from airflow_provider_platform.client.management.exports.run import poll
-
-        try:
-            _, outcome = attempt.client.run(poll(ids["deployment_id"], ids["job_id"]))
-        except DashboardExportFailedError:
-            return None
-        return outcome
-
-    def stop(
-        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None
-    ) -> Program[bool]:
-        """The service has no operation for it; it drops the export by itself."""
-        yield from ()
-        return False
-
-    def deadline(self, attempt: Attempt, ids: Ids) -> float:
-        from airflow_provider_platform.client.management.exports.run import LIFETIME
-
-        return min(super().deadline(attempt, ids), float(ids["submitted_at"]) + LIFETIME)
 
     def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
         from airflow_provider_platform.triggers.exports import PlatformExportDashboardTrigger
@@ -195,21 +152,16 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["Exp
             cancel_on_kill=self.cancel_on_kill,
         )
 
-    def read_event(self, attempt: Attempt, ids: Ids, event: dict[str, Any]) -> ExportOutcome | None:
-        from airflow_provider_platform.client.management.exports.run import ExportOutcome
-
-        return ExportOutcome(**event["outcome"])
+    def check_before(self, attempt: Attempt) -> None:
+        output_target("output_path", self.output_path, attempt.context)
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: ExportOutcome) -> dict[str, Any]:
         """Download the file and write it; what was written is kept with the record."""
-        from airflow_provider_platform.client.management.exports.run import download
         from airflow_provider_platform.operators._files.claims import claim_path
         from airflow_provider_platform.results.atomic_files import write_whole
 
         if "written" not in ids:
-            data = attempt.client.run(
-                download(ids["deployment_id"], ids["job_id"], str(self.format))
-            )
+            data: bytes = self.read(attempt, ids, outcome)
             path = storage_path("output_path", self.output_path)
             # Once more: a retry that found its export again submitted nothing.
             claim_path("output_path", path, attempt.context)
@@ -222,19 +174,3 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator["Exp
                 "job_id": ids["job_id"],
             }
         return dict(ids["written"])
-
-    def _body(self) -> StartDashboardExportInput:
-        from airflow_provider_platform.client.management.exports.exports import (
-            StartDashboardExportInput,
-        )
-
-        return StartDashboardExportInput.build(
-            format=self.format,
-            dashboard_id=self.dashboard_id,
-            dashboard_public_id=self.dashboard_public_id,
-            filters=self.filters,
-            time_grains=self.time_grains,
-            member_switchers=self.member_switchers,
-            render_as=self.render_as,
-            layout=self.layout,
-        )

@@ -351,7 +351,6 @@ class PlatformQueryOperator(DeploymentOperator):
                 timezone=self.timezone,
                 cache=self.cache,
                 deadline=deadline,
-                cancel_on_kill=False,  # there is nothing to stop
             ),
             method_name="execute_complete",
             kwargs={"run": run},

@@ -1,15 +1,16 @@
 """Triggers that wait for a run at the service: exactly one event ends them, and a kill the run.
 
-A trigger may run twice (a triggerer restarts, another takes over), so it submits nothing. Its
+A trigger is given the kind of its run (`runs/`), which says how the run is followed and stopped. A
+trigger may run twice (a triggerer restarts, another takes over), so it submits nothing. Its
 arguments are stored in the metadata database: ids, limits and a deadline, never a secret.
 """
 
 from __future__ import annotations
 
 import asyncio
-from abc import abstractmethod
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, TypeVar
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent, get_task_states_on_loop
 from airflow_provider_platform.client.errors import (
@@ -21,15 +22,14 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.operations.log_events import EventLog
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.triggers._killed_tasks import UNKNOWN, stops_run
+from airflow_provider_platform.runs.killed_tasks import UNKNOWN, stops_run
+from airflow_provider_platform.runs.run_kind import LogLine, RunEnvironment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from airflow_provider_platform.client.http.client import AsyncPlatformClient
-    from airflow_provider_platform.client.operations.program import Program
-
-T = TypeVar("T")
+    from airflow_provider_platform.runs.run_kind import Ids, RunKind
 
 KILL_SECONDS = 25.0
 """What `on_kill` may take in all; Airflow means to allow 30 seconds."""
@@ -47,45 +47,74 @@ _STOPS: set[asyncio.Task[None]] = set()
 class RemoteRunTrigger(BaseTrigger):
     """Base of the triggers that follow a run; `run` holds the ids that name it.
 
+    `deadline` is in Unix time, `poll_interval` in seconds; `cancel_on_kill` says whether the run is
+    stopped when its task is ended from outside or too late.
+
     The event is `{"status": "success" | "error" | ..., "run": ids, ...}`; with "error" it carries
     the error as the client describes it, and whether the run was stopped.
     """
 
-    def __init__(self, *, platform_conn_id: str, run: dict[str, Any], **limits: Any) -> None:
+    def __init__(
+        self,
+        *,
+        platform_conn_id: str,
+        run: Ids,
+        deadline: float,
+        poll_interval: float = 5.0,
+        cancel_on_kill: bool = True,
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.platform_conn_id = platform_conn_id
         self.ids = run
-        self.limits = limits
+        self.deadline = float(deadline)
+        self.poll_interval = float(poll_interval)
+        self.cancel_on_kill = cancel_on_kill
+
+    def run_kind(self) -> RunKind[Any] | None:
+        """The kind of the run, for following and stopping it; None for what only this trigger
+        follows and what the service drops by itself."""
+        return None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The class path and the arguments, as plain JSON."""
+        """The class path and the arguments of the class, as plain JSON."""
         path = f"{type(self).__module__}.{type(self).__qualname__}"
-        return path, {"platform_conn_id": self.platform_conn_id, "run": self.ids, **self.limits}
+        names = signature(type(self)).parameters
+        return path, {name: self.ids if name == "run" else getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Follow the run and tell how it ended."""
+        """Follow the run and report how it ended."""
         yield TriggerEvent(await self._event())
 
-    @abstractmethod
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
         """Wait for the run; returns the event's own part. Raises PlatformError."""
+        kind = self.run_kind()
+        if kind is None:
+            raise NotImplementedError
+        env = RunEnvironment(
+            client.config,
+            client.clock,
+            self.deadline,
+            poll_interval=self.poll_interval,
+            in_triggerer=True,
+        )
+        with closing(EventLog(self.log, client.secrets)) as event_log:
 
-    async def stop(self, client: AsyncPlatformClient) -> bool:  # noqa: ARG002
-        """Stop the run; False where there was nothing of ours to stop: what the service drops by
-        itself needs no stop."""
-        return False
+            def hear(event: object) -> None:
+                if isinstance(event, LogLine):
+                    event.write(self.log, client.secrets)
+                else:
+                    event_log(event)
 
-    async def carry_out(self, client: AsyncPlatformClient, program: Program[T]) -> T:
-        """Run a program; what it notifies of is logged."""
-        with closing(EventLog(self.log, client.secrets)) as tell:
-            return await client.run(program, tell)
+            outcome = await client.run(kind.follow(env, self.ids), hear)
+        event: dict[str, Any] = client.secrets.redact(kind.to_event(outcome))
+        return {"status": "success", **event}
 
     async def on_kill(self) -> None:
         """Stop the run of a task that was ended from outside (Airflow 3.3+).
 
         Airflow repeats the cancel about every second, hence a task of its own, shielded.
         """
-        if not self.limits.get("cancel_on_kill", True):
+        if not self.cancel_on_kill:
             return
         stop = asyncio.create_task(self._stop_unless_wanted())
         _STOPS.add(stop)
@@ -100,7 +129,7 @@ class RemoteRunTrigger(BaseTrigger):
                     with client.redacted_errors():
                         return {"run": self.ids, **await self.follow(client)}
                 except (PlatformDeadlineError, PlatformProtocolError):
-                    if self.limits.get("cancel_on_kill", True) and not self._stood_still(client):
+                    if self.cancel_on_kill and not self._stood_still(client):
                         stopped = await self._stop_quietly(client)
                     raise
         except PlatformError as error:
@@ -118,7 +147,7 @@ class RemoteRunTrigger(BaseTrigger):
     def _stood_still(self, client: AsyncPlatformClient) -> bool:
         """Whether this trigger comes so late that others may have gone on with its task: then it
         only reports, and the worker that resumes the task decides what to stop."""
-        late = client.clock() - float(self.limits["deadline"])
+        late = client.clock() - self.deadline
         if late <= STOOD_STILL_SECONDS:
             return False
         self.log.warning(
@@ -167,7 +196,10 @@ class RemoteRunTrigger(BaseTrigger):
 
     async def _stop_quietly(self, client: AsyncPlatformClient) -> bool:
         try:
-            stopped = await self.stop(client)
+            kind = self.run_kind()
+            stopped = kind is not None and await client.run(
+                kind.stop(client.config, client.clock, self.ids)
+            )
         except PlatformError as error:
             self.log.warning("The remote run could not be stopped: %s", error)
             return False

@@ -2,62 +2,58 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.chat.program import ChatCall, ChatLimits
 from airflow_provider_platform.client.errors import ChatSuspendedError
+from airflow_provider_platform.runs.chat import ChatRunKind
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.http.client import AsyncPlatformClient
-
-MAX_EVENT_BYTES = 256 * 1024
-"""A larger result stays at the service: events are kept in the metadata database."""
+    from airflow_provider_platform.runs.run_kind import Ids
 
 
 class PlatformChatTrigger(RemoteRunTrigger):
     """Waits for a chat run; the prompt itself is not among its arguments.
 
-    `run` names it (`chat_id`, `message_id` ...); `input_sha256` is the prompt's digest;
-    `deadline` in Unix time; `session_settings` the operator's own, None for the connection's.
-    The event carries the result (`{"status": "success", "result": {...}}`). If that exceeds 256 KB,
-    the event carries `usage` and the number of queries that have a result (`queries`), and the
-    worker reads the thread. "suspended" asks the worker to repeat the input.
+    `run` names the run (`chat_id`, `message_id` ...) and holds the prompt's digest;
+    `session_settings` are the operator's own, None for the connection's; `max_rows` and `details`
+    say what of each query is read. The event carries the result (`{"status": "success", "result":
+    {...}}`). If that exceeds 256 KB, the event carries `usage` and the number of queries that have
+    a result (`queries`), and the worker reads the thread. "suspended" asks the worker to repeat the
+    input.
     """
 
+    def __init__(
+        self,
+        *,
+        platform_conn_id: str,
+        run: Ids,
+        session_settings: dict[str, Any] | None = None,
+        max_rows: int = 100,
+        details: bool = False,
+        deadline: float,
+        poll_interval: float = 5.0,
+        cancel_on_kill: bool = True,
+    ) -> None:
+        super().__init__(
+            platform_conn_id=platform_conn_id,
+            run=run,
+            deadline=deadline,
+            poll_interval=poll_interval,
+            cancel_on_kill=cancel_on_kill,
+        )
+        self.session_settings = session_settings
+        self.max_rows = max_rows
+        self.details = details
+
+    def run_kind(self) -> ChatRunKind:
+        return ChatRunKind(
+            session_settings=self.session_settings, max_rows=self.max_rows, details=self.details
+        )
+
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
-        call = self._call(client)
-        program = call.follow(client.clock)
         try:
-            await self.carry_out(client, program)
+            return await super().follow(client)
         except ChatSuspendedError:
             return {"status": "suspended"}
-        result = call.result()
-        event = {"status": "success", "result": client.secrets.redact(result.to_event())}
-        if len(json.dumps(event).encode()) > MAX_EVENT_BYTES:
-            known = {"usage": result.usage, "queries": result.received_queries}
-            return {"status": "success", "result": None, **known}
-        return event
-
-    async def stop(self, client: AsyncPlatformClient) -> bool:
-        call = self._call(client, identity=self.ids.get("identity"))
-        return await client.run(call.stop(client.clock))
-
-    def _call(
-        self, client: AsyncPlatformClient, identity: dict[str, str] | None = None
-    ) -> ChatCall:
-        limits = ChatLimits.of(
-            client.config,
-            deadline=float(self.limits["deadline"]),
-            poll_interval=float(self.limits["poll_interval"]),
-        )
-        return ChatCall.known(
-            client.config,
-            limits,
-            {**self.ids, "input_sha256": self.limits["input_sha256"]},
-            session_settings=self.limits.get("session_settings"),
-            identity=identity,
-            max_rows=int(self.limits["max_rows"]),
-            details=bool(self.limits["details"]),
-        )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
+from airflow_provider_platform.client.data_api.query import Cache, SqlQuery, run_sql
 from airflow_provider_platform.client.data_api.response import SqlChunk
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.http.client import AsyncPlatformClient
+    from airflow_provider_platform.runs.run_kind import Ids
 
 
 class PlatformQueryTrigger(RemoteRunTrigger):
@@ -18,19 +19,37 @@ class PlatformQueryTrigger(RemoteRunTrigger):
     again: the service keeps the result, and drops a query that nobody asks for.
 
     `run` names the wait and holds the SQL, which the worker must repeat as it was, and the SQL of
-    the first page (`first_page`) if the result is read in pages. The other
-    arguments are those of the query; `deadline` is in Unix time.
+    the first page (`first_page`) if the result is read in pages. The other arguments are those of
+    the query; `deadline` is in Unix time.
     """
 
+    def __init__(
+        self,
+        *,
+        platform_conn_id: str,
+        run: Ids,
+        deployment_id: int | None,
+        branch_name: str | None = None,
+        timezone: str | None = None,
+        cache: Cache | None = None,
+        deadline: float,
+    ) -> None:
+        super().__init__(
+            platform_conn_id=platform_conn_id, run=run, deadline=deadline, cancel_on_kill=False
+        )
+        self.deployment_id = deployment_id
+        self.branch_name = branch_name
+        self.timezone = timezone
+        self.cache = cache
+
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
-        given = self.limits
         query = SqlQuery.build(
             self.ids.get("first_page") or self.ids["sql"],
-            deployment_id=given["deployment_id"],
-            deadline=float(given["deadline"]),
-            branch_name=given["branch_name"],
-            timezone=given["timezone"],
-            cache=given["cache"],
+            deployment_id=self.deployment_id,
+            deadline=self.deadline,
+            branch_name=self.branch_name,
+            timezone=self.timezone,
+            cache=self.cache,
         )
         async with aclosing(client.events(run_sql(query, client.config, client.clock))) as events:
             async for event in events:

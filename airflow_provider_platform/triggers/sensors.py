@@ -13,8 +13,8 @@ from airflow_provider_platform.client.operations.log_events import log_changes
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
 from airflow_provider_platform.client.polling.poll_until import PollInterval, poll_until
 from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.runs.run_kind import MAX_EVENT_BYTES
 from airflow_provider_platform.triggers._remote_run import unexpected
-from airflow_provider_platform.triggers.chat import MAX_EVENT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

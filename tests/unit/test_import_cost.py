@@ -57,13 +57,14 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
         "sensors",
         "decorators",
         "_airflow",
-        "triggers._killed_tasks",
+        "runs.killed_tasks",
+        "runs.run_kind",
         "links",
         *light,
     )
     empty = (
         "notifications",
-        "triggers",
+        "runs",
         "client",
         "client.formats",
         "client.operations",

@@ -10,13 +10,13 @@ plays the service by answering effects, and the clock by deciding what `now` say
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pydantic import SecretStr
 
-from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
 from airflow_provider_platform.client.operations.operation import Endpoint, Operation
 
 T = TypeVar("T")
@@ -160,3 +160,24 @@ def call(
     """Run an operation inside a program, keeping its type: `answer = yield from call(...)`."""
     answer: T = yield Call(operation, once=once, deadline=deadline)
     return answer
+
+
+def with_events(program: Program[T], before: Callable[[object], Iterable[object]]) -> Program[T]:
+    """The program; ahead of each event it notifies of those that `before` makes of the event."""
+    try:
+        effect = next(program)
+        while True:
+            if isinstance(effect, Notify):
+                for event in before(effect.event):
+                    yield Notify(event)
+            try:
+                outcome = yield effect
+            except PlatformError as error:
+                effect = program.throw(error)
+            else:
+                effect = program.send(outcome)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    finally:
+        program.close()

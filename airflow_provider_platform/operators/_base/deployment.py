@@ -22,7 +22,7 @@ class DeploymentOperator(PlatformOperator):
 
     def __init__(self, *, deployment_id: int | str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.deployment_id = deployment_id
+        self.deployment_id: Any = deployment_id
 
     def fingerprint(self, config: PlatformConfig, kind: str, *inputs: Any) -> str:
         """The key of a call of this kind in this deployment."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.operator import PlatformOperator
 from airflow_provider_platform.operators._files.outlets import tell_outlets
 from airflow_provider_platform.operators._files.output import (
     folder_fits_its_files,
@@ -20,7 +20,6 @@ from airflow_provider_platform.operators._files.output import (
 from airflow_provider_platform.operators._files.paths import optional_folder, storage_path
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Sequence
 
     from pydantic import SecretStr
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.data_api.rows import SqlRows
     from airflow_provider_platform.client.http.client import PlatformClient
+    from airflow_provider_platform.client.operations.log_events import Log
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
     from airflow_provider_platform.results.output import Output
@@ -58,52 +58,48 @@ def _needs_folder(*, output_path: Any, **written: Any) -> None:
             raise ValueError(f"{name} needs output_path, a folder to write to")
 
 
-class WritesAnswer(PlatformOperator):
-    """An operator whose answer can be written into files."""
+ANSWER_CHECKS: Checks = {
+    "output_path": optional_folder,
+    "output_format": optional_format,
+    "output_options": optional_options,
+    "all_rows": arguments.boolean,
+    "all_rows_as": partial(arguments.choice, choices=("user", "connection")),
+    "charts": _pictures,
+    "chart_fonts": _fonts_folder,
+    "on_chart_error": partial(arguments.choice, choices=("warn", "fail")),
+    "types": arguments.column_types,
+}
+ANSWER_RULES: tuple[Rule, ...] = (
+    (("all_rows", "output_path"), _needs_folder),
+    (("charts", "output_path"), _needs_folder),
+    (("output_path", "output_format", "output_options"), folder_fits_its_files),
+)
 
-    checks: ClassVar[Checks] = {
-        "output_path": optional_folder,
-        "output_format": optional_format,
-        "output_options": optional_options,
-        "all_rows": arguments.boolean,
-        "all_rows_as": partial(arguments.choice, choices=("user", "connection")),
-        "charts": _pictures,
-        "chart_fonts": _fonts_folder,
-        "on_chart_error": partial(arguments.choice, choices=("warn", "fail")),
-        "types": arguments.column_types,
-    }
-    rules: ClassVar[Sequence[Rule]] = (
-        (("all_rows", "output_path"), _needs_folder),
-        (("charts", "output_path"), _needs_folder),
-        (("output_path", "output_format", "output_options"), folder_fits_its_files),
-    )
 
-    def __init__(
-        self,
-        *,
-        output_path: str | os.PathLike[str] | ObjectStoragePath | None = None,
-        output_format: str | None = None,
-        output_options: dict[str, Any] | None = None,
-        all_rows: bool | str = False,
-        all_rows_as: str = "user",
-        charts: Sequence[str] | str = (),
-        chart_fonts: str | os.PathLike[str] | None = None,
-        on_chart_error: str = "warn",
-        types: str | dict[str, str] = "service",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.output_path: Any = output_path
-        self.output_format: Any = output_format
-        self.output_options: Any = output_options
-        self.all_rows = all_rows
-        self.all_rows_as = all_rows_as
-        self.charts: Any = charts
-        self.chart_fonts: Any = chart_fonts
-        self.on_chart_error = on_chart_error
-        self.types: Any = types
+@dataclass(frozen=True)
+class AnswerOutput:
+    """What one task writes of its answer, and how its rows are typed: the arguments of
+    `ANSWER_CHECKS`, checked. Without `output_path` nothing is written."""
 
-    def prepare_files(self, context: Context, config: PlatformConfig) -> None:
+    log: Log
+    outlets: Sequence[Any]
+    output_path: Any
+    output_format: Any
+    output_options: Any
+    all_rows: bool
+    all_rows_as: str
+    charts: tuple[str, ...]
+    chart_fonts: str | None
+    on_chart_error: str
+    types: Any
+
+    @classmethod
+    def of(cls, task: Any) -> AnswerOutput:
+        """That of a task with these arguments."""
+        names = {one.name for one in fields(cls)}
+        return cls(**{name: getattr(task, name) for name in names})
+
+    def check(self, context: Context, config: PlatformConfig) -> None:
         """Check that the files can be written, before anything is asked. Raises
         PlatformInputError, ResultWriteError."""
         if self.output_path is None:
@@ -136,7 +132,7 @@ class WritesAnswer(PlatformOperator):
         warn = self._warner(client)
         return type_rows(result, ColumnTypes.parse(self.types), warn)
 
-    def write_files(
+    def write(
         self,
         context: Context,
         client: PlatformClient,

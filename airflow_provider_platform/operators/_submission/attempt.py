@@ -6,19 +6,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_platform._airflow import retry_policy_fails
 from airflow_provider_platform.client.operations.log_events import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform._airflow import BaseOperator, Context
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.http.client import PlatformClient
     from airflow_provider_platform.client.operations.log_events import Log
     from airflow_provider_platform.operators._submission.record import Submission
-
-Ids = dict[str, Any]
-"""What names a run at the service, as plain JSON; `submitted_at` is in Unix time."""
+    from airflow_provider_platform.runs.run_kind import Ids, RunKind
 
 
 def _nothing() -> None:
@@ -27,28 +26,31 @@ def _nothing() -> None:
 
 @dataclass
 class Attempt:
-    """One opening of the connection by one try."""
+    """One opening of the connection by one try of a task."""
 
+    task: BaseOperator
     context: Context
     client: PlatformClient
     config: PlatformConfig
     submission: Submission
+    kind: RunKind[Any]
+    cancel_on_kill: bool
     log: Log
-    naming: Callable[[], Ids | None] = _nothing
-    """Names a submission that the service has not accepted yet, as far as it can by now."""
+    name_submission: Callable[[], Ids | None] = _nothing
+    """Names a submission that the service has not accepted yet, if anything does by now."""
     ids: Ids | None = None
     """Names the run that the service has accepted."""
     reattached: bool = False
 
     @cached_property
     def event_log(self) -> EventLog:
-        """Logs what the programs of this attempt tell."""
+        """Logs what the programs of this attempt report."""
         return EventLog(self.log, self.client.secrets)
 
     @property
     def known(self) -> Ids | None:
         """What names the submission or the run by now."""
-        return self.ids or self.naming()
+        return self.ids or self.name_submission()
 
     @property
     def now(self) -> float:
@@ -57,4 +59,17 @@ class Attempt:
 
     def forget(self) -> None:
         """Begin again with a submission of this try's own."""
-        self.naming, self.ids, self.reattached = _nothing, None, False
+        self.name_submission, self.ids, self.reattached = _nothing, None, False
+
+    def is_last_try(self, error: Exception | None = None) -> bool:
+        """Whether no later try will find this try's run: no retry is left, the task's retry policy
+        refuses one after this error, or no record names the run (an Airflow without a task state
+        store, or a store that did not take the record)."""
+        ti = self.context.get("ti")
+        if int(getattr(ti, "try_number", 1) or 1) > int(getattr(ti, "max_tries", 0) or 0):
+            return True
+        if error is None or self.known is None:
+            return False
+        return not self.submission.finds(self.known) or retry_policy_fails(
+            self.task, error, self.context
+        )

@@ -1,20 +1,22 @@
-"""Operators that start something at the service and wait for it: one course for all of them.
+"""Operators that start something at the service and wait for it: one flow for all of them.
 
-    execute            decide by the record of the last try: submit, find out, re-attach, take
+    execute            decide by the record of the last try: submit, find, re-attach, reload
       submit           write `intent`, start the run, write `running`
       follow or defer  on the worker, or in the triggerer until `execute_complete`
     finish             write `done`, return the result
 
-Each step's failure is judged in one place (`failure_disposition`): whether the remote run has
-ended, goes on or must be stopped, and what the next try may rely on. What becomes of it when the
-task is ended from outside stands in `kills`. A subclass says how its kind of run is submitted,
-followed, stopped and read (`run_kind`); it holds no rule about tries.
+An operator gives the flow the kind of its run (`runs/`), which says how the run is submitted,
+found, followed, stopped and read. What an error leaves of a try is decided in `record`, what
+becomes of the run when the task is ended from outside in `kills`.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import (
@@ -29,25 +31,41 @@ from airflow_provider_platform.operators._base.deferral import (
     earliest_deadline,
 )
 from airflow_provider_platform.operators._base.failures import ForeseenFailures, airflow_errors
-from airflow_provider_platform.operators._submission.attempt import Attempt, Ids
-from airflow_provider_platform.operators._submission.failure_disposition import (
+from airflow_provider_platform.operators._base.operator import PlatformOperator
+from airflow_provider_platform.operators._submission.attempt import Attempt
+from airflow_provider_platform.operators._submission.kills import RunKill
+from airflow_provider_platform.operators._submission.orphaned_runs import (
+    find_orphaned_run,
+    record_run,
+)
+from airflow_provider_platform.operators._submission.record import (
+    Step,
+    Submission,
     disposition_of,
+    read_record,
     run_is_dead,
 )
-from airflow_provider_platform.operators._submission.record import Submission, read_record
-from airflow_provider_platform.operators._submission.retry import Step
-from airflow_provider_platform.operators._submission.run_kind import OutcomeT, RunKind
+from airflow_provider_platform.runs.run_kind import (
+    LOOK_SECONDS,
+    Blocked,
+    Identified,
+    Ids,
+    Intended,
+    LogLine,
+    RunAccepted,
+    RunEnvironment,
+    RunKind,
+    Traced,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from airflow_provider_platform._airflow import Context
+    from airflow_provider_platform._airflow import BaseTrigger, Context
     from airflow_provider_platform.operators._base.operator import Checks
 
-LOOK_SECONDS = 15.0
 
-
-class RemoteRunOperator(RunKind[OutcomeT]):
+class RemoteRunOperator(PlatformOperator):
     """Base of the operators that wait for a run at the service.
 
     :param deferrable: wait in the triggerer, where a wait holds no worker slot; None means
@@ -55,6 +73,7 @@ class RemoteRunOperator(RunKind[OutcomeT]):
     :param poll_interval: seconds (or a timedelta) between two looks at the run
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
+    :param cancel_on_kill: stop the remote run when the task is ended from outside or too late
     """
 
     checks: ClassVar[Checks] = {
@@ -70,38 +89,70 @@ class RemoteRunOperator(RunKind[OutcomeT]):
         deferrable: bool | None = None,
         poll_interval: float | timedelta = 5.0,
         timeout: float | timedelta,
+        cancel_on_kill: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.deferrable = default_deferrable(deferrable)
         self.poll_interval: Any = poll_interval
         self.timeout: Any = timeout
+        self.cancel_on_kill = cancel_on_kill
+        self._kill = RunKill()
+
+    @abstractmethod
+    def run_kind(self) -> RunKind[Any]:
+        """The kind of the run, made of the rendered arguments. Raises PlatformInputError."""
+
+    @abstractmethod
+    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
+        """The trigger that waits for the run until the deadline (Unix time)."""
+
+    def check_before(self, attempt: Attempt) -> None:
+        """Check what is needed once the run is over, before the run is submitted. Raises
+        PlatformError."""
+
+    def finish(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
+        """The task's result as plain JSON. Raises PlatformError if the outcome is a failure."""
+        return self.read(attempt, ids, outcome)
+
+    def read(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
+        """What the kind reads of the outcome."""
+        env = self._environment(attempt, ids)
+        return attempt.client.run(attempt.kind.read(env, ids, outcome), self._listener(attempt))
+
+    def on_kill(self) -> None:
+        """Stop the remote run of a task that is ended from outside, or leave it to the retry."""
+        self._kill.handle()
 
     def execute(self, context: Context) -> Any:
-        """Start or take up the run, wait for it, return its result."""
+        """Start the run or re-attach to it, wait for it, return its result."""
         with ForeseenFailures(), self._opened(context) as attempt:
             return self._start(attempt)
 
     def execute_complete(
         self, context: Context, event: dict[str, Any], run: Ids | None = None
     ) -> Any:
-        """Take what the trigger brought. `run` are the ids that the task deferred with; an event
+        """Read what the trigger brought. `run` are the ids that the task deferred with; an event
         of another run (trigger ids are reused) is ignored."""
         event_ids = event.get("run") or {}
         ids: Ids = run or event_ids
         with self._opened(context, ids) as attempt:
             attempt.ids, attempt.reattached = ids, bool(ids.get("reattached"))
-            if event_ids.get(self.event_names) != ids.get(self.event_names):
+            if event_ids.get(attempt.kind.id_field) != ids.get(attempt.kind.id_field):
                 self.log.warning("Ignoring the event of another run; this task waits on.")
                 self._defer(attempt, ids)
             try:
                 if event["status"] == "error":
                     raise from_payload(event["error"])
-                outcome = self.read_event(attempt, ids, event)
+                env = self._environment(attempt, ids)
+                outcome, ids = attempt.client.run(
+                    attempt.kind.read_event(env, ids, event), self._listener(attempt)
+                )
+                attempt.ids = ids
             except PlatformError as error:
                 return self._after_failure(attempt, ids, error, stopped=event.get("stopped", False))
             if outcome is None:
-                return self._wait(attempt, attempt.ids)
+                return self._wait(attempt, ids)
             return self._finish(attempt, ids, outcome)
 
     def resume_execution(
@@ -113,35 +164,82 @@ class RemoteRunOperator(RunKind[OutcomeT]):
             if record is not None and record.phase == "running":
                 with self._opened(context, record.ids) as attempt:
                     self.log.error("The trigger did not report in time; stopping the remote run.")
-                    self._stop_quietly(attempt.client, record.ids)
+                    self._kill.stop_quietly(attempt, record.ids)
                     attempt.submission.note("failed", record.ids)
         with ForeseenFailures():
             return super().resume_execution(next_method, next_kwargs, context)
 
-    def announce(self, attempt: Attempt, ids: Ids) -> None:
-        """Write down what is about to be submitted. Raises PlatformInterruptedError where the task
-        was ended meanwhile: nobody wants the submission then."""
-        self._refuse_when_killed()
-        attempt.submission.write("intent", ids)
+    def deadline(self, attempt: Attempt, submitted_at: float) -> float:
+        """When the run must be over (Unix time): `timeout` after its submission, or this try's
+        `execution_timeout`, whichever comes first; at most as long as the service keeps it."""
+        lifetime = attempt.kind.lifetime
+        seconds = float(self.timeout) if lifetime is None else min(float(self.timeout), lifetime)
+        end = submitted_at + seconds
+        return earliest_deadline(end, self.execution_timeout, attempt.context, now=attempt.now)
 
-    def accepted(self, attempt: Attempt, ids: Ids) -> None:
-        """The service has accepted the submission: from now on it can be followed and stopped. Of
-        a task that was killed meanwhile nobody wants it, or only the retry does."""
+    def _environment(self, attempt: Attempt, ids: Ids | None = None) -> RunEnvironment:
+        """Where a run is followed; the deadline is that of the run with these ids, or of a run that
+        is submitted now."""
+        submitted_at = attempt.now if ids is None else float(ids["submitted_at"])
+        return RunEnvironment(
+            attempt.client.config,
+            attempt.client.clock,
+            self.deadline(attempt, submitted_at),
+            poll_interval=float(self.poll_interval),
+            timeout=float(self.timeout),
+            interrupted=lambda: self._kill.happened,
+        )
+
+    def _listener(self, attempt: Attempt) -> Callable[[object], None]:
+        return partial(self._hear, attempt)
+
+    def _hear(self, attempt: Attempt, event: object) -> None:
+        """What an event of the run means for the record, and its line in the log. The program that
+        reports the event stands still until this returns."""
+        match event:
+            case Intended(ids):
+                self._kill.refuse()  # of a task that was ended meanwhile nobody wants the run
+                attempt.submission.write("intent", ids)
+            case Traced(known):
+                attempt.name_submission = known
+            case Identified(ids):
+                attempt.submission.note("intent", ids)
+            case RunAccepted(ids):
+                self._accepted(attempt, ids)
+            case Blocked(chat_id):
+                self._stop_orphaned_run(attempt, chat_id)
+            case LogLine():
+                event.write(self.log, attempt.client.secrets)
+            case _:
+                attempt.event_log(event)
+
+    def _accepted(self, attempt: Attempt, ids: Ids) -> None:
+        """The service has accepted the submission: from now on it can be followed and stopped. If
+        the task was killed meanwhile, nobody wants the run, or only the retry does."""
         attempt.ids = {**ids, "key": attempt.submission.key}
         self.store_link(attempt.context, attempt.config, **ids)
-        if self._killed and not self._left_to_retry:
-            self._stop_quietly(attempt.client, attempt.ids)
+        if self._kill.happened and not self._kill.leaves_run:
+            self._kill.stop_quietly(attempt, attempt.ids)
         attempt.submission.note("running", attempt.ids)
-        if self._left_to_retry:
+        if self._kill.leaves_run:
             if not attempt.submission.finds(attempt.ids):
-                self._stop_quietly(attempt.client, attempt.ids)  # no retry could find it
+                self._kill.stop_quietly(attempt, attempt.ids)  # no retry could find it
             attempt.client.interrupt()
+        if ids.get("in_existing_thread") and self.cancel_on_kill:
+            record_run(attempt.context.get("ti"), attempt.ids)
 
-    def deadline(self, attempt: Attempt, ids: Ids) -> float:
-        """When the run must be over (Unix time): `timeout` after its submission, or this try's
-        `execution_timeout`, whichever comes first."""
-        deadline = float(ids["submitted_at"]) + float(self.timeout)
-        return earliest_deadline(deadline, self.execution_timeout, attempt.context, now=attempt.now)
+    def _stop_orphaned_run(self, attempt: Attempt, chat_id: str | None) -> None:
+        """Stop what this task's last DAG run left in the thread, if the thread answers that."""
+        ti = attempt.context.get("ti")
+        orphaned = find_orphaned_run(ti, chat_id) if self.cancel_on_kill else None
+        if orphaned is not None:
+            self.log.warning(
+                "The thread may be answering message %s still, which this task asked in DAG run %s "
+                "that has ended; stopping it.",
+                orphaned["message_id"],
+                orphaned["run_id"],
+            )
+            self._kill.stop_quietly(attempt, orphaned)
 
     @contextmanager
     def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Attempt]:
@@ -149,43 +247,53 @@ class RemoteRunOperator(RunKind[OutcomeT]):
         with airflow_errors():
             self.coerce_arguments()
             with self.hook() as hook, hook.client() as client, client.redacted_errors():
-                key = (ids or {}).get("key") or self.key_of(hook.config)
+                kind = self.run_kind()
+                key = (ids or {}).get("key") or kind.idempotency_key(hook.config)
                 with closing(Submission(context, key)) as submission:
-                    attempt = Attempt(context, client, hook.config, submission, self.log)
-                    self._attempt = attempt
+                    attempt = Attempt(
+                        task=self,
+                        context=context,
+                        client=client,
+                        config=hook.config,
+                        submission=submission,
+                        kind=kind,
+                        cancel_on_kill=self.cancel_on_kill,
+                        log=self.log,
+                    )
+                    self._kill.attempt = attempt
                     self.store_link(context, hook.config, **(ids or {}))
                     try:
                         with self.logged_link():
                             yield attempt
                     except PlatformInterruptedError:
-                        self._end_interrupted(attempt)
-                        self._attempt = None
+                        self._kill.judge_again(attempt)
+                        self._kill.attempt = None
                         raise
                     except Exception as error:
                         if not isinstance(error, PlatformError):
                             self._stop_unfollowed(attempt, error)
-                        self._attempt = None
+                        self._kill.attempt = None
                         raise
                     finally:
                         attempt.event_log.close()
                     # Who leaves by another way (a deferral, Airflow's time-out) may yet be killed.
-                    self._attempt = None
+                    self._kill.attempt = None
 
     def _stop_unfollowed(self, attempt: Attempt, error: Exception) -> None:
         """An error that is not of this package ends the try: nobody has judged what becomes of its
         run. A retry that finds the run follows it; else nothing may be left running."""
         known = attempt.known
-        if known is None or self._left_to_retry or not self._is_last_try(attempt, error):
+        if known is None or self._kill.leaves_run or not attempt.is_last_try(error):
             return
         self.log.warning("No try will take the run up again; stopping it.")
-        self._stop_quietly(attempt.client, known)
+        self._kill.stop_quietly(attempt, known)
 
     def _start(self, attempt: Attempt) -> Any:
         record = read_record(attempt.context)
         step, stop_first = attempt.submission.first_step(record)
         if record is not None and stop_first:
             self.log.info("The input changed or the task was cleared: stopping the earlier run.")
-            self._stop_quietly(attempt.client, record.ids)
+            self._kill.stop_quietly(attempt, record.ids)
         if record is not None and step is Step.REPORT:
             self._report_lost(attempt, record.ids)
         if record is None or step in (Step.START, Step.REPORT):
@@ -194,7 +302,11 @@ class RemoteRunOperator(RunKind[OutcomeT]):
             return self._recover(attempt, record.ids)
         if step is Step.RELOAD:
             self.log.info("An earlier try saw the run succeed; taking its result again.")
-            return self._finish(attempt, record.ids, self.take(attempt, record.ids))
+            attempt.ids = record.ids
+            env = self._environment(attempt)  # time enough, however late this try comes
+            follow = attempt.kind.follow(env, record.ids)
+            outcome = attempt.client.run(follow, self._listener(attempt))
+            return self._finish(attempt, record.ids, outcome)
         return self._reattach(attempt, record.ids)
 
     def _report_lost(self, attempt: Attempt, ids: Ids) -> None:
@@ -205,48 +317,56 @@ class RemoteRunOperator(RunKind[OutcomeT]):
             "be running at the service. This try stops what it knows of that run and submits the "
             "input of now."
         )
-        self._stop_quietly(attempt.client, ids)
+        self._kill.stop_quietly(attempt, ids)
 
     def _recover(self, attempt: Attempt, ids: Ids) -> Any:
         self.log.warning("An earlier try was lost while it submitted; looking it up.")
         try:
-            processed, ids = self.recover(attempt, ids)
+            env = self._environment(attempt, ids)
+            env = replace(env, deadline=max(env.deadline, env.now + LOOK_SECONDS))
+            find = attempt.kind.find(env, ids)
+            processed, ids = attempt.client.run(find, self._listener(attempt))
         except PlatformError as error:
-            if run_is_dead(error) and not self._killed:
+            if run_is_dead(error) and not self._kill.happened:
                 self.log.info("The run of the lost try is dead (%s); submitting anew.", error)
                 return self._submit(attempt, None)
             self._give_up(attempt, error, submitted=True)
             raise
         if not processed:
             return self._submit(attempt, ids)
-        self.accepted(attempt, ids)
+        self._accepted(attempt, ids)
         return self._reattach(attempt, {**ids, "key": attempt.submission.key})
 
     def _reattach(self, attempt: Attempt, ids: Ids) -> Any:
-        """Take up a run that an earlier try has started; past its deadline, look at it once."""
+        """Re-attach to a run that an earlier try has started; past its deadline, poll it once."""
         attempt.ids, attempt.reattached = ids, True
         self.store_link(attempt.context, attempt.config, **ids)
         if attempt.now < float(ids["submitted_at"]) + float(self.timeout):
             self.log.info("Taking up the run that an earlier try has started.")
             try:
-                ids = self.resume(attempt, ids)
+                resume = attempt.kind.resume(self._environment(attempt, ids), ids)
+                ids = attempt.client.run(resume, self._listener(attempt))
             except PlatformError as error:
                 return self._after_failure(attempt, ids, error)
             return self._wait(attempt, {**ids, "reattached": True})
         try:
-            outcome = self.poll_once(attempt, ids)
+            poll = attempt.kind.poll_once(self._environment(attempt, ids), ids)
+            outcome = attempt.client.run(poll, self._listener(attempt))
         except PlatformError as error:
             return self._after_failure(attempt, ids, error)
         if outcome is not None:
             return self._finish(attempt, ids, outcome)
         self.log.info("The earlier try's run is past its deadline: stopping it, starting anew.")
-        self._stop_quietly(attempt.client, ids)
+        self._kill.stop_quietly(attempt, ids)
         return self._submit(attempt, None)
 
     def _submit(self, attempt: Attempt, ids: Ids | None) -> Any:
         attempt.forget()
         try:
-            outcome = self.submit(attempt, ids=ids, until_end=not self.deferrable)
+            self.check_before(attempt)
+            env = self._environment(attempt)
+            submit = attempt.kind.submit(env, ids, until_end=not self.deferrable)
+            outcome = attempt.client.run(submit, self._listener(attempt))
         except PlatformError as error:
             self._give_up(attempt, error, submitted=attempt.ids is not None)
             raise
@@ -258,20 +378,21 @@ class RemoteRunOperator(RunKind[OutcomeT]):
     def _wait(self, attempt: Attempt, ids: Ids | None) -> Any:
         if ids is None:
             raise RuntimeError("nothing was submitted that could be waited for")
-        self._refuse_when_killed()
+        self._kill.refuse()
         if self.deferrable:
             self._defer(attempt, ids)
         try:
-            outcome = self.follow(attempt, ids)
+            follow = attempt.kind.follow(self._environment(attempt, ids), ids)
+            outcome = attempt.client.run(follow, self._listener(attempt))
         except PlatformError as error:
             return self._after_failure(attempt, ids, error)
         return self._finish(attempt, ids, outcome)
 
     def _defer(self, attempt: Attempt, ids: Ids) -> None:
-        self._deferring = True
-        deadline = self.deadline(attempt, ids)
+        self._kill.is_deferring = True
+        deadline = self.deadline(attempt, float(ids["submitted_at"]))
         limits = max(0.0, deadline - attempt.now) + BACKSTOP_SECONDS
-        attempt.submission.make_up()
+        attempt.submission.flush_pending()
         self.defer(
             trigger=self.trigger(ids, deadline),
             method_name="execute_complete",
@@ -282,16 +403,16 @@ class RemoteRunOperator(RunKind[OutcomeT]):
     def _after_failure(
         self, attempt: Attempt, ids: Ids, error: PlatformError, *, stopped: bool = False
     ) -> Any:
-        """A run that was taken up and turns out dead is submitted anew, once: the old try's stop
-        can land before or after this try began. Every other failure ends the try."""
-        if attempt.reattached and run_is_dead(error) and not self._killed:
+        """A re-attached run that turns out dead is submitted again, once: the old try's stop can
+        land before or after this try began. Every other failure ends the try."""
+        if attempt.reattached and run_is_dead(error) and not self._kill.happened:
             self.log.info("The run that was taken up is dead (%s); submitting anew.", error)
             return self._submit(attempt, None)
         attempt.ids = ids
         self._give_up(attempt, error, submitted=True, stopped=stopped)
         raise error
 
-    def _finish(self, attempt: Attempt, ids: Ids, outcome: OutcomeT) -> Any:
+    def _finish(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
         attempt.event_log.close()
         try:
             result = self.finish(attempt, ids, outcome)
@@ -308,20 +429,20 @@ class RemoteRunOperator(RunKind[OutcomeT]):
     ) -> None:
         """Leave the record as the next try needs it, and nothing running that nobody follows."""
         known = attempt.known
-        attempt.submission.make_up()  # whether a retry finds the run depends on it
+        attempt.submission.flush_pending()  # whether a retry finds the run depends on it
         disposition = disposition_of(
             error,
             submitted=submitted,
             named=known is not None,
-            last_try=self._is_last_try(attempt, error),
+            last_try=attempt.is_last_try(error),
         )
-        if disposition.stop and self._left_to_retry:
+        if disposition.stop and self._kill.leaves_run:
             return  # the record says that it runs, and the retry stops it if need be
         if disposition.stop and known is not None and not stopped:
             self.log.warning("No try will take the run up again; stopping it.")
-            self._stop_quietly(attempt.client, known)
+            self._kill.stop_quietly(attempt, known)
         if disposition.phase is not None:
             attempt.submission.note(disposition.phase, known or {})
-        elif known is not None and not self._killed:
+        elif known is not None and not self._kill.happened:
             # Again, in case that the store could not be reached before.
             attempt.submission.note("running" if attempt.ids else "intent", known)

@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_platform.client.errors import PlatformError, PlatformOutcomeUnknownError
 from airflow_provider_platform.operators._base.failures import ForeseenFailures
 from airflow_provider_platform.operators._base.operator import PlatformOperator
-from airflow_provider_platform.operators._submission.record import Submission, read_record
-from airflow_provider_platform.operators._submission.retry import Step, SubmissionRecord
+from airflow_provider_platform.operators._submission.record import (
+    Step,
+    Submission,
+    SubmissionRecord,
+    read_record,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context

@@ -14,8 +14,8 @@ import pytest
 from airflow_provider_platform.operators._submission import kills, remote_run
 from airflow_provider_platform.operators._submission.record import Step, Submission
 from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
-from airflow_provider_platform.operators.chat import PlatformChatOperator
-from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from airflow_provider_platform.runs.chat import ChatRunKind
+from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
 from airflow_provider_platform.triggers import _remote_run as remote_trigger
 from tests.unit.machine.task_machine import (
     EXAMPLES,
@@ -58,8 +58,8 @@ def _forget_to_stop(patch: pytest.MonkeyPatch) -> None:
 
 @breaks("an event of another run is accepted")
 def _take_any_event(patch: pytest.MonkeyPatch) -> None:
-    for operator in (PlatformChatOperator, PlatformDbtSyncOperator):
-        patch.setattr(operator, "event_names", "nothing of that name")
+    for kind in (ChatRunKind, DbtSyncRunKind):
+        patch.setattr(kind, "id_field", "nothing of that name")
 
 
 @breaks("a dead run is not asked anew")

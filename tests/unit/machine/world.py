@@ -102,7 +102,7 @@ class World:
                 self.time.now = max(self.time.now, wake)
             # What a thread beside the try does: it writes what the store did not take before.
             while actor.late_writers and not self.api_down:
-                actor.late_writers.pop().make_up()
+                actor.late_writers.pop().flush_pending()
         elif wake is not None:
             self.time.now = max(self.time.now, wake)
 

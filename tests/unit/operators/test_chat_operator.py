@@ -255,9 +255,7 @@ def test_a_retry_after_the_deadline_that_cannot_reach_the_service_leaves_the_run
 def test_a_retry_after_the_deadline_looks_once(
     control: SandboxControl, monkeypatch: pytest.MonkeyPatch, ended: bool
 ) -> None:
-    monkeypatch.setattr(
-        "airflow_provider_platform.operators._submission.chat_run.LOOK_SECONDS", 1.0
-    )
+    monkeypatch.setattr("airflow_provider_platform.runs.chat.LOOK_SECONDS", 1.0)
     control.hold("mid_stream")
     tries = TaskTries()
     run = deferred(tries).kwargs["run"]
@@ -466,7 +464,7 @@ def test_without_a_store_each_try_asks(control: SandboxControl) -> None:
 
 def large_event(tries: TaskTries, monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> Any:
     """A deferred chat whose result is too large for an event: its deferral and that event."""
-    monkeypatch.setattr("airflow_provider_platform.triggers.chat.MAX_EVENT_BYTES", 0)
+    monkeypatch.setattr("airflow_provider_platform.runs.chat.MAX_EVENT_BYTES", 0)
     waiting = deferred(tries, **arguments)
 
     async def only_event() -> Any:

@@ -22,7 +22,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTriggerError,
     from_payload,
 )
-from airflow_provider_platform.operators._submission.failure_disposition import (
+from airflow_provider_platform.operators._submission.record import (
     FailureDisposition,
     disposition_of,
 )

@@ -10,6 +10,7 @@ import pytest
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import PlatformServerError
 from airflow_provider_platform.operators._submission.record import STORE_KEY
+from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
 from tests.unit.operators.remote_tasks import sync
 from tests.unit.operators.task_context import TaskTries
 
@@ -69,7 +70,7 @@ def test_an_error_of_another_kind_leaves_no_run_that_nobody_follows(
         raise RuntimeError("of a library")
 
     task = sync()
-    monkeypatch.setattr(task, "follow", broken)
+    monkeypatch.setattr(DbtSyncRunKind, "follow", broken)
     with pytest.raises(RuntimeError, match="of a library"):
         task.execute(TaskTries(max_tries=max_tries).context())
     (started,) = platform_sandbox.control.state().syncs

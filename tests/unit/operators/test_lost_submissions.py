@@ -22,12 +22,13 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission import record as _submission
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.runs.chat import ChatRunKind
 from tests.unit.client.http.http_server import Exchange, answer, serving
 from tests.unit.operators.remote_tasks import HISTORY, LOOK, PROMPT, chat, lost_prompt, sync
 from tests.unit.operators.task_context import StateStore, TaskTries
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.operators._submission.attempt import Attempt
+    from airflow_provider_platform.client.operations.program import Program
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
 OUTAGES: dict[str, dict[str, Any]] = {
@@ -304,20 +305,18 @@ def test_a_run_whose_stream_breaks_the_contract_is_stopped_when_it_is_named(
     assert [run.status for run in control.state().runs] == ["aborted"]
 
 
-class HasEnded(PlatformChatOperator):
-    """Its lost run turns out to have ended while it is looked up."""
-
-    def recover(self, attempt: Attempt, ids: dict[str, Any]) -> tuple[bool, dict[str, Any]]:
+def test_a_lost_run_that_is_dead_is_asked_anew_by_the_try_that_looks_it_up(
+    control: SandboxControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def has_ended(*_: Any) -> Program[tuple[bool, dict[str, Any]]]:
+        yield from ()
         raise ChatAbortedError("the run was stopped from outside")
 
-
-def test_a_lost_run_that_is_dead_is_asked_anew_by_the_try_that_looks_it_up(
-    control: SandboxControl,
-) -> None:
+    monkeypatch.setattr(ChatRunKind, "find", has_ended)
     tries = TaskTries()
     first = chat().execute(tries.context())["message_id"]
     tries.store[STORE_KEY]["phase"] = "intent"
-    found = HasEnded(task_id="ask", prompt=PROMPT).execute(tries.context())
+    found = PlatformChatOperator(task_id="ask", prompt=PROMPT).execute(tries.context())
     assert found["message_id"] != first
     assert len(control.state().runs) == 2
 

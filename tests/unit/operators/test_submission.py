@@ -14,14 +14,12 @@ from hypothesis import strategies as st
 from airflow_provider_platform.operators._submission import record as _submission
 from airflow_provider_platform.operators._submission.record import (
     STORE_KEY,
-    Submission,
-    read_record,
-)
-from airflow_provider_platform.operators._submission.retry import (
     Step,
+    Submission,
     SubmissionRecord,
     TryCounters,
     decide,
+    read_record,
 )
 
 PHASES = ["intent", "running", "done", "failed", "lost"]
@@ -127,7 +125,7 @@ def test_a_record_of_another_shape_counts_as_none() -> None:
 def test_without_a_store_everything_starts_anew_and_the_log_says_so_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Submission, "_told_no_store", False)
+    monkeypatch.setattr(Submission, "_warned_no_store", False)
     with caplog.at_level("INFO"):
         for _ in range(2):
             Submission(context(None), "k").write("running", {})
@@ -231,8 +229,8 @@ def test_a_task_that_defers_makes_up_for_what_was_missed() -> None:
     store = StoreThatIsAway()
     with closing(Submission(context(store), "k")) as submission:
         submission.note("running", {})
-        submission.make_up()
+        submission.flush_pending()
         assert STORE_KEY not in store
         store.back.set()
-        submission.make_up()
+        submission.flush_pending()
         assert store[STORE_KEY]["phase"] == "running"

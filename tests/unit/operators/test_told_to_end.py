@@ -384,7 +384,7 @@ def kill_without_store(
     control.wait_held(point)
     if accepted:
         control.wait_until(
-            lambda _: operator._attempt.ids and not operator._attempt.submission.is_stored
+            lambda _: (attempt := operator._kill.attempt).ids and not attempt.submission.is_stored
         )
     operator.on_kill()
     if not accepted:

@@ -22,7 +22,7 @@ from airflow_provider_platform.client import errors
 from airflow_provider_platform.client.conditions import KINDS
 from airflow_provider_platform.client.errors import PlatformError, from_payload
 from airflow_provider_platform.links import PlatformLink
-from airflow_provider_platform.operators._submission.left_runs import NOTE_KEY
+from airflow_provider_platform.operators._submission.orphaned_runs import RECORD_KEY
 from airflow_provider_platform.operators._submission.record import STORE_KEY, read_record
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.branches import PlatformOpenBranchOperator
@@ -136,7 +136,7 @@ def test_runs(name: str, platform_sandbox: Sandbox) -> None:
         "trigger": stored(list(deferred.trigger.serialize())),
         "method": deferred.method_name,
         "kwargs": stored(deferred.kwargs),
-        "note": context["ti"].xcoms.get(NOTE_KEY),
+        "note": context["ti"].xcoms.get(RECORD_KEY),
         "event": event_of(deferred.trigger),
     }
     check("runs", name, found)
@@ -185,7 +185,7 @@ def test_names() -> None:
         links.add(link().xcom_key)
     assert SHAPES["keys"] == {
         "task_state_store": STORE_KEY,
-        "note": NOTE_KEY,
+        "note": RECORD_KEY,
         "links": sorted(links),
         "conditions": sorted(KINDS),
     }

@@ -135,7 +135,7 @@ def test_a_trigger_that_stood_still_past_its_deadline_reports_and_stops_nothing(
 ) -> None:
     control = platform_sandbox.control
     trigger = asking(control)
-    trigger.limits["deadline"] = time.time() - late
+    trigger.deadline = time.time() - late
     event = event_of(trigger)
     assert event["error"]["type"] == "PlatformDeadlineError"
     assert event["stopped"] is stopped

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.operators._submission import left_runs as _left_runs
-from airflow_provider_platform.operators._submission.left_runs import NOTE_KEY, find_left_run
+from airflow_provider_platform.operators._submission import orphaned_runs as _orphaned_runs
+from airflow_provider_platform.operators._submission.orphaned_runs import (
+    RECORD_KEY,
+    find_orphaned_run,
+)
 from tests.unit.operators.remote_tasks import chat
 from tests.unit.operators.task_context import TaskInstance, TaskTries, deferral
 
@@ -39,7 +42,7 @@ def xcoms() -> dict[str, Any]:
 def states(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The states of the task by DAG run."""
     found: dict[str, str] = {}
-    monkeypatch.setattr(_left_runs, "get_task_states", lambda ti: found[ti.run_id])
+    monkeypatch.setattr(_orphaned_runs, "get_task_states", lambda ti: found[ti.run_id])
     return found
 
 
@@ -72,7 +75,7 @@ def test_a_run_that_an_ended_task_has_left_is_stopped_by_its_next_dag_run(
     found = asking.execute(in_run("second", xcoms))
     assert [run.status for run in control.state().runs] == ["finished", "aborted", "finished"]
     assert found["message_id"] == control.state().runs[-1].message_id
-    assert xcoms[NOTE_KEY]["run_id"] == "second"
+    assert xcoms[RECORD_KEY]["run_id"] == "second"
 
 
 @pytest.mark.parametrize("state", ["running", "deferred", "up_for_retry", "queued"])
@@ -133,11 +136,11 @@ def noted(**changes: Any) -> dict[str, Any]:
 )
 def test_what_nobody_can_tell_is_left_alone(states: dict[str, str], note: Any) -> None:
     states.update(first="failed", second="failed")
-    assert find_left_run(OfARun("second", {NOTE_KEY: note}), "c") is None
-    assert find_left_run(OfARun("second", {NOTE_KEY: noted()}), "c") == noted()
-    assert find_left_run(object(), "c") is None
+    assert find_orphaned_run(OfARun("second", {RECORD_KEY: note}), "c") is None
+    assert find_orphaned_run(OfARun("second", {RECORD_KEY: noted()}), "c") == noted()
+    assert find_orphaned_run(object(), "c") is None
 
 
 def test_a_thread_of_its_own_is_not_noted(control: SandboxControl, xcoms: dict[str, Any]) -> None:
     chat().execute(in_run("first", xcoms))
-    assert NOTE_KEY not in xcoms
+    assert RECORD_KEY not in xcoms

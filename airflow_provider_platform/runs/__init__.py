@@ -1,0 +1,1 @@
+"""The kinds of runs at the service, each an object that operator and trigger share."""

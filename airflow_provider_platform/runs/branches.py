@@ -1,0 +1,210 @@
+"""Opening a branch and waiting until the branch is built.
+
+The ids of such a run hold under `opened` what was opened, as plain JSON: the fields of
+`OpenedBranch`, when the branch was opened (`opened_at`, Unix time), and whether its build is waited
+for (`waits`). A dbt sync that opens its branch goes through the same steps after the sync.
+"""
+
+# ruff: noqa: ARG002 - a kind need not use all that it is given
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_platform.client.config import PlatformConfig, fingerprint
+from airflow_provider_platform.client.management.data_model.builds import (
+    Build,
+    BuildWanted,
+    poll_build,
+    wait_for_build,
+)
+from airflow_provider_platform.client.management.data_model.opening import (
+    OpenedBranch,
+    find_opened_address,
+    open_branch,
+)
+from airflow_provider_platform.client.operations.program import Clock, Notify, Program
+from airflow_provider_platform.runs.run_kind import (
+    Ids,
+    Intended,
+    RunAccepted,
+    RunEnvironment,
+    RunKind,
+    say,
+    warn,
+)
+
+
+@dataclass(frozen=True)
+class BranchRunKind(RunKind[Build]):
+    """A branch that is opened, by the arguments of `PlatformOpenBranchOperator`.
+
+    Opening a branch again changes nothing. The branch stays open: nothing is stopped. A trigger
+    waits for the build only, so `branch_name` is then empty.
+    """
+
+    id_field = "branch_name"
+
+    branch_name: str = ""
+    environment: str = "staging"
+    wait_for_build: bool = True
+    deployment_id: int | None = None
+
+    def idempotency_key(self, config: PlatformConfig) -> str:
+        config.require_management_url()
+        deployment_id = config.resolve_deployment_id(self.deployment_id)
+        inputs = (self.branch_name, self.environment)
+        return fingerprint("open branch", config.management_url, deployment_id, *inputs)
+
+    def submit(
+        self,
+        env: RunEnvironment,
+        earlier: Ids | None,
+        *,
+        until_end: bool,
+    ) -> Program[Build | None]:
+        intent: Ids = {
+            "deployment_id": env.config.resolve_deployment_id(self.deployment_id),
+            "submitted_at": env.now,
+        }
+        yield Notify(Intended(intent))
+        run = yield from self.resume(env, intent)
+        yield Notify(RunAccepted(run))
+        return None if run["opened"]["waits"] else Build(None)
+
+    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
+        """False: the branch is opened again, which changes nothing."""
+        yield from ()
+        return False, ids
+
+    def resume(self, env: RunEnvironment, ids: Ids) -> Program[Ids]:
+        """Open the branch, again if need be: somebody may have closed it since the last try."""
+        opened = yield from open_and_log(
+            env,
+            deployment_id=ids["deployment_id"],
+            branch_name=self.branch_name,
+            environment=self.environment,
+            deadline=env.deadline,
+            wait_for_build=self.wait_for_build,
+        )
+        return {**ids, "branch_name": opened["branch_name"], "opened": opened}
+
+    def follow(self, env: RunEnvironment, ids: Ids) -> Program[Build]:
+        return (yield from follow_build(env, ids))
+
+    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[Build | None]:
+        return (yield from poll_build_once(env, ids))
+
+    def stop(
+        self,
+        config: PlatformConfig,
+        clock: Clock,
+        ids: Ids,
+        *,
+        seconds: float | None = None,
+    ) -> Program[bool]:
+        """Nothing is stopped: closing the branch could close it for the next try or a colleague."""
+        yield from ()
+        return False
+
+    def to_event(self, outcome: Build) -> dict[str, Any]:
+        return {"outcome": outcome.to_json()}
+
+    def read_event(
+        self,
+        env: RunEnvironment,
+        ids: Ids,
+        event: dict[str, Any],
+    ) -> Program[tuple[Build | None, Ids]]:
+        yield from ()
+        return Build(**event["outcome"]), ids
+
+    def read(self, env: RunEnvironment, ids: Ids, outcome: Build) -> Program[dict[str, Any]]:
+        return (yield from describe_opened(env, ids, outcome))
+
+
+def open_and_log(
+    env: RunEnvironment,
+    *,
+    deployment_id: int,
+    branch_name: str,
+    environment: str,
+    deadline: float,
+    wait_for_build: bool = True,
+) -> Program[Ids]:
+    """Open a branch; returns what `opened` holds. Opening it again changes nothing. Raises
+    PlatformError."""
+    opened = yield from open_branch(deployment_id, branch_name, environment, deadline=deadline)
+    if opened.environment is None:
+        yield warn(
+            f"This tenant has no operation that opens a branch, so branch {branch_name} was not "
+            "opened here. It answers if somebody opened it in the platform; its build is not "
+            "waited for."
+        )
+    elif opened.environment == "staging":
+        yield say(f"The staging environment of branch {opened.branch_name} is on")
+    else:
+        yield say(
+            f"Opened branch {branch_name} in dev mode; the branch to ask is {opened.branch_name}"
+        )
+    waits = wait_for_build and opened.environment is not None
+    return {**opened.to_json(), "opened_at": env.now, "waits": waits}
+
+
+def follow_build(env: RunEnvironment, ids: Ids) -> Program[Build]:
+    """Wait for the build that the run with these ids waits for, if it does. Raises
+    PlatformError."""
+    if not ids["opened"]["waits"]:
+        return Build(None)
+    return (
+        yield from wait_for_build(
+            _build_wanted(ids),
+            deadline=env.deadline,
+            poll_interval=env.poll_interval,
+            clock=env.clock,
+            one_of_many=env.in_triggerer,
+        )
+    )
+
+
+def poll_build_once(env: RunEnvironment, ids: Ids) -> Program[Build | None]:
+    """The build, None if the build is not over. Raises PlatformError."""
+    if not ids["opened"]["waits"]:
+        return Build(None)
+    found = yield from poll_build(_build_wanted(ids), env.clock)
+    return found if isinstance(found, Build) else None
+
+
+def describe_opened(env: RunEnvironment, ids: Ids, build: Build) -> Program[dict[str, Any]]:
+    """What is known of the opened branch: `branch_name` (the name to ask), `opened_branch`,
+    `environment`, `url`, `hash`, `status`. Raises PlatformError."""
+    given = ids["opened"]
+    opened = OpenedBranch(
+        given["branch_name"], given["opened_branch"], given["environment"], given["hash"]
+    )
+    url = None
+    if opened.environment is not None:
+        url = yield from find_opened_address(opened, ids["deployment_id"], env.config)
+    if build.hash and opened.hash and build.hash != opened.hash:
+        yield warn(
+            f"Branch {opened.branch_name} had commit {opened.hash} when it was opened, and its "
+            f"build is of commit {build.hash}: somebody committed meanwhile, or the service built "
+            "another one."
+        )
+    if build.status is not None:
+        yield say(f"Branch {opened.branch_name} is built (commit {build.hash})")
+    return {
+        "branch_name": opened.branch_name,
+        "opened_branch": opened.opened_branch,
+        "environment": opened.environment,
+        "url": url,
+        "hash": build.hash or opened.hash,
+        "status": build.status,
+    }
+
+
+def _build_wanted(ids: Ids) -> BuildWanted:
+    opened = ids["opened"]
+    return BuildWanted(
+        ids["deployment_id"], opened["branch_name"], opened["hash"], float(opened["opened_at"])
+    )

@@ -1,0 +1,281 @@
+"""A chat run: how the agent is asked, and how its run is found, followed, stopped and read."""
+
+# ruff: noqa: ARG002 - a kind need not use all that it is given
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_platform.client.chat import errors
+from airflow_provider_platform.client.chat.events import Accepted, ThreadNamed, Waiting
+from airflow_provider_platform.client.chat.program import STOP_SECONDS, ChatCall, ChatLimits
+from airflow_provider_platform.client.chat.result import ChatResult, ToolErrorRule, check_tools
+from airflow_provider_platform.client.config import PlatformConfig, fingerprint
+from airflow_provider_platform.client.errors import ChatSuspendedError, PlatformError
+from airflow_provider_platform.client.formats.service_text import shortened
+from airflow_provider_platform.client.operations.program import (
+    Clock,
+    Notify,
+    Program,
+    with_events,
+)
+from airflow_provider_platform.runs.run_kind import (
+    LOOK_SECONDS,
+    MAX_EVENT_BYTES,
+    Blocked,
+    Identified,
+    Ids,
+    Intended,
+    RunAccepted,
+    RunEnvironment,
+    RunKind,
+    Traced,
+    say,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PROMPT_IN_LOG = 200
+"""Characters of a prompt that the log shows."""
+LATE_LOOK_SECONDS = 60.0
+"""How long a run past its deadline is polled while the service cannot be reached."""
+BLOCKED_SECONDS = 60.0
+"""Seconds between two reports of a thread that is busy with another message."""
+
+
+@dataclass(frozen=True)
+class ChatRunKind(RunKind[ChatResult]):
+    """A question to the agent, by the arguments of `PlatformChatOperator`.
+
+    A trigger follows the run without knowing the question: `prompt` is then None.
+    """
+
+    id_field = "message_id"
+
+    prompt: str | None = None
+    chat_id: str | None = None
+    session_settings: dict[str, Any] | None = None
+    active_branch_name: str | None = None
+    is_default_branch: bool | None = None
+    if_thread_busy: Literal["wait", "fail"] = "wait"
+    fail_on_tool_error: ToolErrorRule = "all"
+    max_rows: int = 100
+    details: bool = False
+
+    def idempotency_key(self, config: PlatformConfig) -> str:
+        address = config.require_chat_url()
+        settings = config.resolve_session_settings(self.session_settings)
+        return fingerprint(
+            "chat",
+            address,
+            config.chat_identity(settings),
+            self.prompt,
+            self.chat_id,
+            self.active_branch_name,
+            self.is_default_branch,
+            settings.to_json() if settings else None,
+        )
+
+    def submit(
+        self, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+    ) -> Program[ChatResult | None]:
+        submitted_at = env.now
+        earlier = earlier or {}
+        call = self._call(env, earlier)
+        state = _Submission(call, submitted_at, repeats=bool(earlier.get("repeats")))
+        if earlier:
+            why = (
+                "its thread does not hold it"
+                if state.repeats
+                else "nothing is known to look it up by"
+            )
+            yield warn(
+                f"Sending the prompt again under the same message id {call.run.message_id}: the "
+                f"lost try may have sent it, and {why}."
+            )
+        yield Notify(Intended(state.ids()))
+        yield Notify(Traced(lambda: state.ids() if call.run.chat_id else None))
+        prompt = shortened(str(self.prompt), PROMPT_IN_LOG)
+        yield say(f'Asking the agent "{prompt}", message {call.run.message_id}')
+        asking = call.ask(env.clock, until_end=until_end, repeats=state.repeats)
+        try:
+            over = yield from with_events(asking, state.events_before(env.clock))
+        except PlatformError:
+            if call.run.can_be_followed and not state.accepted:
+                yield Notify(RunAccepted(_ids(call, submitted_at)))
+            raise
+        if call.run.can_be_followed and not state.accepted:
+            yield Notify(RunAccepted(_ids(call, submitted_at)))
+        return call.result() if over else None
+
+    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
+        submitted_at = float(ids["submitted_at"])
+        call = self._call(env, ids)
+        if call.run.chat_id is None:
+            return False, ids
+        yield Notify(Traced(lambda: _ids(call, submitted_at) if call.run.chat_id else None))
+        found = yield from call.find_message(env.clock)
+        if not found and call.run.chat_id is not None:
+            if ids.get("repeats"):
+                raise errors.message_absent(call.run, None)
+            return False, {**_ids(call, submitted_at), "repeats": True}
+        return found, _ids(call, submitted_at)
+
+    def follow(self, env: RunEnvironment, ids: Ids) -> Program[ChatResult]:
+        """Wait for the run. A trigger cannot repeat the input of a run that stays suspended: it
+        raises ChatSuspendedError."""
+        if env.in_triggerer:
+            call = self._known_call(env, ids)
+            yield from call.follow(env.clock)
+        else:
+            call = self._call(env, ids)
+            yield from call.follow_or_resume(env.clock)
+        return call.result()
+
+    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[ChatResult | None]:
+        call = self._known_call(replace(env, deadline=env.now + LATE_LOOK_SECONDS), ids)
+        over = yield from call.poll_final_state(env.clock, seconds=LOOK_SECONDS)
+        return call.result() if over else None
+
+    def stop(
+        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
+    ) -> Program[bool]:
+        """Stop the run as the user who began it: the settings may have changed since."""
+        env = RunEnvironment(config, clock, deadline=clock() + LOOK_SECONDS)
+        call = self._known_call(env, ids, identity=ids.get("identity"))
+        return (yield from call.stop(clock, seconds=seconds or STOP_SECONDS))
+
+    def to_event(self, outcome: ChatResult) -> dict[str, Any]:
+        """The result; if it exceeds 256 KB, only `usage` and the number of queries that have a
+        result (`queries`), and the worker reads the thread."""
+        event = {"result": outcome.to_event()}
+        if len(json.dumps(event).encode()) > MAX_EVENT_BYTES:
+            return {"result": None, "usage": outcome.usage, "queries": outcome.received_queries}
+        return event
+
+    def read_event(
+        self, env: RunEnvironment, ids: Ids, event: dict[str, Any]
+    ) -> Program[tuple[ChatResult | None, Ids]]:
+        if event["status"] == "suspended":
+            if ids.get("resumed"):
+                raise ChatSuspendedError(
+                    "The run stays suspended although the same message was sent again.",
+                    where=f"chat {ids['chat_id']}, message {ids['message_id']}",
+                )
+            yield say("The run stays suspended; repeating its input once.")
+            call = self._call(env, ids)
+            over = yield from call.ask(env.clock, until_end=False)
+            return (call.result() if over else None), {**ids, "resumed": True}
+        if event.get("result") is not None:
+            return ChatResult.from_event(event["result"]), ids
+        call = self._known_call(replace(env, deadline=env.now + env.timeout), ids)
+        yield from call.follow_or_resume(env.clock)
+        result = call.result()
+        result.usage = result.usage or event.get("usage")
+        queries = event.get("queries", 0)
+        missing = queries - result.received_queries
+        if missing > 0:
+            yield warn(
+                f"{call.run}: queries missing from the result: {missing} of {queries}. The result "
+                "was too large for the trigger's event (256 KB), so the task read it again from "
+                "the thread, and the service sent it without these queries. To get every query, "
+                "run the task with deferrable=False, or lower max_rows so that the result fits "
+                "the event."
+            )
+        return result, ids
+
+    def read(self, env: RunEnvironment, ids: Ids, outcome: ChatResult) -> Program[dict[str, Any]]:
+        """The result as plain JSON. Raises ChatToolError by `fail_on_tool_error`."""
+        yield from ()
+        check_tools(outcome, self.fail_on_tool_error)
+        return outcome.to_json(details=self.details)
+
+    def _known_call(
+        self, env: RunEnvironment, ids: Ids, *, identity: dict[str, str] | None = None
+    ) -> ChatCall:
+        """The accepted call that the ids name, without its prompt."""
+        return ChatCall.known(
+            env.config,
+            self._limits(env),
+            ids,
+            session_settings=self.session_settings,
+            identity=identity,
+            max_rows=self.max_rows,
+            details=self.details,
+        )
+
+    def _limits(self, env: RunEnvironment) -> ChatLimits:
+        return ChatLimits.of(
+            env.config,
+            env.deadline,
+            poll_interval=env.poll_interval,
+            if_thread_busy=self.if_thread_busy,
+            interrupted=env.interrupted,
+        )
+
+    def _call(self, env: RunEnvironment, ids: Ids) -> ChatCall:
+        """The call that the ids name; if they hold no message id, a new one."""
+        if self.prompt is None:
+            raise RuntimeError("a chat run cannot be asked without its prompt")
+        call = ChatCall.prepare(
+            env.config,
+            self.prompt,
+            self._limits(env),
+            message_id=ids.get("message_id"),
+            chat_id=ids.get("chat_id") or self.chat_id,
+            session_settings=self.session_settings,
+            active_branch_name=self.active_branch_name,
+            is_default_branch=self.is_default_branch,
+            max_rows=self.max_rows,
+            details=self.details,
+        )
+        call.run.in_existing_thread = bool(ids.get("in_existing_thread", self.chat_id is not None))
+        call.run.accepted = bool(ids.get("accepted"))
+        call.run.digest = ids.get("input_sha256") or call.run.digest
+        return call
+
+
+@dataclass
+class _Submission:
+    """A question on its way: what is known of it, and what its record must say."""
+
+    call: ChatCall
+    submitted_at: float
+    repeats: bool
+    accepted: bool = False
+
+    def ids(self) -> Ids:
+        """What names the question by now."""
+        repeats = {"repeats": True} if self.repeats else {}
+        return {**_ids(self.call, self.submitted_at), **repeats}
+
+    def events_before(self, clock: Clock) -> Callable[[object], list[object]]:
+        """What the operator must hear before an event of the chat is logged."""
+        reported_at = clock() - BLOCKED_SECONDS
+
+        def before(event: object) -> list[object]:
+            nonlocal reported_at
+            if isinstance(event, ThreadNamed):
+                return [Identified(self.ids())]
+            if isinstance(event, Accepted):
+                self.accepted = True
+                return [RunAccepted(_ids(self.call, self.submitted_at))]
+            if not isinstance(event, Waiting):
+                return []
+            heard: list[object] = []
+            if self.repeats:
+                self.repeats = False  # the service reported that it was not processed
+                heard.append(Identified(self.ids()))
+            if clock() - reported_at >= BLOCKED_SECONDS:
+                reported_at = clock()
+                heard.append(Blocked(self.call.run.chat_id))
+            return heard
+
+        return before
+
+
+def _ids(call: ChatCall, submitted_at: float) -> Ids:
+    return {**call.ids(), "submitted_at": submitted_at}

@@ -1,0 +1,396 @@
+"""A dbt sync: how a sync is started once, found, followed, stopped and read.
+
+A sync may be waited for, or only started (`waits` in its ids): some tenants do not report how a
+sync goes. With `open_branch` the synced branch is opened after the sync, and the run is over when
+the branch is built (`runs/branches.py`).
+"""
+
+# ruff: noqa: ARG002 - a kind need not use all that it is given
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from airflow_provider_platform.client.config import PlatformConfig, fingerprint
+from airflow_provider_platform.client.errors import (
+    PlatformError,
+    PlatformInputError,
+    PlatformNotFoundError,
+)
+from airflow_provider_platform.client.management.data_model.builds import Build
+from airflow_provider_platform.client.management.dbt_sync.run import (
+    DbtSyncOutcome,
+    SyncLimits,
+    wait,
+)
+from airflow_provider_platform.client.management.dbt_sync.start import (
+    HistoryState,
+    KnownSyncs,
+    can_be_followed,
+    find_started,
+    read_known,
+    refuse_dropped,
+    refuse_dropped_files,
+    start,
+)
+from airflow_provider_platform.client.management.dbt_sync.syncs import (
+    DbtSyncResponse,
+    StartDbtSyncInput,
+    cancel_dbt_sync,
+)
+from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
+from airflow_provider_platform.runs.branches import (
+    describe_opened,
+    follow_build,
+    open_and_log,
+    poll_build_once,
+)
+from airflow_provider_platform.runs.run_kind import (
+    LOOK_SECONDS,
+    Ids,
+    Intended,
+    RunAccepted,
+    RunEnvironment,
+    RunKind,
+    say,
+    warn,
+)
+
+FILES_ARE_KEPT = 3000.0
+"""Seconds from a sync's start for which its files are surely kept: an hour from its end, less the
+difference of the clocks."""
+
+
+def _why_untold(history: HistoryState) -> str:
+    """Why nothing tells how a sync goes, by what its history answered."""
+    if history == "denied":
+        return (
+            "the service refuses to tell how a dbt sync goes (403): the token probably lacks the "
+            "permission SchemaRead, or the tenant has no such operation"
+        )
+    if history == "none":
+        return "this tenant has no operation that tells how a dbt sync goes"
+    return "this tenant does not tell how a dbt sync goes"
+
+
+@dataclass(frozen=True)
+class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
+    """A sync, by the arguments of `PlatformDbtSyncOperator`.
+
+    A trigger follows the sync without its input: `body` is then None.
+    """
+
+    id_field = "sync_job_id"
+
+    body: StartDbtSyncInput | None = None
+    wait_for_completion: bool | str = "if_supported"
+    open_branch: str | None = None
+    deployment_id: int | None = None
+
+    def idempotency_key(self, config: PlatformConfig) -> str:
+        config.require_management_url()
+        deployment_id = config.resolve_deployment_id(self.deployment_id)
+        return fingerprint("dbt sync", config.management_url, deployment_id, self._body().to_json())
+
+    def submit(
+        self,
+        env: RunEnvironment,
+        earlier: Ids | None,
+        *,
+        until_end: bool,
+    ) -> Program[DbtSyncOutcome | None]:
+        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        submitted_at = env.now
+        history = yield from self._read_history(deployment_id, env.deadline)
+        known = None if history.state in ("none", "denied") else history.ids
+        untold = _why_untold(history.state)
+        if known is None:
+            self._refuse_blind_wait(untold)
+        intent: Ids = {
+            "deployment_id": deployment_id,
+            "known": known,
+            "history": history.state,
+            "submitted_at": submitted_at,
+        }
+        yield Notify(Intended(intent))
+        started = yield from start(
+            deployment_id,
+            self._body(),
+            known=known,
+            submitted_at=submitted_at,
+            listed=history.state == "listed",
+            deadline=env.deadline,
+        )
+        run: Ids = {
+            "deployment_id": deployment_id,
+            "sync_job_id": started.sync_job_id,
+            "workflow_id": started.workflow_id,
+            "branch_name": started.branch_name,
+            "waits": self.wait_for_completion is not False and known is not None,
+            "submitted_at": submitted_at,
+        }
+        yield Notify(RunAccepted({**run}))
+        yield say(
+            f"Started dbt sync {started.sync_job_id} of deployment {deployment_id} on branch "
+            f"{started.branch_name}"
+        )
+        yield from self._refuse_dropped(deployment_id, started, history.state)
+        if run["waits"] and history.state == "unclear" and not (yield from _is_told(env, run)):
+            run["waits"] = False
+            yield Notify(RunAccepted({**run}))
+        if run["waits"]:
+            return None
+        if self.open_branch in ("staging", "dev_mode"):
+            raise PlatformError(
+                "The dbt sync was started, and this tenant does not report when it has written its "
+                f"branch, so open_branch={self.open_branch!r} cannot be kept. Open branch "
+                f"{started.branch_name} in the platform when the sync is complete.",
+                where=f"dbt sync {started.sync_job_id}, deployment {deployment_id}",
+            )
+        if self.wait_for_completion is not False:
+            closed = " Its branch is not opened; it answers if somebody opens it in the platform."
+            yield warn(
+                f"{untold[0].upper() + untold[1:]}: returning after its start, with status and "
+                f"result None.{closed if self.open_branch else ''}"
+            )
+        return _only_started(run)
+
+    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
+        found = yield from find_started(
+            ids["deployment_id"],
+            self._body(),
+            known=ids.get("known"),
+            submitted_at=ids["submitted_at"],
+            listed=ids.get("history", "listed") == "listed",
+            deadline=env.now + LOOK_SECONDS,
+        )
+        if found is None:
+            return False, ids
+        yield from self._refuse_dropped(ids["deployment_id"], found, "listed")
+        return True, {
+            "deployment_id": ids["deployment_id"],
+            "sync_job_id": found.sync_job_id,
+            "workflow_id": found.workflow_id,
+            "branch_name": found.branch_name,
+            "waits": self.wait_for_completion is not False,
+            "submitted_at": ids["submitted_at"],
+        }
+
+    def resume(self, env: RunEnvironment, ids: Ids) -> Program[Ids]:
+        """Begin at the sync: it is read again, and its branch is opened again."""
+        yield from ()
+        return {name: value for name, value in ids.items() if name not in ("opened", "build")}
+
+    def follow(self, env: RunEnvironment, ids: Ids) -> Program[DbtSyncOutcome]:
+        """Wait for the sync; on the worker also for the build of its branch, if it is opened."""
+        if not ids["waits"]:
+            return _only_started(ids)
+        limits = SyncLimits(
+            deadline=env.deadline,
+            poll_interval=env.poll_interval,
+            one_of_many=env.in_triggerer,
+        )
+        outcome = yield from wait(ids["deployment_id"], ids["sync_job_id"], limits, env.clock)
+        if outcome is None:
+            raise RuntimeError("a wait ends with an outcome")
+        if self.open_branch and not env.in_triggerer:
+            ids["opened"] = yield from self._open(env, ids, outcome)
+            build = yield from follow_build(env, ids)
+            ids["build"] = build.to_json()
+        return outcome
+
+    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[DbtSyncOutcome | None]:
+        if not ids["waits"]:
+            return _only_started(ids)
+        outcome = yield from _poll(env, ids)
+        if outcome is None or not self.open_branch:
+            return outcome
+        ids["opened"] = yield from self._open(env, ids, outcome)
+        build = yield from poll_build_once(env, ids)
+        if build is None:
+            return None
+        ids["build"] = build.to_json()
+        return outcome
+
+    def stop(
+        self,
+        config: PlatformConfig,
+        clock: Clock,
+        ids: Ids,
+        *,
+        seconds: float | None = None,
+    ) -> Program[bool]:
+        if "sync_job_id" not in ids or "opened" in ids:  # the sync itself is over
+            return False
+        cancel = cancel_dbt_sync(deployment_id=ids["deployment_id"], sync_job_id=ids["sync_job_id"])
+        yield from call(cancel, deadline=clock() + seconds if seconds else None)
+        return True
+
+    def to_event(self, outcome: DbtSyncOutcome) -> dict[str, Any]:
+        return {"outcome": asdict(outcome)}
+
+    def read_event(
+        self, env: RunEnvironment, ids: Ids, event: dict[str, Any]
+    ) -> Program[tuple[DbtSyncOutcome | None, Ids]]:
+        if "opened" in ids:
+            if "opened" not in event["run"]:
+                return None, ids  # the event of the sync again; the build is waited for
+            ids["build"] = event["outcome"]
+            try:
+                return (yield from _poll(env, ids)), ids
+            except PlatformNotFoundError:
+                return _only_started(ids), ids  # the sync is complete; its result is gone by now
+        outcome = DbtSyncOutcome(**event["outcome"])
+        if not (self.open_branch and ids["waits"]):
+            return outcome, ids
+        opened = {**ids, "opened": (yield from self._open(env, ids, outcome))}
+        return (None if opened["opened"]["waits"] else outcome), opened
+
+    def read(
+        self, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome
+    ) -> Program[dict[str, Any]]:
+        if ids["waits"]:
+            yield from self._refuse_dropped_files(env, ids, outcome)
+            yield say(f"dbt sync {outcome.sync_job_id} is complete")
+        elif self._body().output == "files":
+            yield warn(
+                "Only a completed sync shows whether the tenant knows output_mode='files'; a "
+                "release before v0.10.0 drops it and writes a branch. This task does not wait for "
+                "the end."
+            )
+        branch_name = outcome.branch_name or ids.get("branch_name")
+        result = {
+            "sync_job_id": outcome.sync_job_id,
+            "workflow_id": ids.get("workflow_id"),
+            "branch_name": branch_name,
+            "status": "COMPLETED" if ids["waits"] else None,
+            "result": outcome.result,
+        }
+        if self.open_branch:
+            result |= yield from _about_opened(env, ids, branch_name)
+        return result
+
+    def _body(self) -> StartDbtSyncInput:
+        if self.body is None:
+            raise RuntimeError("a sync cannot be started without its input")
+        return self.body
+
+    def _refuse_blind_wait(self, untold: str) -> None:
+        """Raise PlatformInputError if the task must wait for a sync that nothing reports on."""
+        if self.wait_for_completion is True:
+            raise PlatformInputError(
+                f"Nothing was started: {untold}, so wait_for_completion=True cannot be kept. Use "
+                "'if_supported' or False.",
+                field="wait_for_completion",
+            )
+        if self.open_branch in ("staging", "dev_mode"):
+            raise PlatformInputError(
+                f"Nothing was started: {untold}, so nothing tells when the branch can be opened, "
+                f"and open_branch={self.open_branch!r} cannot be kept. Use 'if_supported', or "
+                "leave it out and open the branch in the platform.",
+                field="open_branch",
+            )
+
+    def _open(
+        self, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome
+    ) -> Program[dict[str, Any]]:
+        """Open the synced branch, and return what was opened."""
+        branch_name = outcome.branch_name or ids["branch_name"]
+        if branch_name is None:
+            raise PlatformError(
+                "The dbt sync is complete, and the service named no branch that could be opened. "
+                "Give branch_name.",
+                where=f"dbt sync {outcome.sync_job_id}, deployment {ids['deployment_id']}",
+            )
+        return (
+            yield from open_and_log(
+                env,
+                deployment_id=ids["deployment_id"],
+                branch_name=branch_name,
+                environment=str(self.open_branch),
+                deadline=max(env.deadline, env.now + LOOK_SECONDS),
+            )
+        )
+
+    def _read_history(self, deployment_id: int, deadline: float) -> Program[KnownSyncs]:
+        """What the history says before the start, if anything here depends on it. Raises
+        PlatformInputError if the history shows that the tenant would drop what is asked for."""
+        body = self._body()
+        newer = [
+            f"{name}={value!r}"
+            for name, value in (("source", body.source), ("output_mode", body.output))
+            if value in ("manifest", "files")
+        ]
+        if self.wait_for_completion is False and not newer:
+            return KnownSyncs("unread")
+        must_tell = self.wait_for_completion is True
+        history = yield from read_known(deployment_id, must_tell=must_tell, deadline=deadline)
+        if history.state == "none" and newer:
+            raise PlatformInputError(
+                f"Nothing was started: this tenant is of a release before v0.4.0, which drops "
+                f"{' and '.join(newer)} and syncs the dbt repository into a new branch instead.",
+                field=newer[0].partition("=")[0],
+            )
+        return history
+
+    def _refuse_dropped(
+        self, deployment_id: int, started: DbtSyncResponse, history: HistoryState
+    ) -> Program[None]:
+        """Raise DbtSyncInputDroppedError if the tenant started another sync than was asked for."""
+        unsure = yield from refuse_dropped(deployment_id, self._body(), started, history)
+        if unsure is not None:
+            yield warn(
+                f"The history does not say whether this tenant knows {unsure}; a release that does "
+                "not drops it and syncs the dbt repository."
+            )
+
+    def _refuse_dropped_files(
+        self, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome
+    ) -> Program[None]:
+        """Raise DbtSyncInputDroppedError if a sync that was to keep files wrote a branch. The
+        service keeps files for an hour, so a sync that may be older is not asked for them."""
+        if self._body().output == "files" and env.now < ids["submitted_at"] + FILES_ARE_KEPT:
+            yield from refuse_dropped_files(ids["deployment_id"], outcome.sync_job_id)
+
+
+def _only_started(ids: Ids) -> DbtSyncOutcome:
+    """What is known of a sync that is not waited for."""
+    return DbtSyncOutcome(ids["sync_job_id"], ids["branch_name"], None)
+
+
+def _poll(env: RunEnvironment, ids: Ids) -> Program[DbtSyncOutcome | None]:
+    """The outcome of the sync, None if the sync is not over now."""
+    limits = SyncLimits(deadline=env.now + LOOK_SECONDS, poll_interval=env.poll_interval)
+    deployment_id, sync_job_id = ids["deployment_id"], ids["sync_job_id"]
+    return (yield from wait(deployment_id, sync_job_id, limits, env.clock, poll_once=True))
+
+
+def _is_told(env: RunEnvironment, ids: Ids) -> Program[bool]:
+    """Whether the tenant reports how the started sync goes, although its history fails."""
+    return (
+        yield from can_be_followed(
+            ids["deployment_id"],
+            ids["sync_job_id"],
+            env.clock,
+            poll_interval=env.poll_interval,
+            deadline=env.deadline,
+        )
+    )
+
+
+def _about_opened(
+    env: RunEnvironment, ids: Ids, branch_name: str | None
+) -> Program[dict[str, Any]]:
+    """What the result says of the opened branch."""
+    if "opened" not in ids:  # the tenant does not report how the sync goes
+        opened: dict[str, Any] = {"branch_name": branch_name}
+    else:
+        build = Build(**ids["build"]) if ids.get("build") else Build(None)
+        opened = yield from describe_opened(env, ids, build)
+    return {
+        "active_branch_name": opened["branch_name"],
+        "environment": opened.get("environment"),
+        "url": opened.get("url"),
+        "hash": opened.get("hash"),
+        "build_status": opened.get("status"),
+    }

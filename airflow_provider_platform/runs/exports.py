@@ -1,0 +1,128 @@
+"""A dashboard export: how an export is started, followed and read."""
+
+# ruff: noqa: ARG002 - a kind need not use all that it is given
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from airflow_provider_platform.client.config import PlatformConfig, fingerprint
+from airflow_provider_platform.client.errors import DashboardExportFailedError
+from airflow_provider_platform.client.management.exports.exports import (
+    StartDashboardExportInput,
+    start_dashboard_export,
+)
+from airflow_provider_platform.client.management.exports.run import (
+    LIFETIME,
+    ExportOutcome,
+    download,
+    poll,
+    wait,
+)
+from airflow_provider_platform.client.operations.program import Clock, Notify, Program, call
+from airflow_provider_platform.runs.run_kind import (
+    Ids,
+    Intended,
+    RunAccepted,
+    RunEnvironment,
+    RunKind,
+    say,
+)
+
+
+@dataclass(frozen=True)
+class ExportRunKind(RunKind[ExportOutcome]):
+    """An export, by the arguments of `PlatformExportDashboardOperator`.
+
+    The service has no operation that stops an export; it drops the export after five minutes. A
+    trigger follows the export without its input: `body` is then None.
+    """
+
+    id_field = "job_id"
+    lifetime = LIFETIME
+
+    body: StartDashboardExportInput | None = None
+    output_path: str = ""
+    format: str = "pdf"
+    deployment_id: int | None = None
+
+    def idempotency_key(self, config: PlatformConfig) -> str:
+        deployment_id = config.resolve_deployment_id(self.deployment_id)
+        body = self._body().to_json()
+        return fingerprint("export", config.management_url, deployment_id, body, self.output_path)
+
+    def submit(
+        self,
+        env: RunEnvironment,
+        earlier: Ids | None,
+        *,
+        until_end: bool,
+    ) -> Program[ExportOutcome | None]:
+        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        run: Ids = {"deployment_id": deployment_id, "submitted_at": env.now}
+        yield Notify(Intended(run))
+        started = yield from call(
+            start_dashboard_export(deployment_id=deployment_id, body=self._body())
+        )
+        yield Notify(RunAccepted({**run, "job_id": started.job_id}))
+        yield say(f"Started dashboard export {started.job_id}")
+        return None
+
+    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
+        """False: the service cannot tell, and a second export changes nothing."""
+        yield from ()
+        return False, ids
+
+    def follow(self, env: RunEnvironment, ids: Ids) -> Program[ExportOutcome]:
+        if "written" in ids:
+            return ExportOutcome()
+        return (
+            yield from wait(
+                ids["deployment_id"],
+                ids["job_id"],
+                deadline=env.deadline,
+                poll_interval=env.poll_interval,
+                clock=env.clock,
+                one_of_many=env.in_triggerer,
+            )
+        )
+
+    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[ExportOutcome | None]:
+        try:
+            _, outcome = yield from poll(ids["deployment_id"], ids["job_id"])
+        except DashboardExportFailedError:
+            return None
+        return outcome
+
+    def stop(
+        self,
+        config: PlatformConfig,
+        clock: Clock,
+        ids: Ids,
+        *,
+        seconds: float | None = None,
+    ) -> Program[bool]:
+        """False: the service has no operation for it and drops the export by itself."""
+        yield from ()
+        return False
+
+    def to_event(self, outcome: ExportOutcome) -> dict[str, Any]:
+        return {"outcome": asdict(outcome)}
+
+    def read_event(
+        self,
+        env: RunEnvironment,
+        ids: Ids,
+        event: dict[str, Any],
+    ) -> Program[tuple[ExportOutcome | None, Ids]]:
+        yield from ()
+        return ExportOutcome(**event["outcome"]), ids
+
+    def read(self, env: RunEnvironment, ids: Ids, outcome: ExportOutcome) -> Program[bytes]:
+        """The bytes of the exported file."""
+        return (yield from download(ids["deployment_id"], ids["job_id"], self.format))
+
+    def _body(self) -> StartDashboardExportInput:
+        if self.body is None:
+            raise RuntimeError("an export cannot be started without its input")
+        return self.body

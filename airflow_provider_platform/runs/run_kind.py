@@ -1,0 +1,198 @@
+"""What a kind of run is: how a run is submitted, found, followed, stopped and read.
+
+A `RunKind` holds the arguments of one run and is given to the operator, which submits the run and
+waits for it on the worker, and to the trigger, which waits for it in the triggerer. Its methods are
+programs, so both carry out the same steps: the worker with the synchronous client, the triggerer on
+its event loop. When a run is submitted, followed or stopped is not the kind's business: see
+`operators/_submission/remote_run.py`.
+
+A program that submits a run notifies of what the record of the task must say (`Intended`, `Traced`,
+`Identified`, `RunAccepted`). A program stands still until its caller has handled an event, so the
+record is written before the request leaves.
+"""
+
+# ruff: noqa: ARG002 - a kind need not use all that it is given
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.operations.log_events import Log
+    from airflow_provider_platform.client.operations.program import Clock, Notify, Program
+    from airflow_provider_platform.client.redaction import KnownSecrets
+
+Ids = dict[str, Any]
+"""What names a run at the service, as plain JSON; `submitted_at` is in Unix time."""
+
+OutcomeT = TypeVar("OutcomeT")
+"""What a run that is over has given."""
+
+LOOK_SECONDS = 15.0
+"""How long a single look at a run may take, however late it is made."""
+MAX_EVENT_BYTES = 256 * 1024
+"""A larger result stays at the service: events are kept in the metadata database."""
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class RunEnvironment:
+    """Where a run is followed, and until when.
+
+    `deadline` is in Unix time; `poll_interval` and `timeout` (how long a whole run may take) are in
+    seconds. In the triggerer many runs are followed in one process, and the input is not known.
+    `interrupted` reports whether the task was ended from outside.
+    """
+
+    config: PlatformConfig
+    clock: Clock
+    deadline: float
+    poll_interval: float = 5.0
+    timeout: float = 0.0
+    in_triggerer: bool = False
+    interrupted: Callable[[], bool] = _never
+
+    @property
+    def now(self) -> float:
+        """Unix time."""
+        return self.clock()
+
+
+@dataclass(frozen=True)
+class Intended:
+    """The submission goes out next: the phase `intent` must be recorded before."""
+
+    ids: Ids
+
+
+@dataclass(frozen=True)
+class Traced:
+    """From now on `known` names the submission, or returns None while nothing can."""
+
+    known: Callable[[], Ids | None]
+
+
+@dataclass(frozen=True)
+class Identified:
+    """More is known of a submission that is not accepted yet."""
+
+    ids: Ids
+
+
+@dataclass(frozen=True)
+class RunAccepted:
+    """The service has accepted the run: it can be followed and stopped."""
+
+    ids: Ids
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """Another run holds the thread that the submission is for."""
+
+    chat_id: str | None
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line for the task's log."""
+
+    text: str
+    is_warning: bool = False
+
+    def write(self, log: Log, secrets: KnownSecrets) -> None:
+        """Log the line, without secrets."""
+        (log.warning if self.is_warning else log.info)("%s", secrets.redact(self.text))
+
+
+def say(text: str) -> Notify:
+    """Return the effect that logs a line."""
+    return _notify(LogLine(text))
+
+
+def warn(text: str) -> Notify:
+    """Return the effect that logs a warning."""
+    return _notify(LogLine(text, is_warning=True))
+
+
+def _notify(event: object) -> Notify:
+    # A DAG file imports this module, and programs import the models.
+    from airflow_provider_platform.client.operations.program import Notify
+
+    return Notify(event)
+
+
+class RunKind(ABC, Generic[OutcomeT]):
+    """One kind of run, with the arguments of one task.
+
+    Programs raise PlatformError. Those that follow or read a run may add to its `ids` what a later
+    step needs.
+    """
+
+    id_field: ClassVar[str]
+    """Which of the ids tells one run from another."""
+    lifetime: ClassVar[float | None] = None
+    """Seconds from the submission after which the service drops a run; None if it does not."""
+
+    @abstractmethod
+    def idempotency_key(self, config: PlatformConfig) -> str:
+        """The fingerprint of address, identity and input."""
+
+    @abstractmethod
+    def submit(
+        self, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+    ) -> Program[OutcomeT | None]:
+        """Start the run; `earlier` are the ids of a lost submission, if there was one.
+
+        Notifies of `Intended` before the request and of `RunAccepted` after it. Returns the outcome
+        if the run is already over, else None; with `until_end` it may wait for the end.
+        """
+
+    @abstractmethod
+    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
+        """Whether a submission whose answer was lost was processed, and its ids by now. Raises
+        PlatformOutcomeUnknownError if the service cannot tell."""
+
+    @abstractmethod
+    def follow(self, env: RunEnvironment, ids: Ids) -> Program[OutcomeT]:
+        """Wait for the run, on the worker or in the triggerer."""
+
+    @abstractmethod
+    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[OutcomeT | None]:
+        """The outcome of the run, None if the run is not over now."""
+
+    @abstractmethod
+    def stop(
+        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
+    ) -> Program[bool]:
+        """Stop the run, within so many seconds if given; False if there was nothing of ours to
+        stop."""
+
+    @abstractmethod
+    def to_event(self, outcome: OutcomeT) -> dict[str, Any]:
+        """What the trigger's event says of the outcome, as plain JSON."""
+
+    @abstractmethod
+    def read_event(
+        self, env: RunEnvironment, ids: Ids, event: dict[str, Any]
+    ) -> Program[tuple[OutcomeT | None, Ids]]:
+        """The outcome that the trigger's event brought, and the ids; None if the run must be
+        followed further."""
+
+    @abstractmethod
+    def read(self, env: RunEnvironment, ids: Ids, outcome: OutcomeT) -> Program[Any]:
+        """What the outcome holds for the task's result. Raises PlatformError if the outcome is a
+        failure."""
+
+    def resume(self, env: RunEnvironment, ids: Ids) -> Program[Ids]:
+        """Prepare to follow a run that an earlier try started, and return its ids. Only what may be
+        repeated without harm is done here."""
+        yield from ()
+        return ids
