@@ -1,13 +1,15 @@
 """The connection type `platform`: its form, declared once.
 
-The provider metadata (Airflow 3.2 and later draw the form from it), the hook's form methods
-(Airflow 3.1) and the check for unknown settings all read this table. It imports nothing, because
-Airflow's API server loads it to list the providers.
+The provider metadata (from which Airflow 3.3 and later draw the form), the hook's form methods
+(Airflow 3.1 and 3.2) and the check for unknown settings all read this table. It imports nothing
+else of this package, because Airflow's API server loads it to list the providers.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -273,9 +275,43 @@ def connection_type() -> dict[str, Any]:
         "hook-class-name": HOOK_CLASS,
         "hook-name": HOOK_NAME,
         "ui-field-behaviour": {
-            "hidden-fields": list(HIDDEN_FIELDS),
-            "relabeling": dict(LABELS),
-            "placeholders": dict(PLACEHOLDERS),
+            name.replace("_", "-"): value for name, value in field_behaviour().items()
         },
         "conn-fields": {field.name: field.metadata() for field in EXTRA_FIELDS},
     }
+
+
+def form_widgets() -> dict[str, Any]:
+    """A WTForms field for every extra; none if WTForms is not installed."""
+    try:
+        fields, validators = import_module("wtforms"), import_module("wtforms.validators")
+    except ImportError:
+        return {}
+    return {field.name: _widget(fields, validators, field) for field in EXTRA_FIELDS}
+
+
+def field_behaviour() -> dict[str, Any]:
+    """Which standard fields are hidden, and what the others are called."""
+    return {
+        "hidden_fields": list(HIDDEN_FIELDS),
+        "relabeling": dict(LABELS),
+        "placeholders": dict(PLACEHOLDERS),
+    }
+
+
+def _widget(fields: Any, validators: Any, field: FormField) -> Any:
+    """The field in WTForms; a JSON object is entered as text."""
+    kinds = {
+        "secret": fields.PasswordField,
+        "integer": fields.IntegerField,
+        "switch": fields.BooleanField,
+    }
+    rules = [validators.Optional()]
+    if field.choices:
+        rules.append(validators.any_of(list(field.choices)))
+    return kinds.get(field.kind, fields.StringField)(
+        label=field.label,
+        description=field.description,
+        default=json.dumps(dict(field.template)) if field.template else field.default,
+        validators=rules,
+    )

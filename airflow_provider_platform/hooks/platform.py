@@ -3,10 +3,27 @@
 # ruff: noqa: TC001, TC003 - typing.get_type_hints evaluates the annotations
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager
 from difflib import get_close_matches
-from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, get_args
+from importlib import import_module
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Self,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    get_args,
+)
 
 from tenacity import AsyncRetrying, Retrying
 
@@ -30,23 +47,88 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.formats.durations import Seconds, in_seconds
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.http.events import Events
 from airflow_provider_platform.client.http.turns import turn
-from airflow_provider_platform.client.operations.operation import Operation
-from airflow_provider_platform.client.operations.program import Program
+from airflow_provider_platform.client.management.account import app_config
+from airflow_provider_platform.client.operations import paging
+from airflow_provider_platform.client.operations.operation import (
+    DeploymentId,
+    Endpoint,
+    Operation,
+)
+from airflow_provider_platform.client.operations.program import Clock, Program
 from airflow_provider_platform.hooks._clients import HookClients
-from airflow_provider_platform.hooks._connection_retry import rereading
-from airflow_provider_platform.hooks._form_methods import PlatformConnectionForm
 from airflow_provider_platform.hooks._log_mask import LOG_MASK
-from airflow_provider_platform.hooks._management import ManagementMethods
-from airflow_provider_platform.hooks._sql import DataMethods
 from airflow_provider_platform.hooks.connection import (
     config_from_connection,
+    connection_retry_policy,
     read_extras,
     unknown_settings,
 )
-from airflow_provider_platform.hooks.connection_form import CONNECTION_TYPE
+from airflow_provider_platform.hooks.connection_form import (
+    CONNECTION_TYPE,
+    field_behaviour,
+    form_widgets,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.data_api import limits, pages, query, rows
+    from airflow_provider_platform.client.data_api import paging as page_queries
+    from airflow_provider_platform.client.data_api import parameters as binding
+    from airflow_provider_platform.client.management.account import oauth
+    from airflow_provider_platform.client.management.dbt_sync import syncs as dbt_sync
+    from airflow_provider_platform.client.management.embed import sessions as embed_sessions
+    from airflow_provider_platform.client.management.embed import tenants as embed_tenants
+    from airflow_provider_platform.client.management.notifications import notifications
+    from airflow_provider_platform.client.management.notifications import (
+        recipients as notification_recipients,
+    )
+    from airflow_provider_platform.client.management.reports import reports
+    from airflow_provider_platform.client.management.workbooks import (
+        dashboards,
+        publish,
+        workbooks,
+    )
+    from airflow_provider_platform.client.management.workspace import folders
+    from airflow_provider_platform.hooks import query_rows
+else:
+
+    class _LazyModule:
+        """Stands for a module of this package, and imports it when something of it is first used.
+
+        A task, and a DAG file, that imports the hook would else load the models of every resource,
+        which takes two thirds of the time that the rest of the hook takes. A name that was only
+        imported for type checkers would not do: `typing.get_type_hints` evaluates the annotations.
+        """
+
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def __getattr__(self, attribute: str) -> Any:
+            return getattr(import_module(f"airflow_provider_platform.{self._name}"), attribute)
+
+    binding = _LazyModule("client.data_api.parameters")
+    dashboards = _LazyModule("client.management.workbooks.dashboards")
+    dbt_sync = _LazyModule("client.management.dbt_sync.syncs")
+    embed_sessions = _LazyModule("client.management.embed.sessions")
+    embed_tenants = _LazyModule("client.management.embed.tenants")
+    folders = _LazyModule("client.management.workspace.folders")
+    limits = _LazyModule("client.data_api.limits")
+    notification_recipients = _LazyModule("client.management.notifications.recipients")
+    notifications = _LazyModule("client.management.notifications.notifications")
+    oauth = _LazyModule("client.management.account.oauth")
+    page_queries = _LazyModule("client.data_api.paging")
+    pages = _LazyModule("client.data_api.pages")
+    publish = _LazyModule("client.management.workbooks.publish")
+    query = _LazyModule("client.data_api.query")
+    query_rows = _LazyModule("hooks.query_rows")
+    reports = _LazyModule("client.management.reports.reports")
+    rows = _LazyModule("client.data_api.rows")
+    workbooks = _LazyModule("client.management.workbooks.workbooks")
 
 T = TypeVar("T")
+Id = int | str
+SQL_TIMEOUT = 600.0
 
 _NOT_MASKED = "A secret of a call could not be masked in the logs."
 
@@ -96,7 +178,36 @@ def _redacted(shown: T, client: PlatformClient | AsyncPlatformClient) -> T:
     return with_changed_texts(shown, client.secrets.redact)
 
 
-class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseHook):
+def _call(endpoint: Endpoint[..., T], fields: Mapping[str, Any], **ids: Any) -> Operation[T]:
+    """One call, its body (or query, if it has no body) made of `fields` by the declared model."""
+    return endpoint(**ids, **{"body" if endpoint.body else "query": fields})
+
+
+def _sql_program(
+    sql: str,
+    options: tuple[Any, ...],
+    paged: tuple[Any, ...],
+    config: PlatformConfig,
+    clock: Clock,
+) -> Program[None]:
+    deployment_id, branch_name, timezone, cache, timeout = options
+    prepared = query.SqlQuery.build(
+        sql,
+        deployment_id=config.resolve_deployment_id(deployment_id),
+        deadline=clock() + in_seconds(timeout),
+        branch_name=branch_name,
+        timezone=timezone,
+        cache=cache,
+    )
+    page_by, page_rows, max_row_limit = paged
+    if page_by is None:
+        return query.run_sql(prepared, config, clock)
+    most = limits.page_rows(config, page_rows, max_row_limit)
+    paged_query = page_queries.PagedQuery.build(sql, page_by, rows=most)
+    return pages.run_pages(prepared, paged_query, config, clock)
+
+
+class PlatformHook(BaseHook):
     """Calls the platform with the credentials of an Airflow connection.
 
     Methods raise PlatformError (see `client.errors`); each says what failed and what to do. The
@@ -108,6 +219,12 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
     opened when first needed and closed with the hook: at the end of a `with` or `async with` block,
     by `close` or `aclose`, or when nothing refers to the hook any more. A hook that is used after
     that opens a new one; a result that was not read to its end by then raises.
+
+    There are methods for what DAGs ask of the management API most; `run` takes every operation.
+    Their `fields` are those of the model that the docstring names, in snake_case. A field of a
+    query that is None counts as absent; one of a body is sent as null where the service takes null.
+    An unknown field or a bad value raises PlatformInputError before anything is sent.
+    `deployment_id` is the connection's if it is not given.
     """
 
     conn_name_attr = "platform_conn_id"
@@ -139,7 +256,7 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
     def reread_config(self) -> PlatformConfig:
         """`read_config` where it has worked before: tried for some seconds. Raises
         PlatformTransportError."""
-        return Retrying(**rereading(self.platform_conn_id))(self.read_config)
+        return Retrying(**connection_retry_policy(self.platform_conn_id))(self.read_config)
 
     async def read_config_on_loop(self) -> PlatformConfig:
         """`read_config` for an event loop."""
@@ -152,7 +269,7 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
 
     async def reread_config_on_loop(self) -> PlatformConfig:
         """`reread_config` for an event loop."""
-        patiently = AsyncRetrying(**rereading(self.platform_conn_id))
+        patiently = AsyncRetrying(**connection_retry_policy(self.platform_conn_id))
         return await patiently(self.read_config_on_loop)
 
     @contextmanager
@@ -316,6 +433,359 @@ class PlatformHook(PlatformConnectionForm, ManagementMethods, DataMethods, BaseH
         client = await self.open_client_on_loop()
         settings = client.config.resolve_session_settings(session_settings, required=False)
         await client.run(abort(chat_id, settings))
+
+    def run_sql(
+        self,
+        sql: str,
+        *,
+        parameters: binding.Parameters | None = None,
+        deployment_id: int | str | None = None,
+        branch_name: str | None = None,
+        timezone: str | None = None,
+        cache: query.Cache | None = None,
+        timeout: Seconds = SQL_TIMEOUT,
+        default_row_limit: int | None = None,
+        max_row_limit: int | None = None,
+        page_by: Sequence[str] | None = None,
+        page_rows: int | None = None,
+    ) -> query_rows.QueryRows:
+        """The rows of a query, read while they are used: all of them, where the chat API sends
+        the first ones (100 by default). `timeout` is in seconds, or a timedelta, until the first
+        row.
+
+        `parameters` are the values of the SQL's placeholders: a list for `%s`, a mapping for
+        `%(name)s`; with parameters, `%%` is a percent sign. Values are str, int, float, Decimal,
+        bool, None, date, datetime, UUID, or after `IN` a list of them. Raises PlatformInputError
+        for a placeholder or a value that does not fit, before anything is sent.
+
+        An iteration gives the rows as lists of texts. `to_arrow()`, `to_pandas()` and `to_polars()`
+        of what is returned read all rows into a table whose columns have types.
+
+        The service gives 10,000 rows at most for a query without a LIMIT, 50,000
+        for one with, unless the deployment has other limits: `default_row_limit` and
+        `max_row_limit` (default: the connection's). `truncated` of what is returned says after the
+        last row whether there may be more.
+
+        With `page_by`, names of columns that name each row, the query is read in pages of at most
+        `page_rows` (default: the row limit) and gives all rows in the order of these columns;
+        `timeout` holds for each page. See `client.data_api.paging`; raises PlatformInputError at
+        once for a query that cannot be paged rightly, PageKeyError or PagesChangedError while it is
+        read.
+
+        The data API is the connection's `data_api_url`, else it is found through the management
+        API, which also gives the token. Raises DataQueryError, PlatformError, when the
+        first row is asked for or later.
+        """
+        sql = binding.bind_parameters(sql, parameters, timezone)
+        options = (deployment_id, branch_name, timezone, cache, timeout)
+        paged = (page_by, page_rows, max_row_limit)
+        why_cut = self._why_cut(sql, default_row_limit, *paged)
+
+        def begin() -> Events:
+            client = self.open_client()
+            return client.events(_sql_program(sql, options, paged, client.config, client.clock))
+
+        return query_rows.QueryRows(begin, why_cut)
+
+    def arun_sql(
+        self,
+        sql: str,
+        *,
+        parameters: binding.Parameters | None = None,
+        deployment_id: int | str | None = None,
+        branch_name: str | None = None,
+        timezone: str | None = None,
+        cache: query.Cache | None = None,
+        timeout: Seconds = SQL_TIMEOUT,
+        default_row_limit: int | None = None,
+        max_row_limit: int | None = None,
+        page_by: Sequence[str] | None = None,
+        page_rows: int | None = None,
+    ) -> query_rows.AsyncQueryRows:
+        """`run_sql` for an event loop."""
+        sql = binding.bind_parameters(sql, parameters, timezone)
+        options = (deployment_id, branch_name, timezone, cache, timeout)
+        paged = (page_by, page_rows, max_row_limit)
+        why_cut = self._why_cut(sql, default_row_limit, *paged)
+
+        async def begin() -> AsyncGenerator[Any]:
+            client = await self.open_client_on_loop()
+            return client.events(_sql_program(sql, options, paged, client.config, client.clock))
+
+        return query_rows.AsyncQueryRows(begin, why_cut)
+
+    def _why_cut(
+        self,
+        sql: str,
+        default: int | None,
+        page_by: Sequence[str] | None,
+        page_rows: int | None,
+        maximum: int | None,
+    ) -> rows.WhyCut:
+        """How the number of rows is judged: that of a result in pages says nothing. The connection
+        has been read by then. Raises PlatformInputError for a limit that is not one, or a query
+        that has no pages."""
+        limits.check_limit("default_row_limit", default)
+        limits.check_limit("max_row_limit", maximum)
+        limits.check_limit("page_rows", page_rows)
+        if page_by is not None:
+            page_queries.PagedQuery.build(sql, page_by)
+            return lambda _: None
+
+        def why_cut(row_count: int) -> str | None:
+            return limits.known_limits(self.config, default, maximum).why_cut(sql, row_count)
+
+        return why_cut
+
+    def iterate(self, operation: Operation[paging.Page[T]]) -> Iterator[T]:
+        """The items of a list, page by page: a page is asked for when its first item is wanted.
+
+        Raises PlatformInputError at once for what is not a list operation; then PlatformError, and
+        PlatformProtocolError for a list that cannot be read to its end.
+        """
+        return paging.iterate(operation, self.run)
+
+    def aiterate(self, operation: Operation[paging.Page[T]]) -> AsyncIterator[T]:
+        """`iterate` for an event loop: `async for report in hook.aiterate(list_reports()): ...`."""
+        return paging.aiterate(operation, self.arun)
+
+    def get_app_config(self) -> app_config.AppConfigResponse:
+        """The app configuration: theme, titles, embedding."""
+        return self.run(app_config.get_app_config())
+
+    def list_user_oauth_tokens(self) -> Iterator[oauth.UserOAuthToken]:
+        """The tokens that users have given for OAuth integrations; `status` is free text."""
+        return self.iterate(oauth.list_user_oauth_tokens())
+
+    def start_dbt_sync(
+        self,
+        *,
+        branch_name: str | None = None,
+        deployment_id: DeploymentId = None,
+        **fields: Any,
+    ) -> dbt_sync.DbtSyncResponse:
+        """Start a dbt sync; returns its id and the platform's branch that it writes to. Further
+        `fields` of `StartDbtSyncInput`: `ref`, `source`, `manifest`, `output`.
+
+        Every call starts a sync and, with `output` `branch` (the default), makes a branch: it is
+        never repeated when its outcome is unknown.
+        """
+        if branch_name is not None:
+            fields["branch_name"] = branch_name
+        return self.run(_call(dbt_sync.start_dbt_sync, fields, deployment_id=deployment_id))
+
+    def list_reports(
+        self, *, deployment_id: DeploymentId = None, **fields: Any
+    ) -> Iterator[reports.Report]:
+        """Reports: all, or those that the `fields` of `ReportsQuery` say; `first` is the page size,
+        which `sort_by` `lastViewedAt` has not."""
+        return self.iterate(_call(reports.list_reports, fields, deployment_id=deployment_id))
+
+    def connect_report(
+        self,
+        report_id: Id,
+        *,
+        external_workbook_id: str,
+        result_location: str,
+        deployment_id: DeploymentId = None,
+        **fields: Any,
+    ) -> reports.Report:
+        """Record that a report lies in a spreadsheet of one's own, from `result_location` (as
+        `Sheet1!A1`) to `end_result_cell`; this and the other `fields` are those of
+        `ConnectReportToWorkbookInput`.
+
+        It records an address and writes no cells; read access to the report is enough. Returns
+        the report with its placements.
+        """
+        fields |= {"external_workbook_id": external_workbook_id, "result_location": result_location}
+        ids = {"report_id": report_id, "deployment_id": deployment_id}
+        return self.run(_call(reports.connect_report, fields, **ids))
+
+    def list_folders(
+        self, *, deployment_id: DeploymentId = None, **fields: Any
+    ) -> Iterator[folders.Folder]:
+        """The folders right below a folder (`parent_id`), or below the root; `fields` of
+        `FoldersQuery`."""
+        return self.iterate(_call(folders.list_folders, fields, deployment_id=deployment_id))
+
+    def get_workbook(
+        self, workbook_id: Id, *, deployment_id: DeploymentId = None
+    ) -> workbooks.Workbook:
+        """One workbook. Raises PlatformNotFoundError for an unknown id."""
+        return self.run(
+            workbooks.get_workbook(workbook_id=workbook_id, deployment_id=deployment_id)
+        )
+
+    def update_workbook(
+        self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
+    ) -> None:
+        """Change the given `fields` of `UpdateWorkbookInput`; `slug_takeover` takes the slug from
+        the workbook that has it. The service answers nothing: see `get_workbook`. Raises
+        PlatformConflictError for a slug that is taken."""
+        ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
+        self.run(_call(workbooks.update_workbook, fields, **ids))
+
+    def duplicate_workbook(
+        self,
+        workbook_id: Id,
+        *,
+        shared: bool | None = None,
+        deployment_id: DeploymentId = None,
+    ) -> workbooks.Workbook:
+        """Clone a workbook, from the shared workspace with `shared`; returns the clone.
+
+        Not repeated when its outcome is unknown. Raises PlatformBadRequestError at the limit of
+        workbooks, and for a shared clone without a published dashboard.
+        """
+        ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
+        fields = {} if shared is None else {"shared": shared}
+        return self.run(_call(workbooks.duplicate_workbook, fields, **ids))
+
+    def publish_workbook(
+        self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
+    ) -> dashboards.Dashboard:
+        """Publish a workbook's dashboard with the `fields` of `PublishDashboardInput`: `config` (a
+        `DashboardConfigInput` or its object), or the saved draft; a tenant before v0.16.0 is sent
+        the saved draft as `config`. Returns the published dashboard.
+
+        Raises PlatformInputError for a workbook without a saved draft, DashboardReviewRequiredError
+        for a dashboard that only an approved review publishes.
+        """
+        body = workbooks.PublishDashboardInput.of(fields)
+        return self.run(publish.publish(workbook_id, body, deployment_id=deployment_id))
+
+    def attach_ai_widget_thread(
+        self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
+    ) -> dashboards.Dashboard:
+        """Attach an AI thread to a widget of the published dashboard: `fields` of
+        `UpdatePublishedAiWidgetThreadInput`, `widget_id` and `thread_id`. Returns the dashboard."""
+        ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
+        return self.run(_call(workbooks.attach_ai_widget_thread, fields, **ids))
+
+    def delete_embed_tenant(self, embed_tenant_name: str) -> None:
+        """Delete an embed tenant with its users, groups and content; gone already is fine where
+        the service says so. Raises PlatformInputError for a name not in lower case."""
+        self.run(embed_tenants.delete_embed_tenant(embed_tenant_name))
+
+    def generate_embed_session(
+        self, *, deployment_id: DeploymentId = None, **fields: Any
+    ) -> embed_sessions.GenerateSessionResponse:
+        """Generate a session for a user from the `fields` of `GenerateSession`; `session_id` is a
+        SecretStr that can be redeemed once.
+
+        `tenant_groups` and `tenant_group_definitions` are groups of the embed tenant and need
+        `creator_mode` and `embed_tenant_name`. Not repeated when its outcome is unknown. Raises
+        PlatformPermissionError where the credential is not an administrator's or embedding is off.
+        """
+        fields["deployment_id"] = deployment_id
+        return self.run(_call(embed_sessions.generate_embed_session, fields))
+
+    def list_notifications(
+        self, *, deployment_id: DeploymentId = None, **fields: Any
+    ) -> Iterator[notifications.Notification]:
+        """Schedules, newest first: all, those of a dashboard, or those with a recipient, by the
+        `fields` of `NotificationsQuery`. Raises PlatformPermissionError where the credential is
+        not an administrator's."""
+        return self.iterate(
+            _call(notifications.list_notifications, fields, deployment_id=deployment_id)
+        )
+
+    def get_notification(
+        self, notification_id: Id, *, deployment_id: DeploymentId = None
+    ) -> notifications.Notification:
+        """One schedule. Raises PlatformNotFoundError for an unknown id."""
+        return self.run(
+            notifications.get_notification(
+                notification_id=notification_id, deployment_id=deployment_id
+            )
+        )
+
+    def create_notification(
+        self, *, deployment_id: DeploymentId = None, **fields: Any
+    ) -> notifications.Notification:
+        """Create a schedule without recipients from the `fields` of `CreateNotificationInput`:
+        `schedule_type` and exactly one of `dashboard_id` and `dashboard_public_id` at least.
+
+        `hour` is 0-23, `day_of_week` 0-6 from Sunday, `day_of_month` 1-31, `custom_cron` goes
+        with CUSTOM, `timezone` is an IANA name (UTC when not given). Two equal calls make two
+        schedules: it is never repeated when its outcome is unknown. Raises PlatformNotFoundError
+        for an unknown dashboard, PlatformPermissionError.
+        """
+        return self.run(
+            _call(notifications.create_notification, fields, deployment_id=deployment_id)
+        )
+
+    def update_notification(
+        self, notification_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
+    ) -> notifications.Notification:
+        """Change the given `fields` of `UpdateNotificationInput`; filters, time grains and member
+        switchers replace the stored ones, recipients stay. Raises as `create_notification`."""
+        ids = {"notification_id": notification_id, "deployment_id": deployment_id}
+        return self.run(_call(notifications.update_notification, fields, **ids))
+
+    def delete_notification(
+        self, notification_id: Id, *, deployment_id: DeploymentId = None
+    ) -> None:
+        """Delete a schedule and its recipients."""
+        self.run(
+            notifications.delete_notification(
+                notification_id=notification_id, deployment_id=deployment_id
+            )
+        )
+
+    def list_notification_recipients(
+        self,
+        notification_id: Id,
+        *,
+        first: int | None = None,
+        deployment_id: DeploymentId = None,
+    ) -> Iterator[notification_recipients.NotificationRecipient]:
+        """Who gets a notification."""
+        ids = {"notification_id": notification_id, "deployment_id": deployment_id}
+        listing = notification_recipients.list_notification_recipients
+        return self.iterate(_call(listing, {"first": first}, **ids))
+
+    def add_notification_recipients(
+        self,
+        notification_id: Id,
+        recipients: Sequence[Any],
+        *,
+        deployment_id: DeploymentId = None,
+    ) -> notification_recipients.NotificationRecipientsMutationResponse:
+        """Add recipients, as objects or as `NotificationRecipientInput`: a USER by `user_id` or
+        `email`, an EMBED_USER by `embed_tenant_name` and `external_id`.
+
+        Sent in batches of 1000, after all were checked; adding somebody twice changes nothing.
+        Returns who was created, updated, unchanged. Raises PlatformBadRequestError for a batch
+        with somebody who has no e-mail address.
+        """
+        return self.run(
+            notification_recipients.add_recipients(
+                self.resolve_deployment_id(deployment_id), notification_id, recipients
+            )
+        )
+
+    def remove_notification_recipients(
+        self,
+        notification_id: Id,
+        recipients: Sequence[Any],
+        *,
+        deployment_id: DeploymentId = None,
+    ) -> None:
+        """Remove recipients, as objects or as `RemoveNotificationRecipientInput` (`type`, `id`, for
+        an EMBED_USER `embed_tenant_name`), in batches of 1000; who is none already is fine."""
+        deployment = self.resolve_deployment_id(deployment_id)
+        self.run(notification_recipients.remove_recipients(deployment, notification_id, recipients))
+
+    @classmethod
+    def get_connection_form_widgets(cls) -> dict[str, Any]:
+        """The form's fields, for Airflow releases that ask the hook for them (3.1 and 3.2)."""
+        return form_widgets()
+
+    @classmethod
+    def get_ui_field_behaviour(cls) -> dict[str, Any]:
+        """Which standard fields are hidden, and what the others are called, for the same."""
+        return field_behaviour()
 
     def test_connection(self) -> tuple[bool, str]:
         """What works and what does not, for each side that is configured; starts no chat run."""

@@ -69,6 +69,10 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
     supports_autocommit = False
     supports_executemany = False
 
+    # Airflow looks into the hook's own namespace and passes over what is inherited.
+    get_connection_form_widgets = PlatformHook.__dict__["get_connection_form_widgets"]
+    get_ui_field_behaviour = PlatformHook.__dict__["get_ui_field_behaviour"]
+
     def __init__(
         self, platform_conn_id: str = PlatformHook.default_conn_name, **hook_params: Any
     ) -> None:

@@ -26,7 +26,7 @@ from airflow_provider_platform.contract.compare import Difference, compare
 from airflow_provider_platform.contract.document import read_document
 from airflow_provider_platform.contract.explanations import known_explanations, sort_out
 from airflow_provider_platform.contract.schemas import Shape
-from airflow_provider_platform.hooks._management import ManagementMethods
+from airflow_provider_platform.hooks.platform import PlatformHook
 from tests.contract.service_table import (
     ENDPOINTS,
     REMOVED_PATHS,
@@ -37,6 +37,7 @@ from tests.contract.service_table import (
     USER_OAUTH_TOKEN_REQUIRED,
     Row,
 )
+from tests.unit.hooks.test_management_methods import methods
 
 PROJECT = Path(__file__).parents[2]
 SNAPSHOT = Path(__file__).parent / "operations.json"
@@ -133,7 +134,7 @@ def test_every_row_of_the_description_is_declared(row: Row) -> None:
 
 @pytest.mark.parametrize("row", ENDPOINTS, ids=lambda row: row.hook_method)
 def test_every_row_of_the_description_has_a_hook_method(row: Row) -> None:
-    assert callable(getattr(ManagementMethods, row.hook_method))
+    assert callable(getattr(PlatformHook, row.hook_method))
 
 
 @pytest.mark.parametrize(("name", "where"), RESOURCES.items())
@@ -167,9 +168,8 @@ def test_the_documentation_names_every_tag_group() -> None:
     text = (PROJECT / "docs" / "management_api.md").read_text(encoding="utf-8")
 
     assert [group for group in TAG_GROUPS if f"| {group} |" not in text] == []
-    for name in dir(ManagementMethods):
-        if not name.startswith("_") and name != "iterate":
-            assert f"`{name}`" in text, f"{name} is not documented"
+    for name in [*methods(), "aiterate"]:
+        assert f"`{name}`" in text, f"{name} is not documented"
 
 
 def test_the_example_of_an_added_operation_works() -> None:

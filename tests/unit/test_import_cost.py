@@ -87,7 +87,7 @@ def test_the_hook_of_the_operators_loads_no_sql_provider() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     loaded = json.loads(done.stdout.splitlines()[-1])
-    assert "airflow_provider_platform.hooks._sql" in loaded
+    assert "airflow_provider_platform.hooks.platform" in loaded
     heavy = ("airflow.providers.common.sql", "sqlparse", "pandas", "polars", "pyarrow", "sqlite3")
     assert [name for name in loaded if name.startswith(heavy)] == []
     assert "airflow_provider_platform.results" not in loaded

@@ -11,7 +11,8 @@ import pytest
 
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformTransportError
 from airflow_provider_platform.client.management.deployments.deployments import get_deployment
-from airflow_provider_platform.hooks import _connection_retry, platform
+from airflow_provider_platform.hooks import connection as _connection
+from airflow_provider_platform.hooks import platform
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.sensors.reports import PlatformReportSensor
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 def outage(monkeypatch: pytest.MonkeyPatch) -> Outage:
     """`outage(*errors)`: the next look-ups of a connection fail so; returns what is still to come.
     Airflow's API server cannot be made to fail here, so the hook's own look-ups are replaced."""
-    monkeypatch.setattr(_connection_retry, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(_connection, "FIRST_PAUSE", 0.0)
     to_come: list[Exception] = []
     look_up, look_up_on_loop = PlatformHook.get_connection, platform.get_connection_on_loop
 
@@ -53,7 +54,7 @@ def outage(monkeypatch: pytest.MonkeyPatch) -> Outage:
     return begin
 
 
-def undefined(times: int = _connection_retry.ATTEMPTS - 1) -> list[Exception]:
+def undefined(times: int = _connection.READ_ATTEMPTS - 1) -> list[Exception]:
     return [RuntimeError("The conn_id `platform_default` isn't defined") for _ in range(times)]
 
 

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import Call
-from airflow_provider_platform.hooks._management import ManagementMethods
+from airflow_provider_platform.hooks.platform import PlatformHook
 from tests.unit.client.operations.operation_calls import CALLS as OPERATION_CALLS
 
 DEPLOYMENT = "/v1/deployments/7"
@@ -25,8 +25,11 @@ Row = tuple[str, tuple[Any, ...], dict[str, Any], str, dict[str, Any], Any]
 
 
 def methods() -> list[str]:
-    helpers = {"run", "iterate", "aiterate", "resolve_deployment_id"}
-    return sorted(name for name in dir(ManagementMethods) if name[0] != "_" and name not in helpers)
+    verbs = ("get", "list", "start", "connect", "update", "duplicate", "publish", "attach")
+    verbs += ("delete", "generate", "create", "add", "remove")
+    of_airflow = {"get_conn", "get_connection_form_widgets", "get_ui_field_behaviour"}
+    own = {name for name in vars(PlatformHook) if name.startswith(verbs)}
+    return sorted(own - of_airflow)
 
 
 def of_operation(name: str, given: dict[str, Any], *request: Any) -> Row:
@@ -49,10 +52,10 @@ class Asked(Exception):
         self.operation = operation
 
 
-class RecordingHook(ManagementMethods):
+class RecordingHook(PlatformHook):
     """Stops at the first operation instead of sending it."""
 
-    def run(self, work: Any) -> Any:
+    def run(self, work: Any, on_event: Any = None) -> Any:
         if not isinstance(work, Operation):
             effect = next(work)
             assert isinstance(effect, Call)
@@ -96,7 +99,7 @@ def test_every_method_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("name", methods())
 def test_every_method_says_what_it_does(name: str) -> None:
-    assert inspect.getdoc(getattr(ManagementMethods, name))
+    assert inspect.getdoc(getattr(PlatformHook, name))
 
 
 @pytest.mark.parametrize(
@@ -141,12 +144,20 @@ def test_a_list_is_read_page_by_page() -> None:
     assert [report.id for report in reports] == [2]
 
 
-def test_the_methods_import_the_client_only_when_they_are_called() -> None:
+def test_importing_the_hook_does_not_import_the_models_of_its_methods() -> None:
     code = (
-        "import sys, airflow_provider_platform.hooks._management\n"
-        "print([m for m in sys.modules if m.startswith('airflow_provider_platform.client')])"
+        "import sys, airflow_provider_platform.hooks.platform\n"
+        "found = [m for m in sys.modules if m.startswith('airflow_provider_platform.client.')]\n"
+        "print([m.split('.', 2)[2] for m in found if '.management.' in m or '.data_api' in m])"
     )
 
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert found.stdout.strip() == "[]"
+    assert found.stdout.strip() == str(
+        [
+            "management.account",
+            "management.account.app_config",
+            "management.deployments",
+            "management.deployments.deployments",
+        ]
+    ), "these are what the connection check asks"
