@@ -66,6 +66,7 @@ def test_a_killed_worker_and_its_retry_leave_one_whole_file(
     assert pq.read_table(path)["id"].to_pylist() == list(range(1, 30_001))
 
 
+@pytest.mark.exhaustive
 def test_a_killed_worker_and_its_retry_leave_one_whole_folder(
     platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:

@@ -7,6 +7,8 @@ import pkgutil
 import subprocess
 import sys
 
+import pytest
+
 import airflow_provider_platform
 
 _SCRIPT = """
@@ -80,6 +82,7 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
         assert package not in {name.split(".")[0] for name in loaded}
 
 
+@pytest.mark.exhaustive
 def test_the_hook_of_the_operators_loads_no_sql_provider() -> None:
     """`PlatformSqlHook` is for those who ask the connection for its hook."""
     script = _SCRIPT.format(modules=["airflow_provider_platform.hooks.platform"])

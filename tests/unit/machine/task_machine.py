@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 )
 
 from airflow_provider_platform._airflow import AirflowFailException
+from tests.hypothesis_profiles import examples
 from tests.unit.machine.borders import borders
 from tests.unit.machine.ledger import Ledger
 from tests.unit.machine.played_airflow import ENDED, PlayedTask
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 TIMEOUT = 1800.0
 RETRIES = 2
-EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("MACHINE_EXAMPLES", examples(25)))
 STEPS = 20
 MANY = 300
 

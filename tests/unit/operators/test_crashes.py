@@ -77,6 +77,7 @@ def carry_through(make: Any, number: int, when: When, error: type[BaseException]
     return result
 
 
+@pytest.mark.one_case_in(3)
 @TIMES
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_a_chat_has_one_answer(
@@ -92,6 +93,7 @@ def test_a_chat_has_one_answer(
     assert result["answer"].startswith("Revenue by country")
 
 
+@pytest.mark.one_case_in(3)
 @TIMES
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_chat_in_a_given_thread_is_asked_once(

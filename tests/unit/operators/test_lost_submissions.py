@@ -52,6 +52,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
 
 
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize("given", [False, True])
 @pytest.mark.parametrize(
     "outage", [*OUTAGES.values(), *REFUSALS.values()], ids=[*OUTAGES, *REFUSALS]

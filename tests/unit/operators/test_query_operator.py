@@ -223,6 +223,7 @@ def test_values_as_texts(query: Any) -> None:
     assert result["rows"][0][:5] == ["1", "2025-01-26", "2025-01-26T01:30:00.000", "11.21", "true"]
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize(
     ("sql", "rows", "truncated"),
     [
@@ -247,6 +248,7 @@ def test_a_result_that_ends_where_the_service_stops(
     assert ("there may be more" in capfd.readouterr().out + caplog.text) == truncated
 
 
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize(
     ("connection", "arguments", "sql", "truncated"),
     [
@@ -316,6 +318,7 @@ def test_result_in_pages_is_the_whole_result(
     assert len(pages) == 8  # 70 rows, 69 new ones on each of the others, none on the last one
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize(
     ("sql", "page_by", "rows"),
     [
@@ -489,6 +492,7 @@ def test_rows_that_change_between_pages_fail_the_try_and_a_retry_runs_again(
 WIDE = "SELECT id, hex(zeroblob(1000)) AS wide FROM orders ORDER BY id"
 
 
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize(
     ("in_file", "arguments", "rows"),
     [
@@ -610,6 +614,7 @@ def test_template_that_renders_a_contradiction_fails_before_anything_is_sent(
     assert queries(platform_sandbox) == 0
 
 
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize(
     ("name", "first_bytes"),
     [

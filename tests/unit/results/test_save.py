@@ -254,6 +254,7 @@ except ResultWriteError as error:
 """
 
 
+@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("most", [0, 1, 100_000])
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_disk_that_takes_no_more(kind: str, most: int, tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def test_text_beyond_the_limit_breaks_the_protocol(endless: Any) -> None:
         hear(new_run(), cutoff(), echo(), *(encode(endless(number)) for number in range(2000)))
 
 
+@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("endless", ENDLESS.values(), ids=ENDLESS)
 def test_thread_whose_last_turn_never_ends_is_not_read_on(endless: Any) -> None:
     reading = ThreadReader("a-thread", max_rows=100)

@@ -193,6 +193,7 @@ def rows_of(count: int, columns: int) -> Iterable[bytes]:
     yield b"]}\n"
 
 
+@pytest.mark.exhaustive
 def test_a_line_beyond_every_limit_of_other_lines_is_read() -> None:
     count, columns = MAX_LINE_BYTES // 600 + 1, 40
     line = b"".join(rows_of(count, columns))
@@ -204,6 +205,7 @@ def test_a_line_beyond_every_limit_of_other_lines_is_read() -> None:
     assert {part.number for part in found} == {1}
 
 
+@pytest.mark.exhaustive
 def test_a_line_of_more_than_a_million_rows_is_read() -> None:
     line = b'{"data":[' + b"[]," * MAX_LINE_CONTAINERS + b"[]]}\n"
     assert sum(part.data.count(b"[]") for part in parts(line, 2**16)) == MAX_LINE_CONTAINERS + 1

@@ -48,6 +48,7 @@ def reading(kind: str, body: bytes, coding: str = "gzip") -> dict[str, Any]:
     return found
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize(("kind", "most"), [("poll", 8), ("list", 16), ("raw", 16), ("file", 128)])
 def test_an_answer_is_read_no_further_than_its_kind_allows(kind: str, most: int) -> None:
     took = reading(kind, packed(b"[", b" ", 300))
@@ -56,6 +57,7 @@ def test_an_answer_is_read_no_further_than_its_kind_allows(kind: str, most: int)
     assert took["turns"] > most * MEGABYTE // STEP_BYTES / 2
 
 
+@pytest.mark.one_case_in(3)
 @pytest.mark.parametrize(("kind", "most"), [("poll", 200_000), ("list", 200_000), ("raw", 10**6)])
 def test_a_small_text_of_countless_lists_is_not_read(kind: str, most: int) -> None:
     """They would take thirty times its size."""
@@ -80,6 +82,7 @@ def test_rows_of_any_number_are_read_in_little_memory() -> None:
     assert took["turns"] > 300 * MEGABYTE // STEP_BYTES / 2
 
 
+@pytest.mark.exhaustive
 def test_one_line_of_any_number_of_rows_is_read_in_little_memory() -> None:
     rows = b'["%s"],' % (b"x" * 1019)
     took = reading("rows", packed(SCHEMA + b'{"data":[', rows, 300, b'["end"]]}'))
@@ -88,12 +91,14 @@ def test_one_line_of_any_number_of_rows_is_read_in_little_memory() -> None:
     assert took["turns"] > 300 * MEGABYTE // STEP_BYTES / 2
 
 
+@pytest.mark.exhaustive
 def test_a_row_without_end_is_read_no_further_than_a_line_may_be_long() -> None:
     took = reading("rows", packed(SCHEMA + b'{"data":[["', b"x" * 125 + b"],[", 300))
     assert "Line 2 of the stream exceeds 33554432 bytes" in took["outcome"]
     assert took["megabytes"] < 120
 
 
+@pytest.mark.exhaustive
 def test_a_stream_that_nobody_needs_is_read_in_little_memory() -> None:
     took = reading("stream", packed(b"", b"\n", 300))
     assert took["outcome"] == 300 * MEGABYTE
@@ -101,6 +106,7 @@ def test_a_stream_that_nobody_needs_is_read_in_little_memory() -> None:
     assert took["turns"] > 300 * MEGABYTE // STEP_BYTES / 2
 
 
+@pytest.mark.one_case_in(2)
 @pytest.mark.parametrize("kind", ["rows", "poll"])
 def test_empty_members_without_end_leave_others_their_turns(kind: str) -> None:
     """Each of a few bytes takes zlib some time, and none brings content."""

@@ -141,6 +141,7 @@ print(1)
 CODES = {"an exception": 1, "an exit": 3}
 
 
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_process_ends(shape: str, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(data_chunk_rows=100)

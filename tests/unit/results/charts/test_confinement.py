@@ -128,6 +128,7 @@ def outcome(worker: DrawingProcess, attempt: str) -> str:
 REFUSED = f"refused {errno.EACCES}"
 
 
+@pytest.mark.one_case_in(6)
 @pytest.mark.parametrize(
     "attempt",
     [
@@ -185,6 +186,7 @@ def test_the_worker_changes_no_file_that_it_had_open(hostile_library: Path, tmp_
     assert file.read_text() == "content"
 
 
+@pytest.mark.one_case_in(6)
 @pytest.mark.parametrize(
     "attempt",
     [
@@ -221,6 +223,7 @@ def test_the_worker_reaches_no_other_process(worker: DrawingProcess, attempt: st
     assert outcome(worker, "pass") == "done"
 
 
+@pytest.mark.one_case_in(4)
 @pytest.mark.parametrize(
     "entry", ["environ", "mem", "maps", "cmdline", "status", "root/etc/passwd"]
 )

@@ -340,6 +340,7 @@ FEATURES: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize("spec", FEATURES, ids=str)
 def test_what_vega_lite_makes_of_its_features_is_drawn(
     renderer: ChartRenderer, spec: dict[str, Any]

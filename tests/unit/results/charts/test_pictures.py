@@ -26,6 +26,7 @@ def artist() -> Iterator[ChartRenderer]:
             yield drawing
 
 
+@pytest.mark.one_case_in(5)
 @pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
 def test_chart_looks_as_it_did_when_a_person_looked_at_it(
     artist: ChartRenderer, chart: Chart

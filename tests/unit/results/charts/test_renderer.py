@@ -347,6 +347,7 @@ def test_dates_that_the_specification_parses_stay_as_the_service_sends_them(
     assert "Jan 03, 2024" in drawn.decode()
 
 
+@pytest.mark.exhaustive
 def test_chart_of_two_columns_of_many_takes_the_memory_of_two() -> None:
     columns = [*COLUMNS, *({"name": f"unread {at}"} for at in range(20))]
     ready = drawable(BARS, columns, [["Spain", 1, *["x"] * 20]]).spec
