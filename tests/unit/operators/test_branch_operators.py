@@ -94,7 +94,7 @@ def delete(**arguments: Any) -> list[str]:
 def answers(branch_name: str) -> bool:
     """Whether the branch answers a query."""
     try:
-        return bool(list(PlatformHook().run_sql(COUNT, branch_name=branch_name, timeout=2)))
+        return bool(list(PlatformHook().run_sql(COUNT, branch_name=branch_name, timeout=60)))
     except PlatformError:
         return False
 
