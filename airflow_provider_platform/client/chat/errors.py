@@ -1,4 +1,4 @@
-"""The errors that a chat run ends in, each with what happened and what to do next."""
+"""The errors that a chat run ends with: what failed, what the service said, what to do next."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from airflow_provider_platform.client.http.api_errors import (
 
 
 def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:
-    """The run is over, by the service's word, and has no answer."""
+    """The service ended the run without an answer."""
     if verdict is Verdict.ABORTED:
         return ChatAbortedError(
             "The run was stopped from outside before it had an answer.", where=run
@@ -72,7 +72,7 @@ def message_absent(run: ChatRun, cause: PlatformError | None) -> PlatformOutcome
 
 
 def end_unknown(run: ChatRun, times: int) -> ChatEndUnknownError:
-    """The run does not go on, and nobody tells how it ended."""
+    """The run does not continue, and no record says how it ended."""
     return ChatEndUnknownError(
         f"The thread stopped streaming without a final record (polled {times} times). The run was "
         "stopped or lost. A retry asks the question again.",
@@ -81,7 +81,7 @@ def end_unknown(run: ChatRun, times: int) -> ChatEndUnknownError:
 
 
 def message_unclear(run: ChatRun) -> PlatformOutcomeUnknownError:
-    """The thread cannot tell whether it holds the message."""
+    """The thread does not show whether it holds the message."""
     return PlatformOutcomeUnknownError(
         "The connection broke before the service confirmed the message, and the thread does not "
         "show whether it holds this message or only an earlier one with the same words. Look at "
@@ -91,7 +91,7 @@ def message_unclear(run: ChatRun) -> PlatformOutcomeUnknownError:
 
 
 def thread_unknown(run: ChatRun, cause: PlatformError | None) -> PlatformError:
-    """The prompt got no stream, or one that broke, and nothing is known to look it up by."""
+    """The prompt got no stream or one that broke, and without a thread it cannot be found."""
     if isinstance(cause, PlatformApiError):
         return PlatformServerError(
             f"The service failed before it returned a chat id{_because(cause)}, so the question "
@@ -107,8 +107,9 @@ def thread_unknown(run: ChatRun, cause: PlatformError | None) -> PlatformError:
 
 
 def thread_unread(run: ChatRun, cause: PlatformError | None) -> PlatformTransportError:
-    """The answer to the prompt was lost, and so was the look-up. Not the cause itself: that may
-    say that a request was refused or not processed, which is true of the look only."""
+    """The answer to the prompt was lost, and the message could not be found. This is not raised as
+    the cause itself, which may say that a request was refused or not processed: that is true of
+    the search only."""
     return PlatformTransportError(
         "The connection broke before the service confirmed the message, and the thread could not "
         f"be read{_because(cause)}. A retry looks the message up.",
@@ -117,7 +118,7 @@ def thread_unread(run: ChatRun, cause: PlatformError | None) -> PlatformTranspor
 
 
 def nothing_new(run: ChatRun, times: int) -> PlatformTransportError:
-    """Reconnects reach nothing."""
+    """New connections bring nothing new."""
     return PlatformTransportError(
         f"{times} connections in a row ended without anything new. The run may continue at the "
         "service. A retry follows it again.",

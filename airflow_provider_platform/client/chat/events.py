@@ -1,7 +1,7 @@
-"""What the programs of a chat run tell their caller while they go on.
+"""The events of a chat: what its programs report to their caller while they run.
 
-The text of an event is the line that a person wants to read in a log; what it holds of the
-service's words is one line of at most 500 characters without control characters.
+`str(event)` is its line in the log. Text of the service in it is one line of at most 500 characters
+without control characters. `records` decides which records of a stream make an event.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 
 @dataclass(frozen=True)
 class ThreadNamed:
-    """The service has named the thread that it made; the message itself is not accepted yet."""
+    """The service has named the thread that it made. It has not accepted the message yet."""
 
     chat_id: str
     message_id: str
@@ -26,7 +26,7 @@ class ThreadNamed:
 
 @dataclass(frozen=True)
 class Accepted:
-    """The service has accepted the message; from now on the run can be followed and stopped."""
+    """The service has accepted the message. From now on the run can be followed and stopped."""
 
     chat_id: str
     message_id: str
@@ -38,7 +38,7 @@ class Accepted:
 
 @dataclass(frozen=True)
 class StageChanged:
-    """The agent works in another part of its graph."""
+    """The agent has moved to another part of its graph."""
 
     stage: str
 
@@ -48,7 +48,7 @@ class StageChanged:
 
 @dataclass(frozen=True)
 class StagesNotShown:
-    """The run has ended, and so many of its changes of stage made no event."""
+    """The run has ended. `count` changes of stage made no event of their own."""
 
     count: int
 
@@ -58,7 +58,7 @@ class StagesNotShown:
 
 @dataclass(frozen=True)
 class ToolCallEnded:
-    """A tool call is complete; what it gave is read when the event is."""
+    """A tool call is complete, after so many `seconds`. Its result is parsed by `str(event)`."""
 
     call: ToolCall
     seconds: float
@@ -83,7 +83,7 @@ class ToolCallEnded:
 
 @dataclass(frozen=True)
 class Thought:
-    """What the agent thinks; a service in development mode sends it. For the log at debug level."""
+    """What the agent thinks, for the log at debug level. A service in development mode sends it."""
 
     text: str
     is_detail: ClassVar[bool] = True
@@ -94,7 +94,7 @@ class Thought:
 
 @dataclass(frozen=True)
 class Waiting:
-    """The message was not processed because its thread is busy; it is sent again later."""
+    """The message was not processed because its thread is busy. It is sent again later."""
 
     seconds: float
 
@@ -104,4 +104,4 @@ class Waiting:
 
 
 ChatEvent = ThreadNamed | Accepted | StageChanged | StagesNotShown | ToolCallEnded | Thought
-"""What a run tells by itself; `Waiting` comes before there is one."""
+"""The events of a run. (`Waiting` comes before the service has started one.)"""

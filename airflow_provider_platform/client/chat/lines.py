@@ -1,10 +1,10 @@
-"""The lines of a chat answer as records, and the few bodies that are not one record a line.
+"""Framing: the lines of a chat answer as records, and the few bodies that are not JSON lines.
 
-The service answers 200 before it knows how a request ends, so refusals come in the body, in the
-form of whatever wrote them: a JSON-RPC error object may stand on several lines, "Streaming for
-thread is in progress" may be plain text or a JSON string. A web page instead of the service is
-known by its first bytes: the content type proves nothing, because the service's document names
-text/html for its stream too.
+The service answers 200 before it knows how a request ends. So a refusal comes in the body, in the
+format of the component that wrote it: a JSON-RPC error object may span several lines, and
+"Streaming for thread is in progress" may be plain text or a JSON string. A web page is recognized
+by its first bytes. The content type proves nothing, because the service's document names text/html
+for its stream too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 
 MAX_ERROR_BYTES = 64 * 1024
 MAX_ERROR_LINES = 200
-"""How much an error object may take that stands on several lines."""
+"""The maximum size of an error object that spans several lines."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MESSAGES = ("message", "detail", "details")
 
@@ -34,16 +34,17 @@ class ChatLineParser:
     def __init__(self, where: object) -> None:
         self._where = where
         self.held: list[bytes] = []
-        """The lines of an error object that goes on in the next line; always the same list."""
+        """The lines so far of an error object that continues in the next line. The list stays the
+        same object."""
         self._held_from = 0
 
     def read(self, line: bytes, number: int, *, first: bool) -> Any:
-        """The record of a line, None where it is part of one; `first` says that the answer has
-        told nothing before. A byte order mark at the start of the line is dropped. Raises
-        PlatformProtocolError naming the line for what is not JSON, PlatformAddressError for a web
-        page."""
+        """Return the record of a line, None if the line is part of a record. `first` says that it
+        is the first line of the answer. A byte order mark at the start of the line is dropped.
+        Raises PlatformProtocolError with the line's number if the line is not JSON, and
+        PlatformAddressError for a web page."""
         if self.held:
-            return self._read_on(line)
+            return self._read_continued(line)
         line = line.removeprefix(_BYTE_ORDER_MARK).lstrip(b" \t\r")
         if not line:
             return None
@@ -54,14 +55,14 @@ class ChatLineParser:
                 return {"error": quote_service(line.decode("utf-8", "replace"))}
             if first and _is_web_page(line):
                 raise self._wrong_address() from None
-            if _goes_on(line, error):
+            if _continues(line, error):
                 self.held.append(line)
                 self._held_from = number
                 return None
         return parse_line(line, number)
 
     def read_rest(self, rest: bytes, number: int, *, first: bool) -> Any:
-        """The record that came without its line end, None where it may be cut. Raises
+        """Return the record of a last line without its line end, None if it may be cut. Raises
         PlatformAddressError for a web page."""
         if not rest:
             return None
@@ -72,21 +73,21 @@ class ChatLineParser:
         self.held.clear()
         return record
 
-    def _read_on(self, line: bytes) -> Any:
+    def _read_continued(self, line: bytes) -> Any:
         self.held.append(line)
         text = b"\n".join(self.held)
         small = len(text) <= MAX_ERROR_BYTES and len(self.held) <= MAX_ERROR_LINES
         try:
             value = read_json(text) if small else None
         except ValueError as error:
-            if _goes_on(text, error):
+            if _continues(text, error):
                 return None
             value = None
-        begun = self.held[0]
+        start = self.held[0]
         self.held.clear()
         if isinstance(value, dict) and is_error(value):
             return value
-        return parse_line(begun, self._held_from)  # raises: no line of a record is cut like this
+        return parse_line(start, self._held_from)  # raises: a record never spans lines
 
     def _wrong_address(self) -> PlatformAddressError:
         return PlatformAddressError(
@@ -97,7 +98,7 @@ class ChatLineParser:
 
 
 def is_error(record: dict[str, Any]) -> bool:
-    """Whether a record is an error object: `{"error": ...}`, or one of JSON-RPC."""
+    """Whether a record is an error object: `{"error": ...}`, or a JSON-RPC error."""
     if record.get("error") is None:
         return False
     record_id = record.get("id")
@@ -112,17 +113,19 @@ def is_rpc_error(record: dict[str, Any]) -> bool:
 
 
 def _as_record(value: Any) -> Any:
-    """A busy thread's refusal as an error object, whatever form it has; anything else as it is."""
+    """Return the refusal of a busy thread as an error object, in whatever form it came. Return
+    anything else unchanged."""
     if isinstance(value, str):
         return {"error": value} if says_busy(value) else value
     if isinstance(value, dict) and not value.keys() & {"id", "role", "error"}:
-        said = next((value[name] for name in _MESSAGES if says_busy(value.get(name))), None)
-        return value if said is None else {"error": said}
+        refusal = next((value[name] for name in _MESSAGES if says_busy(value.get(name))), None)
+        return value if refusal is None else {"error": refusal}
     return value
 
 
 def _is_busy_text(line: bytes) -> bool:
-    """Whether a line that is not JSON says that the thread is busy. A cut record may quote that."""
+    """Whether a line that is not JSON says that the thread is busy. A cut record, which may quote
+    these words, does not count."""
     plain = len(line) <= MAX_ERROR_BYTES and not line.startswith((b"{", b"[", b'"'))
     return plain and says_busy(line.decode("utf-8", "replace"))
 
@@ -131,7 +134,7 @@ def _is_web_page(line: bytes) -> bool:
     return line.startswith(b"<")
 
 
-def _goes_on(begun: bytes, error: ValueError) -> bool:
-    """Whether an object's beginning ends between two of its parts, where a line may end."""
+def _continues(start: bytes, error: ValueError) -> bool:
+    """Whether the text is the start of an object, cut where a line may end: between two tokens."""
     between = isinstance(error, CutJsonError) and not isinstance(error, CutStringError)
-    return between and begun.startswith(b"{") and len(begun) <= MAX_ERROR_BYTES
+    return between and start.startswith(b"{") and len(start) <= MAX_ERROR_BYTES

@@ -1,4 +1,4 @@
-"""What is asked of the chat API: `ChatRequest`, its ids, and the answer that a thread is busy."""
+"""Requests to the chat API: `ChatRequest`, message ids, and the refusal of a busy thread."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ _STREAM_IN_PROGRESS = "Streaming for thread is in progress"
 RANDOM_DIGITS = 5
 """With the 13 digits of the time they make 18, which fit a signed integer of 64 bits."""
 LARGEST_ID = 2**63 - 1
-"""The largest number that the service can keep of a message id."""
+"""The largest number in a message id that the service can store."""
 _MESSAGE_ID = re.compile(r"[0-9]{13,}-message")
 
 
-def says_busy(said: object) -> bool:
-    """Whether what the service said with an error means that the thread answers another message."""
-    return _STREAM_IN_PROGRESS.lower() in str(said).lower()
+def says_busy(text: object) -> bool:
+    """Whether the text of an error means that the thread is answering another message."""
+    return _STREAM_IN_PROGRESS.lower() in str(text).lower()
 
 
 def is_busy(error: PlatformError) -> bool:
-    """Whether the service refused a request because its thread answers another message."""
+    """Whether the service refused a request because its thread is answering another message."""
     return isinstance(error, PlatformApiError) and says_busy(error.service_message)
 
 
 def new_message_id(now: float | None = None) -> str:
     """Return a new message id: `<Unix time in milliseconds><random digits>-message`.
 
-    The service asks for 13 digits or more. A process starts at digits that the operating system
-    draws, and counts on from there: it never gives two messages of one millisecond the same id. A
-    forked process draws its own.
+    The service requires 13 digits or more. A process starts at random digits and counts up from
+    there, so it never gives two messages of one millisecond the same id. A forked process draws
+    digits of its own.
     """
     milliseconds = max(0, int((time.time() if now is None else now) * 1000))
     digits = next(_digits_of(os.getpid())) % 10**RANDOM_DIGITS
@@ -58,7 +58,7 @@ def _digits_of(_process: int) -> Iterator[int]:
 
 
 def is_message_id(text: str) -> bool:
-    """Whether an id is one that a client chose, as `new_message_id` does."""
+    """Whether a client chose an id, as `new_message_id` does."""
     return _MESSAGE_ID.fullmatch(text) is not None
 
 
@@ -68,7 +68,8 @@ def _fits_64_bits(message_id: str) -> bool:
 
 
 def check_max_rows(max_rows: object) -> int:
-    """How many rows of a query are kept. Raises PlatformInputError for what is no such number."""
+    """Return how many rows of a query to keep. Raises PlatformInputError if this is not a whole
+    number of 0 or more."""
     if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 0:
         raise PlatformInputError(
             f"Nothing was sent: max_rows must be a whole number, 0 or more, got {max_rows!r}.",
@@ -78,12 +79,12 @@ def check_max_rows(max_rows: object) -> int:
 
 
 def input_digest(text: str) -> str:
-    """SHA-256 of a prompt; it stands for the prompt where that must not be stored."""
+    """Return the SHA-256 of a prompt. It is stored where the prompt itself must not be."""
     return hashlib.sha256(text.strip().encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class ChatRequest(InputModel):
-    """Body of a stream request. With `input` it asks; without, it reads or follows a thread."""
+    """The body of a stream request. With `input` it asks; without, it reads or follows a thread."""
 
     input: str | None = None
     chat_id: str | None = Field(default=None, min_length=1)
@@ -119,7 +120,7 @@ class ChatRequest(InputModel):
         active_branch_name: str | None = None,
         is_default_branch: bool | None = None,
     ) -> Self:
-        """The request that asks; a branch that is named counts as a development branch unless
+        """Return the request that asks. A named branch counts as a development branch unless
         `is_default_branch` says otherwise. Raises PlatformInputError."""
         if active_branch_name and is_default_branch is None:
             is_default_branch = False
@@ -133,7 +134,7 @@ class ChatRequest(InputModel):
         )
 
     def follow(self, chat_id: str) -> dict[str, Any]:
-        """The body that follows this message's run: no `input`, so it can never start one."""
+        """Return the body that follows this message's run. Without `input` it never starts one."""
         body = self.to_json()
         kept = ("messageId", "sessionSettings")
         return {"chatId": chat_id} | {name: body[name] for name in kept if name in body}

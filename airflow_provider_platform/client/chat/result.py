@@ -1,5 +1,4 @@
-"""What comes of a chat run: `ChatResult`, which answer it holds, and when its tool errors make it a
-failure."""
+"""`ChatResult`: what a chat returns, and when its tool errors make the run a failure."""
 
 from __future__ import annotations
 
@@ -16,14 +15,14 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 R = TypeVar("R")
 
 ToolErrorRule = Literal["all", "any", "never"]
-"""Which tool errors make a run fail: `all` queries failed, `any` tool call failed, or `never`."""
+"""Which tool errors make a run fail: all queries failed, any tool call failed, or never."""
 
 
 @dataclass
 class ChatResult:
-    """What a chat run gave: the final answer, the queries behind it and the ids.
+    """The result of a chat run: the final answer, the queries behind it and the ids.
 
-    `tool_errors` are the errors of every tool call, queries included. Details: `searches` in the
+    `tool_errors` are the errors of every tool call, queries included. Details: `searches` of the
     data model and what the agent thought (`thinking`; a service in development mode sends it).
     """
 
@@ -47,7 +46,7 @@ class ChatResult:
         return without_details(self.to_event(), details=details)
 
     def to_event(self) -> dict[str, Any]:
-        """The whole result as plain JSON, for `from_event`."""
+        """Return the whole result as plain JSON, for `from_event`."""
         return as_plain(self)
 
     def sanitized(self) -> Self:
@@ -56,14 +55,15 @@ class ChatResult:
 
     @classmethod
     def from_event(cls, plain: dict[str, Any]) -> Self:
-        """The result that `to_event` described, in a later release perhaps, with more fields."""
+        """Return the result that `to_event` described. Unknown fields of a later release are
+        ignored."""
         queries = [Query(**_known(Query, query)) for query in plain["queries"]]
         searches = [Search(**_known(Search, search)) for search in plain.get("searches", ())]
         return cls(**{**_known(cls, plain), "queries": queries, "searches": searches})
 
 
 def as_plain(shown: Any) -> dict[str, Any]:
-    """A result or a thread as plain JSON. Its rows and charts are the very objects, not copies."""
+    """Return a result or a thread as plain JSON. Rows and charts are not copied."""
     return {
         one.name: [as_plain(item) for item in value] if _are_dataclasses(value) else value
         for one, value in zip(fields(shown), _fields(shown), strict=True)
@@ -71,11 +71,11 @@ def as_plain(shown: Any) -> dict[str, Any]:
 
 
 def with_changed_texts(shown: R, change: Callable[[Any], Any]) -> R:
-    """A result or a thread (a dataclass of plain JSON and lists of dataclasses) with its texts as
-    `change` returns them; the very object if `change` returns its argument.
+    """Return a result or a thread (a dataclass of plain JSON and lists of dataclasses) with its
+    texts as `change` returns them, or the same object if `change` returns its argument.
 
     `change` gets nested lists without the names of the fields, and must keep their lengths. Nothing
-    in it is a copy: rows are as large as the caller allows.
+    is copied: rows may be as large as the caller allows.
     """
     plain = _values(shown)
     changed = change(plain)
@@ -108,8 +108,8 @@ def _are_dataclasses(value: Any) -> bool:
 
 
 def without_details(plain: dict[str, Any], *, details: bool) -> dict[str, Any]:
-    """A result or a turn as plain JSON, without its details unless they are asked for. Only a query
-    whose chart was left out has a `chart_error`."""
+    """Return the plain JSON of a result or a turn, without its details unless `details` is set.
+    Only a query whose chart was left out has a `chart_error`."""
     kept = {name: value for name, value in plain.items() if name != "tool_errors"}
     if not details:
         kept = {name: value for name, value in kept.items() if name not in _DETAILS}
@@ -142,7 +142,7 @@ def count_received(queries: list[Query]) -> int:
 def check_tools(result: ChatResult, rule: ToolErrorRule) -> None:
     """Raise ChatToolError where the run's tool errors make it a failure under the rule.
 
-    A query whose result did not reach us counts as none: nobody knows that it failed.
+    A query whose result did not reach us does not count: nobody knows whether it failed.
     """
     failed = [
         query.error

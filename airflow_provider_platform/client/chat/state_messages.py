@@ -1,14 +1,14 @@
 """The serialized conversation in `__state__`: its messages in any of the common shapes.
 
-The service does not document how it writes them. Frameworks of agents know four shapes, each also
-as a JSON text, and a text may come as a list of parts:
+The service does not document their format. Agent frameworks use four shapes, each of them also as a
+JSON string, and the text may be a list of parts:
 
     {"lc": 1, "type": "constructor", "id": [..., "HumanMessage"], "kwargs": {"content": ...}}
     {"type": "human", "data": {"content": ...}}
     {"type": "human", "content": ...}
     {"role": "user", "content": ...}
 
-A message of another shape says nothing, but it shows that the conversation is not known whole.
+A message of another shape cannot be read. It shows that the conversation is not known completely.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _RESULT_PARTS = frozenset({"tool_result"})
 
 @dataclass(frozen=True)
 class StateMessage:
-    """One message: who speaks, its id ("" if it has none) and its text. `calls` are the tool calls
-    that it asks for, `call_id` names the call that a tool's message answers."""
+    """One message: its speaker, id ("" if it has none) and text. `calls` are the tool calls that it
+    requests; `call_id` names the call that a tool's message answers."""
 
     speaker: Speaker
     id: str = ""
@@ -59,26 +59,28 @@ class MessageTurn:
     replies: tuple[StateMessage, ...] = ()
 
     def call_records(self) -> Iterator[dict[str, Any]]:
-        """The tool calls of the turn, each with its result if there is one, as records of the
-        stream have them."""
+        """Yield the tool calls of the turn, each with its result if there is one, in the shape of
+        the records of a stream."""
         results = {
-            one.call_id: one.text for one in self.replies if one.speaker == "tool" and one.call_id
+            reply.call_id: reply.text
+            for reply in self.replies
+            if reply.speaker == "tool" and reply.call_id
         }
         for at, message in enumerate(self.replies):
             for number, call in enumerate(message.calls):
                 function = call.get("function")
-                named = function if isinstance(function, dict) else call
-                given = named.get("args", named.get("arguments", named.get("input")))
+                source = function if isinstance(function, dict) else call
+                arguments = source.get("args", source.get("arguments", source.get("input")))
                 result = results.get(str(call.get("id") or ""))
-                received = {"name": named.get("name"), "input": given, "result": result}
-                yield {"id": f"{at}-{number}", "toolCall": received}
+                tool_call = {"name": source.get("name"), "input": arguments, "result": result}
+                yield {"id": f"{at}-{number}", "toolCall": tool_call}
 
 
 @dataclass(frozen=True)
 class ThreadMessages:
-    """What the messages of `__state__` say: the human messages as pairs of id ("" if it has none)
-    and text, and what the assistant said last, "" if nothing. `unread` says that a message came in
-    a shape that is not known; `messages` are all of them in order."""
+    """The messages of `__state__`: the human messages as pairs (id or "", text), the assistant's
+    last answer or "", and all `messages` in order. `unread` says that a message has an unknown
+    shape."""
 
     humans: tuple[tuple[str, str], ...] = ()
     answer: str = ""
@@ -95,33 +97,34 @@ class ThreadMessages:
 
 
 def read_messages(messages: Any) -> ThreadMessages | None:
-    """Read a serialized conversation; None where there is no list of messages."""
+    """Parse a serialized conversation. Return None if it is not a list of messages."""
     listed = _value(messages)
     if not isinstance(listed, list):
         return None
     read = tuple(map(_read_message, listed))
     return ThreadMessages(
-        humans=tuple((one.id, one.text) for one in read if one.speaker == "human"),
+        humans=tuple((message.id, message.text) for message in read if message.speaker == "human"),
         answer=last_answer(read),
-        unread=any(one.speaker == "unknown" for one in read),
+        unread=any(message.speaker == "unknown" for message in read),
         messages=read,
     )
 
 
 def last_answer(messages: tuple[StateMessage, ...]) -> str:
-    """What the assistant said last in these messages, "" where a question or a tool came after."""
+    """Return the assistant's last text in these messages, "" if a question or a tool came after
+    it."""
     answer = ""
     for message in messages:
         if message.speaker in ("human", "tool") or message.calls:
             answer = ""
         elif message.speaker == "ai":
-            said = str(whole_characters(message.text))
-            answer = said if said.strip() else answer
+            text = str(whole_characters(message.text))
+            answer = text if text.strip() else answer
     return answer
 
 
 def text_of(content: Any) -> str:
-    """The text of a record or a message: a string, or a list of parts that hold texts."""
+    """Return the text of a record or a message, which is a string or a list of parts with texts."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -173,8 +176,8 @@ def _calls(fields: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         listed = [part for part in parts if _is_part(part, _CALL_PARTS)]
     if not listed:
         return ()
-    found = listed if isinstance(listed, list) else [listed]
-    return tuple(call if isinstance(call, dict) else {} for call in found)
+    calls = listed if isinstance(listed, list) else [listed]
+    return tuple(call if isinstance(call, dict) else {} for call in calls)
 
 
 def _holds_only(content: Any, kinds: frozenset[str]) -> bool:
@@ -193,11 +196,11 @@ def _is_name(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and bool(value)
 
 
-def _value(told: Any) -> Any:
-    """The value of a JSON text; anything else as it is."""
-    if not isinstance(told, str):
-        return told
+def _value(value: Any) -> Any:
+    """Return the value of a JSON string; anything else unchanged."""
+    if not isinstance(value, str):
+        return value
     try:
-        return read_json(told)
+        return read_json(value)
     except ValueError:
-        return told
+        return value

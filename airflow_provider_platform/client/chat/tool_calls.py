@@ -1,7 +1,7 @@
-"""What the agent's tool calls say: parses their JSON texts into queries and errors.
+"""The agent's tool calls: their JSON texts, parsed into queries, searches and errors.
 
-The platform's tools are known by the ends of their names, because tenants carry them under
-different prefixes.
+The platform's tools are recognized by the ends of their names, because tenants give them different
+prefixes.
 """
 
 from __future__ import annotations
@@ -45,25 +45,26 @@ _KEPT = (
     "uuid",
     "vegaSpec",
 )
+"""The fields of a result that are read. The rest (metadata can be long) is not kept while a run is
+followed."""
 _METADATA = "cubes"
-"""What a search of the data model gave; kept as well where details are asked for."""
-"""What is read of a result; the rest (metadata can be long) is not kept while a run is followed."""
+"""The result of a search of the data model; kept with `details` only."""
 
 _TITLES = ("queryTitle", "searchQuery")
-_WORDS = (*_TITLES, "error")
+_TEXTS = (*_TITLES, "error")
 
 _LONG = 64 * 1024
-"""Characters above which a result is not kept as the text it is, but as what is read of it."""
+"""Characters above which only the fields that are read of a result are kept, not its text."""
 
 
 @dataclass
 class Query:
-    """One query of the agent and what it gave.
+    """One query of the agent and its result.
 
-    `rows` holds at most `max_rows` rows as the chat API sends them (100 by default), `total_rows`
-    how many there are, `truncated` whether some are missing here; all of them come from running
+    `rows` holds at most `max_rows` rows as the chat API sends them (100 by default). `total_rows`
+    is how many the result has; `truncated` says that some are missing here. To get all of them, run
     `sql` on the data API. `chart` is a Vega-Lite specification without data; `chart_error` says why
-    one that the chat sent is missing here. Details: the `user_request` that the agent made the
+    a chart that the chat sent is missing here. Details: the `user_request` that the agent made the
     query for, and how many rows the chat sent (`sent_rows`).
     """
 
@@ -84,8 +85,8 @@ class Query:
 
 @dataclass
 class Search:
-    """A search of the agent in the data model: `cubes` as the service sends them, each with its
-    `name`, `title`, `type` and `members`."""
+    """A search of the data model: `cubes` as the service sends them, each with its `name`, `title`,
+    `type` and `members`."""
 
     search_query: str = ""
     cubes: list[Any] = field(default_factory=list)
@@ -94,32 +95,32 @@ class Search:
 
 @dataclass(frozen=True)
 class _Result:
-    """What is told of a call's result: how many rows were kept, sent and are there, the title, the
-    error, the `words` of one that is no object."""
+    """What a call's result says: how many rows are kept, were sent and exist, the title, the error,
+    and the `text` of a result that is not an object."""
 
     rows: int = 0
     sent_rows: int = 0
     total_rows: int = 0
     title: str = ""
     error: str | None = None
-    words: str | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One call as told so far; without a `result` it is not complete.
+    """One call as known so far; without a `result` it is not complete.
 
-    `input` and `result` are JSON texts or values. A result is kept as the text that it came as,
-    which takes a fraction of the memory of its rows, and read when somebody asks for what it says:
-    a stream tells it again with every reconnect. A long one is `read` when it comes, and kept as an
-    object of what is needed.
+    `input` and `result` are JSON texts or values. A result is kept as text, which takes a fraction
+    of the memory of its rows, and parsed when it is needed: a stream repeats it with every
+    reconnect. A long result is parsed when it comes (`parsed`), and only the fields that are needed
+    are kept.
     """
 
     name: str = ""
     input: Any = None
     result: Any = None
     max_rows: int = 100
-    read: _Result | None = None
+    parsed: _Result | None = None
 
     @property
     def is_query(self) -> bool:
@@ -138,24 +139,24 @@ class ToolCall:
 
     @property
     def error(self) -> str | None:
-        """The error that a complete call ended with, None where it succeeded or is not complete."""
-        told = self._told
-        return told.words if told.words is not None and self.is_query else told.error
+        """The error that a complete call ended with, None if it succeeded or is not complete."""
+        read = self._read
+        return read.text if read.text is not None and self.is_query else read.error
 
     @property
     def rows(self) -> int:
         """How many rows of the result are kept."""
-        return self._told.rows
+        return self._read.rows
 
     @property
     def total_rows(self) -> int:
         """How many rows the result has."""
-        return self._told.total_rows
+        return self._read.total_rows
 
     @property
     def title(self) -> str:
-        """A few words for the log: the query's title, or what was searched for."""
-        return self._told.title or _title(_json_text(self.input)) or self.name or "tool call"
+        """A short title for the log: the query's title, or the search text."""
+        return self._read.title or _title(_json_text(self.input)) or self.name or "tool call"
 
     @property
     def sql(self) -> str:
@@ -169,20 +170,20 @@ class ToolCall:
         return _length(self.input) + _length(self.result)
 
     @cached_property
-    def _told(self) -> _Result:
-        return self.read or _read_result(self.result, self.max_rows)[0]
+    def _read(self) -> _Result:
+        return self.parsed or _read_result(self.result, self.max_rows)[0]
 
     def query(self) -> Query:
-        """The query of a SQL call, complete or not."""
-        given, got = _json_object(self.input), _json_object(self.result)
+        """Return the query of a SQL call, complete or not."""
+        sent, got = _json_object(self.input), _json_object(self.result)
 
         def text(name: str) -> str:
-            return str(got.get(name) or given.get(name) or "")
+            return str(got.get(name) or sent.get(name) or "")
 
         columns, rows = _table(_columns(got.get("schema")), _rows(got)[: self.max_rows])
         error = self.error if self.has_result else UNFINISHED
-        sent = got.get("vegaSpec") or given.get("vegaSpec") if error is None else None
-        chart, chart_error = _chart(sent)
+        specification = got.get("vegaSpec") or sent.get("vegaSpec")
+        chart, chart_error = _chart(specification if error is None else None)
         return Query(
             title=text("queryTitle"),
             description=text("description"),
@@ -195,17 +196,17 @@ class ToolCall:
             chart=chart,
             error=None if error is None else quote_service(error),
             user_request=text("userRequest"),
-            sent_rows=self._told.sent_rows,
+            sent_rows=self._read.sent_rows,
             chart_error=chart_error,
         )
 
     def search(self) -> Search:
-        """The search of a metadata call, complete or not."""
-        given, got = _json_object(self.input), _json_object(self.result)
+        """Return the search of a metadata call, complete or not."""
+        sent, got = _json_object(self.input), _json_object(self.result)
         cubes = got.get(_METADATA)
         error = self.error if self.has_result else UNFINISHED
         return Search(
-            search_query=str(got.get("searchQuery") or given.get("searchQuery") or ""),
+            search_query=str(got.get("searchQuery") or sent.get("searchQuery") or ""),
             cubes=cubes if isinstance(cubes, list) else [],
             error=None if error is None else quote_service(error),
         )
@@ -214,34 +215,34 @@ class ToolCall:
 def read_tool_call(
     received: dict[str, Any], known: ToolCall | None, max_rows: int, *, details: bool = False
 ) -> ToolCall:
-    """The call with what an earlier record of it said and this one leaves out; a result that came
-    before the record of the call's start (connections may overlap) is kept. No more than `max_rows`
-    rows are; of a long search only what it was for, unless `details` are asked for."""
+    """Return the call by its latest record. Fields that this record leaves out come from earlier
+    ones: connections may overlap, so that a result can come before the record of the call's start.
+    At most `max_rows` rows are kept. The cubes of a long search are kept with `details` only."""
     before = known or ToolCall()
-    name, given, result = received.get("name"), received.get("input"), received.get("result")
+    name, sent, result = received.get("name"), received.get("input"), received.get("result")
     name = before.name if name is None else str(name or "")
-    given = before.input if given is None else given
+    sent = before.input if sent is None else sent
     if result is None:
-        return replace(before, name=name, input=given, max_rows=max_rows)
+        return replace(before, name=name, input=sent, max_rows=max_rows)
     if isinstance(result, str) and len(result) <= _LONG:
-        return ToolCall(name, given, result, max_rows)
-    read, value = _read_result(result, max_rows)
+        return ToolCall(name, sent, result, max_rows)
+    parsed, value = _read_result(result, max_rows)
     wanted = (*_KEPT, _METADATA) if details else _KEPT
     kept = {name: value[name] for name in wanted if name in value}
     if "data" in kept:
         kept["data"] = _rows(value)[:max_rows]
-    return ToolCall(name, given, kept, max_rows, read)
+    return ToolCall(name, sent, kept, max_rows, parsed)
 
 
-def _read_result(told: Any, max_rows: int) -> tuple[_Result, dict[str, Any]]:
-    """What is told of a result, and its object, which is empty where it is none."""
-    if told is None:
+def _read_result(value: Any, max_rows: int) -> tuple[_Result, dict[str, Any]]:
+    """Return (what a result says, the result as an object or {} if it is not one)."""
+    if value is None:
         return _Result(), {}
-    result = _json_text(told, plain=True)
+    result = _json_text(value, plain=True)
     if not isinstance(result, dict):
-        return _Result(words=_words_of(told)), {}
-    if isinstance(told, str) and not (len(told) <= _LONG and _has_plain_words(result)):
-        result = settle_numbers(result, told)
+        return _Result(text=_text_of_result(value)), {}
+    if isinstance(value, str) and not (len(value) <= _LONG and _has_plain_texts(result)):
+        result = settle_numbers(result, value)
     rows = len(_rows(result))
     return _Result(
         rows=min(rows, max_rows),
@@ -282,20 +283,19 @@ def _rows(result: dict[str, Any]) -> list[Any]:
     return data if isinstance(data, list) else []
 
 
-def _has_plain_words(result: dict[str, Any]) -> bool:
-    """Whether a result's title and error are texts, so that no number shows in them."""
-    return all(type(result.get(name, "")) is str for name in _WORDS)
+def _has_plain_texts(result: dict[str, Any]) -> bool:
+    """Whether a result's title and error are strings, so that no number shows in them."""
+    return all(type(result.get(name, "")) is str for name in _TEXTS)
 
 
 def _error(error: Any) -> str | None:
-    """Return the error of a result, None where it has none. A text is an error, an empty one
-    too."""
+    """Return the error of a result, None if it has none. A string is an error, also if empty."""
     if isinstance(error, str):
         return error if error.strip() else NO_REASON
     if not error:
         return None
-    words = error.get("message") if isinstance(error, dict) else None
-    return quote_service(words or error)
+    message = error.get("message") if isinstance(error, dict) else None
+    return quote_service(message or error)
 
 
 def _title(part: Any) -> str:
@@ -307,31 +307,31 @@ def _title(part: Any) -> str:
 
 
 def _columns(schema: Any) -> list[dict[str, str]]:
-    found = []
+    columns = []
     for column in schema if isinstance(schema, list) else []:
         if isinstance(column, dict):
             kind = type_name(column.get("column_type") or column.get("type"))
-            found.append({"name": str(column.get("name") or ""), "type": kind})
-    return found
+            columns.append({"name": str(column.get("name") or ""), "type": kind})
+    return columns
 
 
 def _table(
     columns: list[dict[str, str]], data: Any
 ) -> tuple[list[dict[str, str]], list[list[Any]]]:
-    """The columns and the rows, each a list in column order.
+    """Return the columns and the rows, each row a list in column order.
 
-    A row may come as an object: its values then stand under the columns of their names, None where
-    it has no such value. A name that no column has becomes a column of its own, after the others,
-    so that no value is lost; without a schema the first row's names come first.
+    A row may be an object: its values go to the columns of their names, None if it lacks one. A
+    name that no column has becomes a column of its own, after the others, so that no value is lost.
+    Without a schema the first row's names come first.
     """
-    told = data if isinstance(data, list) else []
-    kinds = set(map(type, told))
+    received = data if isinstance(data, list) else []
+    kinds = set(map(type, received))
     if kinds <= {list}:
-        return columns, told
+        return columns, received
     if dict not in kinds:
-        return columns, [row if isinstance(row, list) else [row] for row in told]
+        return columns, [row if isinstance(row, list) else [row] for row in received]
     names = [column["name"] for column in columns]
-    added = dict.fromkeys(name for row in told if isinstance(row, dict) for name in row)
+    added = dict.fromkeys(name for row in received if isinstance(row, dict) for name in row)
     for name in names:
         added.pop(name, None)
     names += added
@@ -339,7 +339,7 @@ def _table(
         [row.get(name) for name in names]
         if isinstance(row, dict)
         else _padded(row if isinstance(row, list) else [row], len(names))
-        for row in told
+        for row in received
     ]
     return [*columns, *({"name": name, "type": ""} for name in added)], rows
 
@@ -348,39 +348,40 @@ def _padded(row: list[Any], width: int) -> list[Any]:
     return row + [None] * (width - len(row))
 
 
-def _words_of(result: Any) -> str:
-    """What a query's result says that is no object, at most as much as is quoted of it. Frameworks
-    of agents give plain text for a tool that failed: those are the tool's own words."""
-    said, is_json = result, True
+def _text_of_result(result: Any) -> str:
+    """Return what a query's result says that is not an object, no longer than it is quoted. Agent
+    frameworks return plain text for a tool that failed: its own error message."""
+    value, is_json = result, True
     if isinstance(result, str):
         try:
-            said = read_json(result)
+            value = read_json(result)
         except ValueError:
             is_json = False
-    words = said if isinstance(said, str) else result
-    text = (words if isinstance(words, str) else json.dumps(words)).strip()
+    source = value if isinstance(value, str) else result
+    text = (source if isinstance(source, str) else json.dumps(source)).strip()
     cut = text[: MAX_SERVICE_TEXT + 1]
     if not cut:
         return "The result is empty."
-    if isinstance(said, str) and (is_json or not cut.startswith(("{", "["))):
+    if isinstance(value, str) and (is_json or not cut.startswith(("{", "["))):
         return cut
     return f"The result is not a JSON object: {cut}"
 
 
-def _total(told: Any, at_least: int) -> int:
+def _total(value: Any, at_least: int) -> int:
     try:
-        return max(int(float(told)), at_least)
+        return max(int(float(value)), at_least)
     except (TypeError, ValueError, OverflowError):
         return at_least
 
 
 def _json_object(value: Any) -> dict[str, Any]:
-    found = _json_text(value)
-    return found if isinstance(found, dict) else {}
+    parsed = _json_text(value)
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def _json_text(value: Any, *, plain: bool = False) -> Any:
-    """The value of a JSON text, None for another text; `plain` as `read_plain_json` has it."""
+    """Return the value of a JSON string, None for another string; `plain` as `read_plain_json`
+    reads it."""
     if not isinstance(value, str):
         return value
     if plain:

@@ -127,7 +127,7 @@ def test_a_busy_thread_is_recognised_under_every_status_and_content_type(
 
 @pytest.mark.parametrize("body", BUSY_BODIES)
 @pytest.mark.parametrize("last", ["", "\n"])
-def test_a_look_recognises_a_busy_thread_too(body: str, last: str) -> None:
+def test_poll_recognizes_a_busy_thread(body: str, last: str) -> None:
     service = PlayedService(scripted=[[(body + last).encode()]])
     program = thread_is_streaming(CHAT_ID, None, service.clock, timeout=9.0)
     assert drive(program, service) is True
@@ -159,7 +159,7 @@ def test_a_record_that_quotes_the_busy_words_is_a_record(record: Any) -> None:
         ("Bad gateway\n", PlatformProtocolError),
     ],
 )
-def test_a_look_tells_what_answers_instead_of_the_thread(
+def test_poll_reports_what_answers_instead_of_the_thread(
     body: str, error: type[PlatformError]
 ) -> None:
     service = PlayedService(scripted=[[body.encode()]])

@@ -47,7 +47,7 @@ def asked(*answers: list[Any], **options: Any) -> Any:
     return call
 
 
-def test_the_thread_is_looked_at_once_and_its_state_confirms_the_answer() -> None:
+def test_one_reading_of_the_thread_confirms_the_answer_by_its_state() -> None:
     service = PlayedService(turn=OPEN)
     call = new_call(service)
     assert call.ask() is True
@@ -57,7 +57,7 @@ def test_the_thread_is_looked_at_once_and_its_state_confirms_the_answer() -> Non
     assert "input" not in look
 
 
-def test_a_complete_answer_is_not_looked_at() -> None:
+def test_a_complete_answer_needs_no_reading_of_the_thread() -> None:
     service = PlayedService()
     assert new_call(service).ask() is True
     assert len(service.bodies) == 1
@@ -91,7 +91,7 @@ def test_an_answer_that_the_thread_does_not_confirm_is_none(look: list[Any]) -> 
             call.result()
 
 
-def test_a_failed_look_is_no_look() -> None:
+def test_a_failed_reading_is_repeated_until_the_answer_is_confirmed() -> None:
     faults = [Fault("none"), Fault("unreachable"), Fault("refuse"), Fault("reset", 40)]
     service = PlayedService(turn=OPEN, faults=faults)
     call = new_call(service)
@@ -100,20 +100,20 @@ def test_a_failed_look_is_no_look() -> None:
     assert len(service.bodies) == 5
 
 
-def test_a_thread_that_cannot_be_looked_at_leaves_the_run_to_a_retry() -> None:
+def test_a_thread_that_cannot_be_read_leaves_the_run_to_a_retry() -> None:
     service = PlayedService(turn=OPEN, faults=[Fault("none"), *[Fault("unreachable")] * 9])
     with pytest.raises(PlatformTransportError, match=r"in process.*no connection.*A retry"):
         new_call(service).ask()
     assert len(service.bodies) == 1 + CONFIRMING_READINGS
 
 
-def test_no_look_is_made_after_the_deadline() -> None:
+def test_thread_is_not_read_after_the_deadline() -> None:
     service = PlayedService(turn=OPEN, faults=[Fault("none"), *[Fault("unreachable")] * 9])
     with pytest.raises(PlatformDeadlineError):
         new_call(service, deadline=NOON + len(OPEN.records()) + 8).ask()
     assert service.now <= NOON + len(OPEN.records()) + 8
 
 
-def test_the_usage_of_the_stream_outlives_the_look() -> None:
+def test_the_usage_of_the_stream_is_kept_after_the_thread_is_read() -> None:
     call = asked([*told(HALF), usage()], [echo(), final(ANSWER), cutoff(), state()])
     assert call.result()["usage"] == usage()["usage"]

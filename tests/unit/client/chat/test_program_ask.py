@@ -105,7 +105,7 @@ def test_one_question_whatever_happens_to_its_answer(kind: Any, thread: bool) ->
         assert len(service.starts) == 1
 
 
-def test_a_lost_answer_is_looked_up_in_a_given_thread() -> None:
+def test_lost_message_is_searched_in_an_existing_thread() -> None:
     service = PlayedService(earlier=(EARLIER,), faults=[Fault("lose")])
     call = new_call(service, thread=True, idle_timeout=3.0)
     assert call.ask() is True
@@ -225,7 +225,7 @@ def test_a_service_that_names_no_thread() -> None:
     assert call.result() == {**EXPECTED, "chat_id": ""}
 
 
-def test_a_thread_that_tells_nothing_leaves_a_lost_prompt_to_be_looked_up() -> None:
+def test_a_thread_that_shows_nothing_leaves_a_lost_prompt_to_a_later_search() -> None:
     """The try that sent it may not take it for dead: the thread may tell a retry more."""
     service = PlayedService(scripted=[[cutoff()]] * 9)
     with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
@@ -234,7 +234,7 @@ def test_a_thread_that_tells_nothing_leaves_a_lost_prompt_to_be_looked_up() -> N
 
 
 @pytest.mark.parametrize("messages", [[serialized("HumanMessage", PROMPT)], None])
-def test_an_outcome_that_the_thread_cannot_tell(messages: Any) -> None:
+def test_outcome_is_unknown_if_the_thread_does_not_show_it(messages: Any) -> None:
     service = PlayedService(scripted=[[], [cutoff(), state(messages)]])
     with pytest.raises(PlatformOutcomeUnknownError, match="does not show") as caught:
         new_call(service, thread=True).ask()
@@ -253,14 +253,14 @@ def test_a_busy_thread_is_waited_for() -> None:
     assert len(service.starts) == 1
 
 
-def test_a_busy_thread_fails_the_task_if_told_so() -> None:
+def test_a_busy_thread_fails_the_task_if_the_author_chose_fail() -> None:
     service = PlayedService(busy_until=NOON + 12)
     with pytest.raises(ChatBusyError, match="if_thread_busy"):
         new_call(service, thread=True, if_thread_busy="fail").ask()
     assert service.starts == []
 
 
-def test_a_busy_thread_told_by_an_error_status() -> None:
+def test_a_busy_thread_is_recognized_by_its_error_status() -> None:
     busy = Fault("refuse", status=409, body=b'{"error": "Streaming for thread is in progress"}')
     service = PlayedService(faults=[busy, busy])
     assert new_call(service, thread=True).ask() is True
@@ -286,7 +286,7 @@ def test_a_repeated_input_is_read_until_this_connection_shows_its_run() -> None:
     assert list(following.run._fold)
 
 
-def test_a_repeated_input_that_is_refused_is_not_left_before_that_is_told() -> None:
+def test_a_repeated_input_that_is_refused_is_read_up_to_the_refusal() -> None:
     refused = {"jsonrpc": "2.0", "error": {"code": -32001, "message": "Unauthorized"}}
     service = PlayedService(scripted=[[cutoff(streaming=True), refused]], by_lines=True)
     call = new_call(service, thread=True)

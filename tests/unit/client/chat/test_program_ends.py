@@ -38,7 +38,7 @@ RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unaut
     ],
 )
 @pytest.mark.parametrize("asking", [True, False])
-def test_refusals_are_told_at_once(status: int, error: type[PlatformError], asking: bool) -> None:
+def test_refusals_are_raised_at_once(status: int, error: type[PlatformError], asking: bool) -> None:
     service = PlayedService(faults=[Fault("refuse", status=status)])
     call = new_call(service) if asking else accepted_call(service)
     with pytest.raises(error, match="Try later"):
@@ -121,7 +121,7 @@ def test_credentials_are_read_again_once() -> None:
 @pytest.mark.parametrize("told", [1, 2, 3])
 @pytest.mark.parametrize("thread", [False, True])
 @pytest.mark.parametrize("until_end", [False, True])
-def test_a_refusal_after_other_records_has_the_prompt_looked_up_instead_of_sent_again(
+def test_after_a_refusal_behind_other_records_the_message_is_searched_and_not_sent_again(
     told: int, thread: bool, until_end: bool
 ) -> None:
     turn = Turn()

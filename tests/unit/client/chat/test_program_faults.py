@@ -140,7 +140,7 @@ def test_a_thread_without_replay_gives_the_answer_of_its_state(
     ),
     thread=st.booleans(),
 )
-def test_a_suspended_run_goes_on(service: PlayedService, thread: bool) -> None:
+def test_a_suspended_run_continues(service: PlayedService, thread: bool) -> None:
     call = new_call(service, thread=thread, deadline=NOON + 10**6)
     try:
         assert call.ask() is True

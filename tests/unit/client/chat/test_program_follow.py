@@ -58,7 +58,7 @@ def test_following_from_any_moment(follow_up: Any, replay: Any) -> None:
         assert service.prompts == []
 
 
-def test_a_thread_that_only_tells_its_state_is_asked_every_interval() -> None:
+def test_a_thread_that_only_sends_its_state_is_polled_every_interval() -> None:
     service = PlayedService(follow_up="state")
     call = accepted_call(service, poll_interval=7.0)
     assert call.follow() is True
@@ -66,7 +66,7 @@ def test_a_thread_that_only_tells_its_state_is_asked_every_interval() -> None:
     assert call.result()["answer"] == EXPECTED["answer"]
 
 
-def test_a_run_told_from_its_middle_is_read_once_more() -> None:
+def test_a_run_that_is_sent_from_its_middle_is_read_once_more() -> None:
     service = PlayedService(replay="none")
     call = accepted_call(service)
     service.now += 10
@@ -111,7 +111,7 @@ def test_a_thread_that_cannot_be_read_is_read_three_times() -> None:
     assert len(service.bodies) == 1 + READINGS
 
 
-def test_a_look_at_the_end_reads_what_it_missed() -> None:
+def test_poll_reads_records_that_it_missed() -> None:
     service = PlayedService(replay="none")
     call = accepted_call(service)
     service.now += 10
@@ -148,7 +148,7 @@ def test_progress_resets_the_count() -> None:
                 call.follow()
 
 
-def test_the_word_that_it_goes_on_resets_the_count_and_the_deadline_ends_it() -> None:
+def test_reported_streaming_resets_the_count_and_the_deadline_ends_the_wait() -> None:
     """The run stays silent, but the service says that it streams."""
     told = len(encode(Turn().records()[0], cutoff(streaming=True)))
     service = PlayedService(faults=[Fault("close", told)] * 999, pace=10**6)
@@ -207,7 +207,7 @@ def test_retry_after_within_the_deadline_is_waited_for_in_a_follow_up() -> None:
     assert 60 <= sum(service.sleeps) < 70
 
 
-def test_look_up_of_a_lost_prompt_ends_at_a_retry_after_beyond_the_deadline() -> None:
+def test_search_of_a_lost_message_ends_at_a_retry_after_beyond_the_deadline() -> None:
     refused = Fault("refuse", status=429, retry_after="86400")
     service = PlayedService(earlier=(EARLIER,), faults=[Fault("lose"), refused])
     call = new_call(service, thread=True)
@@ -274,7 +274,7 @@ def test_a_suspended_thread_that_claims_to_stream_does_not_wait_for_ever() -> No
         accepted_call(service).follow()
 
 
-def test_looking_at_the_end() -> None:
+def test_poll_says_whether_the_run_is_over() -> None:
     running, done = PlayedService(follow_up="state"), PlayedService()
     call = accepted_call(running)
     program = call.chat.poll_final_state(running.clock)
@@ -295,7 +295,7 @@ OUTAGE = [Fault("refuse", status=502), Fault("unreachable"), Fault("lose")]
 
 @pytest.mark.parametrize("fault", OUTAGE, ids=lambda fault: fault.kind)
 @pytest.mark.parametrize("failures", [1, 5])
-def test_a_look_at_the_end_bears_short_outages(fault: Fault, failures: int) -> None:
+def test_poll_survives_short_outages(fault: Fault, failures: int) -> None:
     """A run that has finished meanwhile is found, however the first looks fail."""
     service = PlayedService(faults=[fault] * failures)
     call = accepted_call(service)
@@ -313,7 +313,7 @@ def test_a_service_that_cannot_be_reached_says_nothing_of_the_run(fault: Fault) 
     assert len(service.bodies) == 6
 
 
-def test_a_look_that_is_asked_to_wait_beyond_its_deadline_ends() -> None:
+def test_poll_that_is_asked_to_wait_beyond_its_deadline_ends() -> None:
     service = PlayedService(faults=[Fault("refuse", status=503, retry_after="900")])
     with pytest.raises(PlatformServerError):
         look(service, accepted_call(service), deadline=NOON + 60)
@@ -330,13 +330,13 @@ def test_a_look_that_is_asked_to_wait_beyond_its_deadline_ends() -> None:
         ([cutoff(), BUSY], False),
     ],
 )
-def test_a_run_that_tells_no_end_is_not_over(told: list[Record], over: bool) -> None:
+def test_a_run_without_an_end_is_not_over(told: list[Record], over: bool) -> None:
     service = PlayedService(scripted=[told] * 9)
     assert look(service, accepted_call(service, thread=True)) is over
 
 
 @pytest.mark.parametrize("status", [401, 404])
-def test_a_look_at_the_end_that_is_refused_is_not_repeated(status: int) -> None:
+def test_poll_that_is_refused_is_not_repeated(status: int) -> None:
     service = PlayedService(faults=[Fault("refuse", status=status)])
     error = PlatformNotFoundError if status == 404 else PlatformAuthenticationError
     with pytest.raises(error):
@@ -344,11 +344,27 @@ def test_a_look_at_the_end_that_is_refused_is_not_repeated(status: int) -> None:
     assert len(service.bodies) == 1
 
 
-def test_a_look_at_the_end_reads_a_rotated_key() -> None:
+def test_poll_reads_a_rotated_key() -> None:
     service = PlayedService(faults=[Fault("refuse", status=401)], reloads=[True])
     call = accepted_call(service)
     service.now += 100
     assert look(service, call) is True
+
+
+def test_poll_with_a_rotated_key_that_is_refused_too_raises_the_refusal() -> None:
+    service = PlayedService(faults=[Fault("refuse", status=401)] * 2, reloads=[True, True])
+    with pytest.raises(PlatformAuthenticationError, match="answered 401"):
+        look(service, accepted_call(service))
+    assert len(service.bodies) == 2
+
+
+@pytest.mark.parametrize("kind", ["silence", "blank"])
+def test_poll_of_a_silent_stream_takes_no_longer_than_its_seconds(kind: Any) -> None:
+    service = PlayedService(replay="none", faults=[Fault(kind, after=AFTER_MARK)])
+    call = accepted_call(service)
+    began = service.now
+    assert drive(call.chat.poll_final_state(service.clock, seconds=15.0), service) is False
+    assert service.now - began <= 15.0
 
 
 IDLE: dict[str, list[Record]] = {
@@ -365,7 +381,7 @@ IDLE: dict[str, list[Record]] = {
 
 
 @pytest.mark.parametrize("told", IDLE.values(), ids=IDLE)
-def test_a_thread_that_does_not_stream_and_tells_no_end_holds_a_dead_run(
+def test_a_run_is_lost_if_its_thread_is_idle_and_shows_no_end(
     told: list[Record],
 ) -> None:
     service = PlayedService(scripted=[told] * 9)
@@ -391,7 +407,7 @@ def test_failures_are_no_word_of_the_thread(fault: Fault) -> None:
 
 
 @pytest.mark.parametrize("held", [True, False])
-def test_looking_a_message_up(held: bool) -> None:
+def test_find_message_says_whether_the_thread_holds_it(held: bool) -> None:
     service = PlayedService(earlier=(EARLIER,), faults=[Fault("unreachable")] * 4)
     if held:
         service.starts.append(NOON)
@@ -401,7 +417,7 @@ def test_looking_a_message_up(held: bool) -> None:
     assert service.prompts == []
 
 
-def test_looking_up_gives_up_after_five_failures() -> None:
+def test_find_message_gives_up_after_five_failures() -> None:
     service = PlayedService(faults=[Fault("unreachable")] * 9)
     call = new_call(service, thread=True)
     with pytest.raises(PlatformTransportError):
@@ -410,7 +426,7 @@ def test_looking_up_gives_up_after_five_failures() -> None:
 
 
 @pytest.mark.parametrize("streams", [[cutoff(streaming=True), state()], [cutoff(), BUSY]])
-def test_looking_up_waits_while_the_thread_streams(streams: list[Record]) -> None:
+def test_find_message_waits_while_the_thread_streams(streams: list[Record]) -> None:
     service = PlayedService(scripted=[streams] * 7)
     call = new_call(service, thread=True)
     program = call.chat.find_message(service.clock)
@@ -418,7 +434,7 @@ def test_looking_up_waits_while_the_thread_streams(streams: list[Record]) -> Non
     assert service.sleeps == [5.0] * 7
 
 
-def test_looking_up_in_a_thread_that_neither_streams_nor_tells() -> None:
+def test_find_message_in_an_idle_thread_that_shows_nothing_raises_end_unknown() -> None:
     service = PlayedService(scripted=[[cutoff()]] * 9)
     call = new_call(service, thread=True)
     with pytest.raises(ChatEndUnknownError):

@@ -71,7 +71,7 @@ def test_our_own_id_goes_before_the_first_message() -> None:
     assert run.result().answer == ANSWER
 
 
-def test_in_a_given_thread_nobody_can_tell() -> None:
+def test_in_an_existing_thread_equal_words_decide_nothing() -> None:
     run = given_thread()
     told = [cutoff(), SERVERS_ECHO, final(ANSWER), state()]
     assert hear(run, *told) is Verdict.UNCLEAR
@@ -220,7 +220,7 @@ def test_acceptance_of_a_prompt(records: list[Record], accepted: bool) -> None:
     assert run.accepted is accepted
 
 
-def test_acceptance_without_echo_is_only_taken_from_our_own_prompt_or_thread() -> None:
+def test_acceptance_without_echo_counts_only_for_our_own_prompt_or_thread() -> None:
     told = [cutoff(streaming=True), final("Hm.", graphPath=["agent"])]
     looking = given_thread()
     hear(looking, *told, submits=False)
@@ -248,7 +248,7 @@ def test_only_our_own_abort_is_one(records: list[Record], verdict: Verdict) -> N
     assert hear(given_thread(), *records) is verdict
 
 
-def test_an_abort_before_the_mark_of_a_broken_connection_may_be_anyones() -> None:
+def test_an_abort_before_the_cutoff_record_of_a_broken_connection_may_be_anyones() -> None:
     assert hear(given_thread(), aborted(), clean=False) is Verdict.BROKEN
 
 

@@ -270,7 +270,7 @@ def test_fail_on_tool_error() -> None:
         assert not fails("never", *calls)
 
 
-def test_the_first_error_is_told() -> None:
+def test_the_first_error_is_in_the_message() -> None:
     result = ChatResult("So.", CHAT_ID, MESSAGE_ID, [Query(error="one"), Query(error="two")])
     with pytest.raises(ChatToolError, match=r"Every query of the run failed: one\. The agent.*So"):
         check_tools(result, "all")
@@ -382,7 +382,7 @@ def test_records_go_before_messages_that_hold_no_more_queries() -> None:
     assert query.rows == [["from the record"]]
 
 
-def test_a_run_that_one_connection_told_whole_takes_no_query_from_the_messages() -> None:
+def test_a_run_that_one_connection_sent_whole_uses_no_query_of_the_messages() -> None:
     run = new_run()
     assert hear(run, cutoff(), echo(), final(ANSWER), state([HUMAN, *BOTH, SAID])) is Verdict.OVER
     assert run.result().queries == []

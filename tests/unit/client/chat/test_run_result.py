@@ -137,7 +137,9 @@ WORKING = serialized("AIMessage", "Working on it.")
 
 @pytest.mark.parametrize("given", [False, True])
 @pytest.mark.parametrize("replay", ["none", "before", "after"])
-def test_a_run_told_whole_without_a_final_answer_has_none(replay: str, given: bool) -> None:
+def test_a_run_that_was_sent_whole_without_a_final_answer_has_none(
+    replay: str, given: bool
+) -> None:
     """The last words of its messages are no answer then, only what the agent said last."""
     run = new_run(in_existing_thread=given, chat_id=CHAT_ID if given else None)
     note = final("Let me see.", graphPath=["agent"], record_id="note")
@@ -162,7 +164,7 @@ def test_what_the_agent_said_last_may_stand_in_the_state_only() -> None:
         run.result()
 
 
-def test_a_replay_that_tells_less_than_is_known_is_not_the_whole_run() -> None:
+def test_a_replay_with_less_than_is_known_is_not_the_whole_run() -> None:
     run = new_run()
     asked = tool("SqlApi", {}, query_result([[1]]))
     assert hear(run, cutoff(), echo(), asked, clean=False) is Verdict.BROKEN
@@ -241,7 +243,7 @@ def test_an_earlier_turn_never_leaks() -> None:
         assert run._fold.queries() == []
 
 
-def test_events_tell_what_a_log_wants() -> None:
+def test_events_have_the_lines_of_a_log() -> None:
     run = new_run()
     events: list[ChatEvent] = []
     turn = Turn()
@@ -262,7 +264,7 @@ def test_events_tell_what_a_log_wants() -> None:
     assert again == []
 
 
-def test_a_thought_that_comes_in_pieces_is_told_once_and_cut() -> None:
+def test_a_thought_that_comes_in_pieces_is_reported_once_and_cut() -> None:
     run = new_run()
     events: list[ChatEvent] = []
     pieces = [
@@ -304,7 +306,7 @@ def test_details_are_in_the_result_where_they_are_asked_for() -> None:
     assert (short.searches, short.thinking) == ([], [])
 
 
-def test_a_failed_call_is_told_with_its_error() -> None:
+def test_a_failed_call_is_reported_with_its_error() -> None:
     run = new_run()
     events: list[ChatEvent] = []
     failed = tool("SqlApi", {"queryTitle": "Orders"}, {"error": "Bad branch"})
@@ -312,7 +314,7 @@ def test_a_failed_call_is_told_with_its_error() -> None:
     assert str(events[-1]) == "Tool call 'Orders' failed after 0.0 s: Bad branch"
 
 
-def test_acceptance_is_told_when_the_thread_is_known() -> None:
+def test_acceptance_is_reported_once_the_thread_is_known() -> None:
     run = new_run()
     events: list[ChatEvent] = []
     hear(run, echo(), final(ANSWER), cutoff(), state(), events=events)
@@ -364,7 +366,7 @@ def test_half_characters_of_queries_and_usage_are_replaced() -> None:
     assert plain["usage"] == {"x\ufffd": "x\ufffd"}
 
 
-def test_a_chat_id_that_would_forge_log_lines_is_not_taken() -> None:
+def test_a_chat_id_that_would_forge_log_lines_is_ignored() -> None:
     run = new_run()
     hear(run, cutoff(chat_id="a\n[error] b"), clean=False)
     assert run.chat_id is None

@@ -77,7 +77,7 @@ def test_byte_by_byte() -> None:
     assert finished(run) == EXPECTED
 
 
-def test_cut_anywhere_and_told_again() -> None:
+def test_a_stream_cut_anywhere_and_replayed_gives_the_same_result() -> None:
     """A connection that breaks changes nothing, be it at a record's end, inside a line or inside
     a character, and the message is accepted at the end of the echo's line."""
     turn = Turn()
@@ -236,7 +236,7 @@ def test_a_replay_that_breaks_early_does_not_lose_what_was_known() -> None:
     assert run.result().queries[0].rows == EXPECTED["queries"][0]["rows"]
 
 
-def test_an_answer_that_was_told_stays_when_the_thread_is_replayed_without_it() -> None:
+def test_a_received_answer_stays_when_the_thread_is_replayed_without_it() -> None:
     turn = Turn()
     run = new_run()
     hear(run, cutoff(), *turn.records(), clean=False)
@@ -277,7 +277,7 @@ def test_characters_split_into_surrogates_between_deltas() -> None:
 
 
 @pytest.mark.parametrize("overlap", [0, 1, 3])
-def test_repeated_deltas_are_told_by_their_sort(overlap: int) -> None:
+def test_repeated_deltas_are_recognized_by_their_sort(overlap: int) -> None:
     """A live stream that goes on without echo and repeats some deltas: each of them counts once."""
     records = Turn(closing=False).records()
     records[-1] = {**records[-1], "isInProcess": False}
@@ -321,7 +321,7 @@ def test_what_a_thread_keeps_of_an_answer_that_broke_off_is_none(told: Any, delt
     assert run.result().answer == ANSWER
 
 
-def test_a_stopped_thread_whose_prompt_is_repeated_tells_what_it_has_kept() -> None:
+def test_a_stopped_thread_whose_prompt_is_repeated_sends_what_it_has_kept() -> None:
     run = new_run(chat_id=CHAT_ID, accepted=True)
     told = [Turn().records()[0], half_an_answer(), cutoff(), state()]
     assert hear(run, *told, submits=True) is Verdict.OVER

@@ -63,7 +63,7 @@ def given_thread() -> ChatRun:
 
 
 @pytest.mark.parametrize("refusal", ["401", "JSON-RPC"])
-def test_a_rotated_key_is_read_again_to_look_at_a_given_thread(refusal: str) -> None:
+def test_a_rotated_key_is_read_again_before_an_existing_thread_is_stopped(refusal: str) -> None:
     service = PlayedService(reloads=[True])
     call = accepted_call(service, thread=True)
     if refusal == "401":
@@ -174,7 +174,7 @@ def test_an_abort_says_who_asks(settings: dict[str, Any], identity: dict[str, st
 
 @pytest.mark.parametrize("replay", ["before", "after"])
 @pytest.mark.parametrize("follow_up", ["subscribe", "state"])
-def test_our_run_in_a_given_thread_is_stopped(replay: Any, follow_up: Any) -> None:
+def test_our_run_in_an_existing_thread_is_stopped(replay: Any, follow_up: Any) -> None:
     service = PlayedService(earlier=(EARLIER,), replay=replay, follow_up=follow_up)
     accepted_call(service)
     service.now += 5
@@ -203,20 +203,22 @@ THEIRS = [serialized("HumanMessage", PROMPT, MESSAGE_ID), serialized("HumanMessa
     ids=["later before", "later after", "busy", "only busy", "earlier", "messages", "empty"],
 )
 @pytest.mark.parametrize("by_lines", [True, False])
-def test_another_run_in_a_given_thread_is_left_alone(told: list[Record], by_lines: bool) -> None:
+def test_another_run_in_an_existing_thread_is_left_alone(
+    told: list[Record], by_lines: bool
+) -> None:
     service = PlayedService(scripted=[told], by_lines=by_lines)
     assert stop(service, given_thread()) is False
     assert service.aborts == []
 
 
-def test_a_busy_thread_told_by_an_error_status_is_left_alone() -> None:
+def test_a_thread_that_is_busy_by_its_error_status_is_left_alone() -> None:
     body = b'{"error": "Streaming for thread is in progress"}'
     service = PlayedService(faults=[Fault("refuse", status=409, body=body)])
     assert stop(service, given_thread()) is False
     assert service.aborts == []
 
 
-def test_the_messages_of_the_state_tell_it_too() -> None:
+def test_the_messages_of_the_state_show_the_latest_question_too() -> None:
     messages = [serialized("HumanMessage", "Other?"), serialized("HumanMessage", PROMPT)]
     service = PlayedService(scripted=[[cutoff(streaming=True), state(messages)]])
     assert stop(service, given_thread()) is True

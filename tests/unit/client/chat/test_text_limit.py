@@ -70,7 +70,7 @@ def test_thread_whose_last_turn_never_ends_is_not_read_on(endless: Any) -> None:
         reading.feed(records)
 
 
-def test_what_is_told_again_counts_once() -> None:
+def test_replayed_text_counts_once() -> None:
     run = new_run()
     told = [echo(), *(delta(number) for number in range(90))]
     full = [final(PIECE * 150) for _ in range(30)]

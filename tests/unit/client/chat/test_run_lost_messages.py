@@ -52,7 +52,9 @@ LOOKS = [
 @pytest.mark.parametrize(
     ("records", "verdict"), [look[1:] for look in LOOKS], ids=[look[0] for look in LOOKS]
 )
-def test_looking_for_a_message_in_a_given_thread(records: list[Record], verdict: Verdict) -> None:
+def test_verdict_on_an_existing_thread_that_does_not_show_our_message(
+    records: list[Record], verdict: Verdict
+) -> None:
     run = given_thread()
     assert hear(run, *records, submits=False) is verdict
     assert not run.accepted

@@ -102,7 +102,7 @@ def test_a_turn_that_is_streaming_has_no_answer_yet() -> None:
     assert thread.turns[1].queries[0].rows == EXPECTED["queries"][0]["rows"]
 
 
-def test_a_stream_that_goes_on_is_left_after_a_moment() -> None:
+def test_a_stream_that_continues_is_left_after_a_moment() -> None:
     """A service may subscribe whoever reads a thread to what it streams."""
     service = PlayedService(starts=[NOON], pace=0.05, records=Turn(answer="x" * 9000).records())
     service.now += 2.0
