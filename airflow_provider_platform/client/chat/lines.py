@@ -9,6 +9,7 @@ for its stream too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from airflow_provider_platform.client.chat.request import says_busy
@@ -18,7 +19,7 @@ from airflow_provider_platform.client.formats.json_text import (
     CutStringError,
     read_json,
 )
-from airflow_provider_platform.client.formats.ndjson import parse_line
+from airflow_provider_platform.client.formats.ndjson import LineReader, parse_line
 from airflow_provider_platform.client.formats.service_text import quote_service
 
 MAX_ERROR_BYTES = 64 * 1024
@@ -95,6 +96,28 @@ class ChatLineParser:
             "platform or of a proxy: check chat_url in the connection.",
             where=self._where,
         )
+
+
+class RecordReader:
+    """The records of one answer, from its bytes. `where` ends the message of its errors."""
+
+    def __init__(self, where: object) -> None:
+        self._lines = LineReader()
+        self._parser = ChatLineParser(where)
+        self._first = True
+
+    def feed(self, data: bytes) -> Iterator[Any]:
+        """Yield what each whole line holds, None for a line that is part of a record. Raises what
+        `ChatLineParser.read` raises."""
+        for line, number in self._lines.feed(data):
+            record = self._parser.read(line, number, first=self._first)
+            self._first = False
+            yield record
+
+    def rest(self) -> Any:
+        """Return the record of a last line without its line end, None if it may be cut."""
+        rest = self._lines.rest()
+        return self._parser.read_rest(rest, self._lines.lines_seen + 1, first=self._first)
 
 
 def is_error(record: dict[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_platform.client.chat.lines import ChatLineParser, is_error, is_rpc_error
+from airflow_provider_platform.client.chat.lines import RecordReader, is_error, is_rpc_error
 from airflow_provider_platform.client.chat.records import MAX_TEXT, RecordFold, is_assistant
 from airflow_provider_platform.client.chat.request import (
     ChatRequest,
@@ -45,7 +45,6 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.formats.json_text import storable, whole_characters
-from airflow_provider_platform.client.formats.ndjson import LineReader
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, rpc_error
 from airflow_provider_platform.client.http.retry import is_transient, pause_after
@@ -134,19 +133,11 @@ def first_record(
     whether the response came to its clean end)."""
     until = clock() + seconds
     yield OpenStream(body, timeout=seconds, repeatable=True)
-    reader = LineReader()
-    parser = ChatLineParser(CHAT_STREAM.where)
-    first = True
+    reader = RecordReader(CHAT_STREAM.where)
     while True:
         wait = until - clock()
         data: bytes | None = (yield ReadStream(wait)) if wait > 0 else None
-        records = (
-            (parser.read(line, number, first=first) for line, number in reader.feed(data))
-            if data
-            else (parser.read_rest(reader.rest(), reader.lines_seen + 1, first=first),)
-        )
-        for record in records:
-            first = False
+        for record in reader.feed(data) if data else (reader.rest(),):
             if wanted(record):
                 yield CloseStream()
                 return record, False
@@ -247,24 +238,20 @@ class ThreadReader:
         self._max_rows = max_rows
         self._turns: list[_RecordedTurn] = []
         self._messages: ThreadMessages | None = None
-        self._lines = LineReader()
-        self._parser = ChatLineParser(f"chat {quote_service(chat_id)}")
-        self._first = True
+        self._reader = RecordReader(f"chat {quote_service(chat_id)}")
         self._cost = 0
 
     def feed(self, data: bytes) -> None:
         """Take some bytes of the answer. Raises the error that an error object amounts to,
         PlatformProtocolError and PlatformAddressError."""
-        for line, number in self._lines.feed(data):
-            self._take(self._parser.read(line, number, first=self._first))
-            self._first = False
+        for record in self._reader.feed(data):
+            self._take(record)
         if self._turns:
             self._turns[-1].fold.count_bytes(len(data))
 
     def finish(self) -> None:
         """The answer is over. A last line without its line end counts if it is whole."""
-        rest, number = self._lines.rest(), self._lines.lines_seen + 1
-        self._take(self._parser.read_rest(rest, number, first=self._first))
+        self._take(self._reader.rest())
 
     @property
     def complete(self) -> bool:
