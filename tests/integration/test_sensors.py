@@ -56,7 +56,7 @@ class TestDbtSync:
         sync_job_id = start_sync(ref="broken")
         task = sense(PlatformDbtSyncSensor, sync_job_id=sync_job_id)
         assert task.state == "failed"
-        assert task.error.startswith("DbtSyncFailedError: dbt sync")
+        assert task.error.startswith("DbtSyncFailedError: The dbt sync failed")
         assert "model orders depends on a source that is missing" in task.error
 
     def test_a_sync_that_was_cancelled_fails_the_task(
@@ -74,7 +74,7 @@ class TestDbtSync:
         platform_sandbox.control.set(release="0.2.1")
         task = sense(PlatformDbtSyncSensor, sync_job_id="1")
         assert task.error.startswith("AirflowFailException")
-        assert "no operation that tells how a dbt sync goes" in task.error
+        assert "no operation that reports the status of a dbt sync" in task.error
 
     def test_a_time_out_is_airflows(self, sense: Any, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.set(dbt_pace=60)
