@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bs4 import BeautifulSoup
+from playwright.sync_api import Error as NotShown
 from playwright.sync_api import TimeoutError as TooLate
 from playwright.sync_api import sync_playwright
 
@@ -220,11 +221,11 @@ def in_table(page: Page, picture: str) -> bool:
 
 def opened_folder(page: Page, site: Site) -> Iterator[str]:
     """The folder's index opens the first page."""
-    page.goto((site.folder / "index.html").as_uri())
     try:
+        page.goto((site.folder / "index.html").as_uri())
         page.wait_for_url(f"**/{INDEX}", timeout=30_000)
-    except TooLate as error:
-        yield f"index.html does not open {INDEX}: {error}"
+    except NotShown as error:
+        yield f"index.html does not open {INDEX}: {error.message}"
 
 
 def search_without_excerpts(page: Page, site: Site) -> Iterator[str]:

@@ -7,6 +7,7 @@ pipeline can be started again. What is done there is kept.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -18,7 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.sandbox.demo.airflow_home import kept
-from airflow_provider_platform.sandbox.demo.checkout import DAG_FILE, DAG_ID, FOLDER, HOME, shown
+from airflow_provider_platform.sandbox.demo.checkout import (
+    DAG_FILE,
+    DAG_ID,
+    FOLDER,
+    HOME,
+    UI_COMMAND,
+    shown,
+)
 from airflow_provider_platform.sandbox.demo.processes import (
     DemoError,
     only_one,
@@ -44,6 +52,7 @@ _PARTS = {
 
 def main() -> int:
     """Serve until interrupted; the exit code is 1 when it cannot be served."""
+    argparse.ArgumentParser(prog=UI_COMMAND, description=__doc__).parse_args()
     stop_on_signals()
     try:
         with only_one(FOLDER):
