@@ -10,6 +10,7 @@ import re
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
@@ -20,7 +21,7 @@ from tests.browser.demo_ui import DAG_ID, DemoUi
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, FloatRect, Page
 
 TERMINAL = (
     "<style>body {{ margin: 0 }} pre {{ margin: 0; padding: 16px; width: 100ch;"
@@ -148,3 +149,44 @@ def test_the_page_of_a_failed_task_shows_why(page: Page, demo_ui: DemoUi) -> Non
     failed = re.compile(r"failed after .* no such column: missing.* SQL: SELECT missing FROM")
     expect(page.get_by_text(failed).last).to_be_visible()
     expect(page.get_by_text(re.compile(r"Thread: ?http|/app/threads/")).last).to_be_visible()
+
+
+def test_failed_task_leads_from_its_run_to_its_reason_and_its_thread(
+    page: Page, demo_ui: DemoUi, pictures: Path
+) -> None:
+    """The walk of the page "A task failed: where to look", on a screen of a notebook's height."""
+    run_id = demo_ui.start_run(question="sql: SELECT missing FROM orders")
+    demo_ui.wait_for_task(run_id, "ask_agent", "failed")
+    page.goto(f"{demo_ui.airflow}/dags/{DAG_ID}/runs/{quote(run_id)}")
+    # The list of the run's tasks; the grid beside it has links of the same name.
+    task = page.get_by_role("cell", name="ask_agent").get_by_role("link")
+    expect(task).to_be_visible()
+    expect(page.get_by_role("row").filter(has=task).get_by_text("Failed")).to_be_visible()
+    take(page, pictures / "failed-run.png")
+
+    task.click()
+    sentence = page.get_by_text(re.compile("Every query of the run failed")).last
+    expect(sentence).to_be_in_viewport()
+    # The page scrolls to the end of the log when it opens, not when its size changes.
+    page.set_viewport_size(PICTURE | {"height": 900})
+    page.reload()
+    expect(sentence).to_be_in_viewport()
+    # Up to the sentence: the lines below it are paths of the machine that takes the picture.
+    box = sentence.bounding_box()
+    assert box is not None
+    height = box["y"] + box["height"]
+    up_to_it: FloatRect = {"x": 0, "y": 0, "width": PICTURE["width"], "height": height}
+    page.screenshot(path=pictures / "failed-log.png", animations="disabled", clip=up_to_it)
+
+    page.goto(demo_ui.task_page("ask_agent", "/details", run_id=run_id))
+    link = page.get_by_role("link", name="Thread", exact=True)
+    expect(link).to_be_visible()
+    expect(page.get_by_text("No Status")).to_have_count(0)  # which it says until it has read it
+    take(page, pictures / "failed-links.png")
+    with page.context.expect_page() as opened:
+        link.click()
+    thread = opened.value
+    expect(thread.locator(".question")).to_have_text("sql: SELECT missing FROM orders")
+    expect(thread.get_by_text("no such column: missing").first).to_be_visible()
+    take(thread, pictures / "failed-thread.png")
+    thread.close()

@@ -349,6 +349,17 @@ def test_assets(capsys: pytest.CaptureFixture[str]) -> None:
     assert "/data/orders.parquet 480" in capsys.readouterr().out
 
 
+def test_errors_that_the_page_on_failed_tasks_quotes_are_errors_of_the_package() -> None:
+    page = (DOCS / "recipes" / "failed_task.md").read_text()
+    table = page.partition("| the error says |")[2].partition("\n\n")[0]
+    first_cells = [line.split("|")[1] for line in table.splitlines()[2:]]
+    quoted = {text for cell in first_cells for text in re.findall(r"`([^`]+)`", cell)}
+    package = PROJECT / "airflow_provider_platform"
+    source = "".join(file.read_text() for file in package.rglob("*.py")).lower()
+    assert len(quoted) > 5
+    assert {text for text in quoted if text.lower() not in source} == set()
+
+
 def test_every_piece_is_tried() -> None:
     named = set(re.findall(r'"([\w.]+\.md \d+)"', Path(__file__).read_text()))
     assert named == set(PIECES)
