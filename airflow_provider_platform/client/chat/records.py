@@ -45,7 +45,7 @@ A follow-up request may replay our turn before the cutoff record, after it, or n
 
 Nearly all records of a stream are deltas that append text. They take a short way through
 `ChatRun._take_plain` and `RecordFold.append`, which must do what the long way does. Without the
-short way a long answer costs half as much processor time again (`benchmarks/chat_end_to_end.py`).
+short way a long answer costs half as much processor time again, as a benchmark measures.
 """
 
 from __future__ import annotations
