@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.deployment import DeploymentOperator
+from airflow_provider_platform.operators._base.operator import DeploymentOperator
 from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
 from airflow_provider_platform.operators.branches import ENVIRONMENTS
 

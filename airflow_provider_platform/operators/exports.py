@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_provider_platform.client.operations.rules import exactly_one
 from airflow_provider_platform.links import DashboardLink, ExportLink, FileLink, Links
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.deployment import DeploymentOperator
+from airflow_provider_platform.operators._base.operator import DeploymentOperator
 from airflow_provider_platform.operators._files.paths import output_path as check_output_path
 from airflow_provider_platform.operators._files.paths import (
     output_target,

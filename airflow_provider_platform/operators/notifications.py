@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_provider_platform.client.errors import PlatformNotFoundError
 from airflow_provider_platform.links import Links, NotificationLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.deployment import DeploymentOperator
 from airflow_provider_platform.operators._base.failures import ForeseenFailures
+from airflow_provider_platform.operators._base.operator import DeploymentOperator
 from airflow_provider_platform.operators._lists import MAX_ITEMS, capped
 from airflow_provider_platform.operators._notifications.creation import (
     PlatformCreateNotificationOperator,

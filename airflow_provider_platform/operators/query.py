@@ -18,13 +18,13 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.formats.service_text import shortened
 from airflow_provider_platform.links import BranchLink, FileLink, Links
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.deferral import (
+from airflow_provider_platform.operators._base.failures import ForeseenFailures
+from airflow_provider_platform.operators._base.operator import (
     BACKSTOP_SECONDS,
+    DeploymentOperator,
     default_deferrable,
     earliest_deadline,
 )
-from airflow_provider_platform.operators._base.deployment import DeploymentOperator
-from airflow_provider_platform.operators._base.failures import ForeseenFailures
 from airflow_provider_platform.operators._files.outlets import tell_outlets
 from airflow_provider_platform.operators._files.output import (
     file_fits_its_name,

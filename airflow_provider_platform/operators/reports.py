@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.links import Links, ReportLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.deployment import DeploymentOperator
 from airflow_provider_platform.operators._base.failures import ForeseenFailures, airflow_errors
+from airflow_provider_platform.operators._base.operator import DeploymentOperator
 
 if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.links import DashboardLink, Links, WorkbookLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.deployment import DeploymentOperator
 from airflow_provider_platform.operators._base.failures import ForeseenFailures
+from airflow_provider_platform.operators._base.operator import DeploymentOperator
 from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
 
 if TYPE_CHECKING:

@@ -19,9 +19,12 @@ from airflow_provider_platform._airflow import BaseSensorOperator
 from airflow_provider_platform.client.errors import PlatformError, from_payload
 from airflow_provider_platform.client.operations.log_events import log_changes
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.deferral import BACKSTOP_SECONDS, default_deferrable
 from airflow_provider_platform.operators._base.failures import ForeseenFailures, airflow_errors
-from airflow_provider_platform.operators._base.operator import PlatformOperator
+from airflow_provider_platform.operators._base.operator import (
+    BACKSTOP_SECONDS,
+    PlatformOperator,
+    default_deferrable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

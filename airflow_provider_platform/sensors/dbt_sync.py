@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.deployment import DeploymentOperator
+from airflow_provider_platform.operators._base.operator import DeploymentOperator
 from airflow_provider_platform.sensors._base import PlatformSensor
 
 if TYPE_CHECKING:

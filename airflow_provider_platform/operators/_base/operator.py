@@ -1,22 +1,27 @@
-"""What all operators share: the connection, arguments checked at parse time, links."""
+"""What all operators share: the connection, arguments checked at parse time, links, deferral, and
+what goes to XCom key by key."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import contextmanager
 from functools import cache
-from inspect import Parameter, signature
+from inspect import Parameter, isgenerator, signature
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from airflow_provider_platform._airflow import BaseOperator
+from airflow_provider_platform._airflow import XCOM_TAKES_NONE, BaseOperator
 from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
 from airflow_provider_platform.links import KNOWN, Links
-from airflow_provider_platform.operators._base.arguments import is_template, optional
-from airflow_provider_platform.operators._base.deferral import default_deferrable
+from airflow_provider_platform.operators._base.arguments import (
+    is_template,
+    optional,
+    optional_id,
+)
 from airflow_provider_platform.operators._base.failures import airflow_errors
-from airflow_provider_platform.operators._base.multiple_outputs import storing_outputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import timedelta
 
     from airflow_provider_platform._airflow import Context
     from airflow_provider_platform.client.config import PlatformConfig
@@ -26,8 +31,11 @@ if TYPE_CHECKING:
 Check: TypeAlias = "Callable[[str, Any], Any]"
 """Makes of an argument's name and the value that was given the value that is meant."""
 Checks: TypeAlias = "Mapping[str, Check | None]"
+AfterExecution: TypeAlias = "Callable[[Context, Any], Any]"
 
 DEFAULT_CONN_ID = "platform_default"
+BACKSTOP_SECONDS = 120.0
+"""How much longer than the deadline Airflow waits for a trigger that does not run."""
 LINKED_ARGUMENTS = (
     "active_branch_name",
     "branch_name",
@@ -190,6 +198,80 @@ class PlatformOperator(BaseOperator):
         if isinstance(result, dict):
             told = {name: result.get(field) for name, field in self.linked_result.items()}
             self.store_link(context, config, **told)
+
+
+class DeploymentOperator(PlatformOperator):
+    """Base of what is scoped to a deployment.
+
+    :param deployment_id: the deployment's id; default: the connection's
+    """
+
+    checks: ClassVar[Checks] = {"deployment_id": optional_id}
+
+    def __init__(self, *, deployment_id: int | str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.deployment_id: Any = deployment_id
+
+    def fingerprint(self, config: PlatformConfig, kind: str, *inputs: Any) -> str:
+        """The key of a call of this kind in this deployment."""
+        from airflow_provider_platform.client.config import fingerprint
+
+        deployment_id = config.resolve_deployment_id(self.deployment_id)
+        return fingerprint(kind, config.management_url, deployment_id, *inputs)
+
+
+def default_deferrable(given: bool | None) -> bool:
+    """The given choice, else Airflow's `[operators] default_deferrable`."""
+    if given is not None:
+        return given
+    from airflow_provider_platform._airflow import conf
+
+    return bool(conf.getboolean("operators", "default_deferrable", fallback=False))
+
+
+def earliest_deadline(
+    deadline: float, execution_timeout: timedelta | None, context: Context, *, now: float
+) -> float:
+    """The deadline, or the end of this try by its `execution_timeout`, whichever comes first (Unix
+    time)."""
+    if execution_timeout is None:
+        return deadline
+    began = getattr(context.get("ti"), "start_date", None)
+    start = began.timestamp() if began is not None else now
+    return min(deadline, float(start + execution_timeout.total_seconds()))
+
+
+def storing_outputs(author: AfterExecution | None) -> AfterExecution | None:
+    """The `post_execute` of a task, `author` being what the DAG's author gave for it.
+
+    Airflow calls it between the execution and the storing of what came of it, which it is the only
+    one to see of every operator, deferred or not. Where None cannot be stored, it stores the keys
+    that have a value, and leaves to Airflow the result as a whole.
+    """
+    if XCOM_TAKES_NONE:
+        return author
+
+    def store(context: Context, result: Any) -> Iterator[Any]:
+        done = author(context, result) if author is not None else None
+        if isgenerator(done):
+            yield from done
+        ti: Any = context["ti"]
+        if ti.task.multiple_outputs and ti.task.do_xcom_push and _lacks_values(result):
+            for key, value in result.items():
+                if value is not None:
+                    ti.xcom_push(key=key, value=value)
+            # Of the copy that is executed: what the DAG says of the task stays.
+            ti.task.multiple_outputs = False
+
+    return store
+
+
+def _lacks_values(result: Any) -> bool:
+    return (
+        isinstance(result, Mapping)
+        and None in result.values()
+        and all(isinstance(key, str) for key in result)
+    )
 
 
 @cache

@@ -12,7 +12,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.operations.rules import exactly_one, required
 from airflow_provider_platform.links import DashboardLink, Links, NotificationLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.deployment import DeploymentOperator
+from airflow_provider_platform.operators._base.operator import DeploymentOperator
 from airflow_provider_platform.operators._notifications.schedule import (
     NotificationScheduleOperator,
     describe,

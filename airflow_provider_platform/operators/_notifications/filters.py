@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.operations.rules import at_most_one, together
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.deployment import DeploymentOperator
+from airflow_provider_platform.operators._base.operator import DeploymentOperator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

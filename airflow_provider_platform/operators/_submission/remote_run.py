@@ -25,13 +25,13 @@ from airflow_provider_platform.client.errors import (
     from_payload,
 )
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.deferral import (
+from airflow_provider_platform.operators._base.failures import ForeseenFailures, airflow_errors
+from airflow_provider_platform.operators._base.operator import (
     BACKSTOP_SECONDS,
+    PlatformOperator,
     default_deferrable,
     earliest_deadline,
 )
-from airflow_provider_platform.operators._base.failures import ForeseenFailures, airflow_errors
-from airflow_provider_platform.operators._base.operator import PlatformOperator
 from airflow_provider_platform.operators._submission.attempt import Attempt
 from airflow_provider_platform.operators._submission.kills import RunKill
 from airflow_provider_platform.operators._submission.orphaned_runs import (
