@@ -222,6 +222,7 @@ def test_a_name_that_is_added_to_the_list_is_masked_everywhere(
     """In what is sent and received, in errors, in reprs, and in answers on their way to XCom."""
     monkeypatch.setattr(credentials, "SECRET_NAMES", (*credentials.SECRET_NAMES, "vault_pin"))
     pin = "canary-of-a-pin"
+    assert credentials.may_hold_secrets(b'{"vaultPin": "canary-of-a-pin"}')  # so it is searched
     with PlatformClient(config) as client:
         made = oauth(vaultPin=pin)
         assert pin not in repr(made)
