@@ -125,6 +125,8 @@ class PlatformDeleteNotificationOperator(NotificationOperator):
         super().__init__(**kwargs)
         self.validate_known_arguments()
 
+    operator_extra_links = Links()  # to the platform, since the notification is gone
+
     def execute(self, context: Context) -> None:
         """Delete the schedule."""
         with ForeseenFailures(), self.opened(context) as hook:

@@ -13,7 +13,9 @@ import pytest
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.links import LINK_KEY, FileLink, ThreadLink
 from airflow_provider_platform.operators.api import PlatformApiOperator
+from airflow_provider_platform.operators.branches import PlatformDeleteBranchOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
+from airflow_provider_platform.operators.notifications import PlatformDeleteNotificationOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
 from airflow_provider_platform.operators.workbooks import PlatformDuplicateWorkbookOperator
@@ -205,6 +207,14 @@ def test_file_that_is_not_on_this_machine_has_no_link_with_a_digest(
     for path in ("s3://bucket/x.csv", "/nowhere/x.csv", "/tmp", ""):
         assert FileLink().address(config, {"path": path}) is None
     assert FileLink().address(config, {"path": "https://a.example/x"}) == "https://a.example/x"
+
+
+def test_task_that_deletes_a_notification_or_a_branch_does_not_link_to_it() -> None:
+    for task in (
+        PlatformDeleteNotificationOperator(task_id="delete", notification_id=1),
+        PlatformDeleteBranchOperator(task_id="delete", branch_name="dev"),
+    ):
+        assert [link.name for link in task.operator_extra_links] == ["Analytics Platform"]
 
 
 def test_a_found_report_is_linked_to(platform_sandbox: Sandbox) -> None:

@@ -188,6 +188,16 @@ def texts_of(document: str) -> list[str]:
     return [text for text in found if text]
 
 
+@pytest.mark.parametrize("text", NASTY)
+def test_page_of_a_message_has_its_pictures_inside(text: str) -> None:
+    page = mail.to_page(nasty(text), {0: b"PNG"})
+    found = parsed(page).found
+    assert [one["src"] for tag, one in found if tag == "img"] == ["data:image/png;base64,UE5H"]
+    assert {tag for tag, _ in found} <= {*ALLOWED, "html", "head", "meta", "title", "body"}
+    assert page.count("<title>") == page.count("</title>") == 1
+    assert "█" not in page
+
+
 @given(TEXTS | MARKS)
 def test_markdown_shows_any_text_as_it_is(text: str) -> None:
     escaped, cell = markdown.escape(text), markdown.escape_cell(text)
