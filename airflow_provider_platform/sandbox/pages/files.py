@@ -28,6 +28,7 @@ SHOWN_ROWS = 100
 _MOST_BYTES = 1 << 30
 _MOST_TEXT = 1 << 18
 """Characters of a text that a page shows."""
+_MOST_LINE = 1 << 20
 _MOST_CELL = 200
 _MANIFEST = "manifest.json"
 _ROWS = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
@@ -275,12 +276,15 @@ def _first_rows(file: BinaryIO, kind: str, name: str) -> tuple[list[str], list[l
     plain: Any = gzip.GzipFile(fileobj=file) if name.lower().endswith(".gz") else file
     lines = io.TextIOWrapper(plain, encoding="utf-8-sig", errors="replace", newline="")
     if kind in (".jsonl", ".ndjson"):
-        found = [json.loads(line) for line in islice(lines, SHOWN_ROWS + 1)]
+        first = islice(iter(lambda: lines.readline(_MOST_LINE), ""), SHOWN_ROWS + 1)
+        found = [json.loads(line) for line in first]
         columns = list(dict.fromkeys(key for one in found for key in one))
         return columns, [[one.get(key) for key in columns] for one in found]
     start = lines.read(1 << 16)
     delimiter = "\t" if kind == ".tsv" else _delimiter(start)
-    text = io.StringIO(start + (lines.read(1 << 20) if len(start) == 1 << 16 else ""), newline="")
+    text = io.StringIO(
+        start + (lines.read(_MOST_LINE) if len(start) == 1 << 16 else ""), newline=""
+    )
     rows = list(islice(csv.reader(text, delimiter=delimiter), SHOWN_ROWS + 2))
     return (rows[0], list(rows[1:])) if rows else ([], [])
 

@@ -180,6 +180,12 @@ def test_page_from_elsewhere_reads_no_file(platform: Platform, tmp_path: Path) -
     assert answer.headers["cross-origin-resource-policy"] == "same-origin"
 
 
+def test_long_line_is_not_read_to_its_end(platform: Platform, tmp_path: Path) -> None:
+    line = b'{"a": "' + b"x" * (4 << 20) + b'"}\n'
+    path = written(tmp_path, "x.jsonl.gz", gzip.compress(line, 1))
+    assert "Its rows are not shown" in opened(platform, path).text
+
+
 @pytest.mark.parametrize("content", [b"", b"a\n", b"\xff\xfe\0\0", b'"', b"PAR1", b"[1]\n", b"1\n"])
 @pytest.mark.parametrize("name", ["x.csv", "x.jsonl", "x.parquet", "x.csv.gz", "x.jsonl.zst"])
 def test_broken_file_of_rows_has_a_page(
