@@ -11,7 +11,6 @@ import re
 import runpy
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -172,13 +171,11 @@ def test_the_documentation_names_every_tag_group() -> None:
         assert f"`{name}`" in text, f"{name} is not documented"
 
 
-def test_the_example_of_an_added_operation_works() -> None:
+def test_the_example_of_an_added_operation_works(monkeypatch: pytest.MonkeyPatch) -> None:
     text = (PROJECT / "docs" / "management_api.md").read_text(encoding="utf-8")
     section = text.split("## Adding an operation")[1].split("\n## ")[0]
-    names: dict[str, Any] = {
-        "__name__": "docs",
-        "hook": SimpleNamespace(run=lambda operation: operation),
-    }
+    names: dict[str, Any] = {"__name__": "docs"}
+    monkeypatch.setattr(PlatformHook, "run", lambda hook, operation: operation)
 
     for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
         exec(compile(block, "docs/management_api.md", "exec"), names)
