@@ -5,9 +5,12 @@ limits nothing: `airflow pools set platform_chats 4 "Questions at once" --includ
 never starts a task whose pool does not exist: the DAG's timeout ends such a run.
 
 Each customer has a question and a mail of its own. If one fails, its retry repeats only this one,
-and the other customers get their mails. A mail holds the rows of its own customer and no others.
+and the other customers get their mails.
 
-Without a mail connection nothing is sent: the log of the task `mail` shows the text.
+Each mail holds the answer to its own question. The question names the customer, but it does not
+limit access: the agent reads what the connection's user may read.
+
+While the parameter "Mail connection" is empty nothing is sent: the log of `mail` shows the text.
 """
 
 from __future__ import annotations
@@ -23,14 +26,22 @@ log = logging.getLogger("airflow.task")
 
 
 def text_of(result: dict[str, Any]) -> str:
-    """The agent's answer, and below it the rows of its queries as aligned lines."""
+    """The agent's answer, and below it the rows of its queries as aligned lines.
+
+    A query that failed is left out. A line says if a query has more rows than the result.
+    """
     lines = [result["answer"]]
     for query in result["queries"]:
+        if query["error"] is not None:
+            continue
         names = [column["name"] for column in query["columns"]]
         table = [names, *([str(value) for value in row] for row in query["rows"])]
         widths = [max(len(row[place]) for row in table) for place in range(len(names))]
         lines += ["", query["title"] or ""]
         lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+        shown, total = len(query["rows"]), query["total_rows"]
+        if shown < total:
+            lines.append(f"The first {shown} of {total} rows.")
     return "\n".join(lines)
 
 

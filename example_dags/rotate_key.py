@@ -4,6 +4,9 @@ Make the new key at the platform while the old one still works, store it as the 
 `platform_next`, and run this DAG. It tries every side of the new connection, then reads and asks
 with it. When it is green, give `platform_default` the new key; revoke the old one last.
 
+A connection may have one side only. Delete `read_reports` if yours has no management side, and
+`ask` if it has no chat side.
+
 What runs meanwhile goes on: a wait whose key is refused reads its connection again, once, and takes
 the new key.
 """

@@ -4,8 +4,8 @@ The number comes from the rows of the agent's query, never from the words of the
 that is not exactly one number fails the task and says what came instead: such a run must not go on
 by accident. Ask for one number, as in "total revenue".
 
-`below` says what happens below the threshold. `skip` ends the run without an error: all later tasks
-are skipped. `fail` fails the run, so that it alerts.
+`below` says what happens below the threshold. `skip` skips all tasks after `enough` and ends the
+run without an error. `fail` fails the run, so that it alerts.
 """
 
 from __future__ import annotations
@@ -29,19 +29,21 @@ log = logging.getLogger("airflow.task")
 def only_number(queries: list[dict[str, Any]]) -> Decimal:
     """The number of an answer that has one query with one row and one column.
 
-    Raises `AirflowFailException` for any other answer. A retry would not help.
+    A query that failed does not count. Raises `AirflowFailException` for any other answer. A retry
+    would not help.
     """
-    answered = [query for query in queries if not query["error"]]
-    values = [value for query in answered for row in query["rows"] for value in row]
+    answered = [query for query in queries if query["error"] is None]
     try:
-        [value] = values
+        [query] = answered
+        [[value]] = query["rows"]
         number = Decimal(str(value))
-        if number.is_finite() and not answered[0]["truncated"]:
+        if number.is_finite() and not query["truncated"]:
             return number
     except (ValueError, InvalidOperation):
         pass
-    came = ", ".join(str(value) for value in values[:5]) or "nothing"
-    raise AirflowFailException(f"The answer is not one number: {len(values)} values came ({came}).")
+    values = [str(value) for query in answered for row in query["rows"] for value in row]
+    came = f"queries: {len(answered)}, values: {len(values)} ({', '.join(values[:5]) or 'nothing'})"
+    raise AirflowFailException(f"The answer is not one number. It has {came}.")
 
 
 with DAG(
@@ -70,7 +72,7 @@ with DAG(
             "skip",
             enum=["skip", "fail"],
             title="Below the threshold",
-            description="skip: skip the later tasks. fail: fail the run.",
+            description="skip: skip all tasks after `enough`. fail: fail the run.",
         ),
     },
     default_args={"retries": 2},
@@ -81,14 +83,14 @@ with DAG(
 
     @task.short_circuit
     def enough(queries: list[dict[str, Any]], params: dict[str, Any]) -> bool:
-        """Whether the run goes on. False skips every later task."""
+        """Whether the run goes on. False skips all tasks after this one."""
         number, least = only_number(queries), Decimal(str(params["least"]))
         if number >= least:
             log.info("%s is at least %s: the run goes on.", number, least)
             return True
         if params["below"] == "fail":
             raise AirflowFailException(f"{number} is below the threshold {least}.")
-        log.warning("%s is below the threshold %s: the later tasks are skipped.", number, least)
+        log.warning("%s is below the threshold %s: the next tasks are skipped.", number, least)
         return False
 
     @task

@@ -22,7 +22,7 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk import DAG, Asset, Param
+from airflow.sdk import DAG, Asset, Param, task_group
 
 from airflow_provider_platform._airflow import BaseNotifier
 from airflow_provider_platform.client.errors import PlatformError
@@ -70,7 +70,7 @@ GIVEN = {
     "management_api.md 6": {"CreateRegionInput", "create_region"},  # of the piece before it
     "management_api.md 7": {"query"},
     "results.md 11": {"result"},
-    "branch_after_dbt_sync.md 1": {"open_branch", "close_branch"},
+    "branch_after_dbt_sync.md 1": {"open_branch", "close_branch", "delete_branch"},
 }
 """Names that a piece takes from the text around it."""
 
@@ -256,14 +256,54 @@ def test_storage_providers_of_the_page_are_those_that_errors_name(
         assert provider in str(done.task(scheme).error)
 
 
-def test_question_beside_a_query_on_a_branch(platform_sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("asked", ["revenue by country", "sql: SELECT nothing FROM nowhere"])
+def test_question_about_a_branch_keeps_the_branch_if_it_fails(
+    platform_sandbox: Sandbox, run_dag: RunDag, asked: str
+) -> None:
+    platform_sandbox.control.set(build_seconds=0.1, dbt_pace=0.02)
     dag = dag_runs.load_dag(PROJECT / "example_dags" / "branches.py", "branches")
-    open_branch, close_branch = dag.get_task("open_branch"), dag.get_task("close_branch")
+    names = ("open_branch", "close_branch", "delete_branch")
     with dag:
-        run("branch_after_dbt_sync.md 1", open_branch=open_branch, close_branch=close_branch)
-    asking = dag.get_task("ask_agent")
-    assert asking.upstream_task_ids == {"open_branch"}
-    assert asking.downstream_task_ids == {"close_branch"}
+        run(
+            "branch_after_dbt_sync.md 1",
+            {"revenue by country": asked},
+            **{name: dag.get_task(name) for name in names},
+        )
+    for task in dag.tasks:
+        task.retries = 0
+    done = run_dag(dag)
+    answered = asked == "revenue by country"
+    assert done.states["ask_agent"] == ("success" if answered else "failed")
+    assert done.states["close_branch"] == done.states["compare"] == "success"
+    assert done.states["delete_branch"] == ("success" if answered else "upstream_failed")
+    deleted = platform_sandbox.control.state().changed("branches", "deleted")
+    assert len(deleted) == answered
+
+
+def test_customers_of_a_query_are_each_asked_about_as_a_user_of_their_own(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    # The sandbox's customers have no address: their cities stand for it.
+    query = "SELECT name, email FROM customers WHERE email IS NOT NULL"
+    ours = "SELECT name, city FROM customers WHERE id <= 2"
+    customers = run("question_per_customer.md 1", {query: ours})["customers"]
+    ask = run("question_per_customer.md 2", {'    pool="platform_chats",\n': ""})["ask"]
+    with DAG("as_customers", schedule=None) as dag:
+
+        @task_group(prefix_group_id=False)
+        def each_customer(customer: dict[str, str]) -> None:
+            ask(customer=customer)
+
+        each_customer.expand(customer=customers())
+    done = run_dag(dag)
+    assert done.state == "success", [one.error for one in done.tasks]
+    expected = {
+        (f"orders per month for {name}", city.lower())
+        for name, city in PlatformHook().run_sql(ours)
+    }
+    asked = platform_sandbox.control.state().messages
+    assert {(one.text, one.session_settings["externalId"]) for one in asked} == expected
+    assert len(expected) == 2
 
 
 def test_files_of_the_page_on_ci(

@@ -106,6 +106,19 @@ def test_mail_that_fails_leaves_the_mails_of_other_customers(
     assert len(platform_sandbox.control.state().messages) == 3
 
 
+def test_mail_leaves_out_failed_queries_and_says_that_rows_are_missing(
+    platform_sandbox: Sandbox,
+) -> None:
+    dag = without_retries("prompt_per_customer")
+    text_of = dag.get_task("mail").python_callable.__globals__["text_of"]  # type: ignore[attr-defined]
+    good = {"title": "Orders", "columns": [{"name": "n"}], "total_rows": 3, "error": None}
+    bad = {"title": "Wrong", "columns": [], "rows": [], "total_rows": 0, "error": ""}
+    cut = text_of({"answer": "Three.", "queries": [bad, good | {"rows": [[1], [2]]}]})
+    assert cut == "Three.\n\nOrders\nn\n1\n2\nThe first 2 of 3 rows."
+    whole = text_of({"answer": "Three.", "queries": [good | {"rows": [[1], [2], [3]]}]})
+    assert whole == "Three.\n\nOrders\nn\n1\n2\n3"
+
+
 def test_run_goes_on_only_from_the_threshold_on(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
     [[total]] = PlatformHook().run_sql("SELECT ROUND(SUM(amount), 2) FROM orders")
     above = run_dag(without_retries("stop_below_threshold"), conf={"least": float(total)})
@@ -124,12 +137,16 @@ def test_run_goes_on_only_from_the_threshold_on(platform_sandbox: Sandbox, run_d
 @pytest.mark.parametrize(
     ("question", "came"),
     [
-        ("revenue by country", "10 values came (Spain, "),
-        ("top 1 products", "2 values came ("),
-        ("sql: SELECT name FROM customers LIMIT 1", "1 values came (Dubois 01)"),
-        ("sql: SELECT id FROM customers WHERE id < 0", "0 values came (nothing)"),
-        ("hello", "0 values came (nothing)"),
-        ("total revenue, then total orders", "2 values came ("),
+        ("revenue by country", "queries: 1, values: 10 (Spain, "),
+        ("top 1 products", "queries: 1, values: 2 ("),
+        ("sql: SELECT name FROM customers LIMIT 1", "queries: 1, values: 1 (Dubois 01)"),
+        ("sql: SELECT id FROM customers WHERE id < 0", "queries: 1, values: 0 (nothing)"),
+        ("hello", "queries: 0, values: 0 (nothing)"),
+        ("total revenue, then total orders", "queries: 2, values: 2 ("),
+        (
+            "total revenue, then sql: SELECT id FROM customers WHERE id < 0",
+            "queries: 2, values: 1 (",
+        ),
     ],
 )
 def test_answer_that_is_not_one_number_stops_the_run(
@@ -137,7 +154,7 @@ def test_answer_that_is_not_one_number_stops_the_run(
 ) -> None:
     run = run_dag(without_retries("stop_below_threshold"), conf={"question": question, "least": 0})
     assert run.state == run.states["enough"] == "failed"
-    assert f"The answer is not one number: {came}" in str(run.task("enough").error)
+    assert f"The answer is not one number. It has {came}" in str(run.task("enough").error)
     assert run.states["go_on"] == "upstream_failed"
 
 
