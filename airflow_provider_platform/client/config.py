@@ -251,7 +251,7 @@ class PlatformConfig(BaseModel):
             return {"externalId": name.lower()}
         return settings.identity if settings else {}
 
-    def same_places(self, other: PlatformConfig) -> bool:
+    def same_endpoints(self, other: PlatformConfig) -> bool:
         """Whether the other configuration differs in credentials, and in links for people, only."""
         others = {"management_token", "chat_api_key", "chat_service_token", "web_links"}
         return self.model_dump(exclude=others) == other.model_dump(exclude=others)

@@ -13,7 +13,7 @@ from airflow_provider_platform._airflow import (
 )
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators._base.arguments import shown
-from airflow_provider_platform.operators._base.failures import ForeseenFailures
+from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._base.operator import PlatformOperator
 
 if TYPE_CHECKING:
@@ -94,14 +94,14 @@ class FunctionOperator(DecoratedOperator, PlatformOperator):
 
     def execute(self, context: Context) -> Any:
         """Run the operator with what the function returns."""
-        with self._calling_in(context), ForeseenFailures():
+        with self._calling_in(context), ShortTraceback():
             return super().execute(context)
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
         """Go on after the wait."""
-        with self._calling_in(context), ForeseenFailures():
+        with self._calling_in(context), ShortTraceback():
             return super().resume_execution(next_method, next_kwargs, context)
 
     def _do_render_template_fields(

@@ -824,7 +824,7 @@ class PlatformHook(BaseHook):
     def _renewed(self, config: PlatformConfig) -> PlatformConfig:
         """A connection that points elsewhere now is another one: what was begun ends with the old
         one."""
-        if self._config is None or config.same_places(self._config):
+        if self._config is None or config.same_endpoints(self._config):
             self._config = config
         return config
 

@@ -11,7 +11,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
 )
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ForeseenFailures
+from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._lists import MAX_ITEMS, tell_length
 from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
 
@@ -118,7 +118,7 @@ class PlatformApiOperator(SingleCallOperator):
 
     def execute(self, context: Context) -> Any:
         """Make the call; one that can be repeated needs no record."""
-        with ForeseenFailures(), self.opened(context) as hook:
+        with ShortTraceback(), self.opened(context) as hook:
             if self._operation().repeatable:
                 return self.call(hook)
             return self.execute_once(context, hook)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ForeseenFailures
+from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
 from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
 
@@ -151,7 +151,7 @@ class PlatformCloseBranchOperator(DeploymentOperator):
         )
 
         nothing: NothingToClose | None = NothingToClose("no branch was opened")
-        with ForeseenFailures(), self.opened(context) as hook:
+        with ShortTraceback(), self.opened(context) as hook:
             if self.branch_name is not None:
                 deployment_id = hook.resolve_deployment_id(self.deployment_id)
                 client = hook.open_client()
@@ -215,7 +215,7 @@ class PlatformDeleteBranchOperator(DeploymentOperator):
         from airflow_provider_platform.client.management.data_model.opening import delete_branch
 
         deleted = []
-        with ForeseenFailures(), self.opened(context) as hook:
+        with ShortTraceback(), self.opened(context) as hook:
             deployment_id = hook.resolve_deployment_id(self.deployment_id)
             client = hook.open_client()
             for name in dict.fromkeys([self.fork, self.branch_name]):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_provider_platform.client.errors import PlatformNotFoundError
 from airflow_provider_platform.links import Links, NotificationLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ForeseenFailures
+from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
 from airflow_provider_platform.operators._lists import MAX_ITEMS, capped
 from airflow_provider_platform.operators._notifications.creation import (
@@ -102,7 +102,7 @@ class PlatformUpdateNotificationOperator(NotificationOperator, NotificationSched
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Change the schedule."""
-        with ForeseenFailures(), self.opened(context) as hook:
+        with ShortTraceback(), self.opened(context) as hook:
             updated = hook.update_notification(
                 self.notification_id,
                 deployment_id=self.deployment_id,
@@ -129,7 +129,7 @@ class PlatformDeleteNotificationOperator(NotificationOperator):
 
     def execute(self, context: Context) -> None:
         """Delete the schedule."""
-        with ForeseenFailures(), self.opened(context) as hook:
+        with ShortTraceback(), self.opened(context) as hook:
             try:
                 hook.delete_notification(self.notification_id, deployment_id=self.deployment_id)
             except PlatformNotFoundError:
@@ -167,7 +167,7 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """List the schedules."""
-        with ForeseenFailures(), self.opened(context) as hook:
+        with ShortTraceback(), self.opened(context) as hook:
             listed = hook.list_notifications(deployment_id=self.deployment_id, **self.filters())
             return capped(listed, int(self.max_items), self.log)
 
@@ -210,7 +210,7 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Add and remove recipients, and return who is left."""
-        with ForeseenFailures(), self.opened(context) as hook:
+        with ShortTraceback(), self.opened(context) as hook:
             self._change(hook)
             listed = hook.list_notification_recipients(
                 self.notification_id, deployment_id=self.deployment_id

@@ -18,7 +18,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.formats.service_text import shortened
 from airflow_provider_platform.links import BranchLink, FileLink, Links
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ForeseenFailures
+from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._base.operator import (
     BACKSTOP_SECONDS,
     DeploymentOperator,
@@ -249,7 +249,7 @@ class PlatformQueryOperator(DeploymentOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Wait for the first row, here or in the triggerer; then read the result to its end."""
-        with ForeseenFailures(), self.opened(context) as hook:
+        with ShortTraceback(), self.opened(context) as hook:
             self._hook = hook
             target = self._target(context)
             deadline = self._deadline(hook, context)
@@ -267,7 +267,7 @@ class PlatformQueryOperator(DeploymentOperator):
         deferred with; an event of another one (trigger ids are reused) is ignored."""
         told = event.get("run") or {}
         waited = run or told
-        with ForeseenFailures(), self.opened(context) as hook:
+        with ShortTraceback(), self.opened(context) as hook:
             self._hook = hook
             now = hook.open_client().clock()
             deadline = float(waited.get("deadline") or now)
@@ -297,7 +297,7 @@ class PlatformQueryOperator(DeploymentOperator):
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
         """Go on after the wait."""
-        with ForeseenFailures():
+        with ShortTraceback():
             return super().resume_execution(next_method, next_kwargs, context)
 
     def on_kill(self) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.links import Links, ReportLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ForeseenFailures, airflow_errors
+from airflow_provider_platform.operators._base.failures import ShortTraceback, airflow_errors
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class PlatformConnectReportOperator(DeploymentOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Record the placement and return the report."""
-        with ForeseenFailures(), airflow_errors():
+        with ShortTraceback(), airflow_errors():
             self.coerce_arguments()
             hook = self.hook()
             self.store_link(context, hook.config)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.links import DashboardLink, Links, WorkbookLink
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ForeseenFailures
+from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
 from airflow_provider_platform.operators._submission.single_call import SingleCallOperator
 
@@ -117,7 +117,7 @@ class PlatformUpdateWorkbookOperator(WorkbookOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Change the workbook and read it."""
-        with ForeseenFailures(), self.opened(context) as hook:
+        with ShortTraceback(), self.opened(context) as hook:
             hook.update_workbook(
                 self.workbook_id,
                 deployment_id=self.deployment_id,
@@ -268,7 +268,7 @@ class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Attach the thread."""
-        with ForeseenFailures(), self.opened(context) as hook:
+        with ShortTraceback(), self.opened(context) as hook:
             dashboard = hook.attach_ai_widget_thread(
                 self.workbook_id,
                 widget_id=self.widget_id,

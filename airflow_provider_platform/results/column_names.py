@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_platform.client.formats.json_text import storable
+from airflow_provider_platform.client.formats.json_text import db_safe
 from airflow_provider_platform.client.formats.service_text import shortened
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def file_names(names: Sequence[str | None]) -> list[str]:
     is never the name of another column of the result. A column without a name is `column_3`, by
     its place. Characters that Airflow's database cannot store are replaced.
     """
-    whole: list[str] = [storable(name or "") for name in names]
+    whole: list[str] = [db_safe(name or "") for name in names]
     reserved = {name.casefold() for name in whole}
     kept: set[str] = set()
     found = []

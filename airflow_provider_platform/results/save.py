@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from airflow_provider_platform.client.errors import ResultEmptyError
-from airflow_provider_platform.client.formats.json_text import storable
+from airflow_provider_platform.client.formats.json_text import db_safe
 from airflow_provider_platform.results.atomic_files import whole_file
 from airflow_provider_platform.results.collector import no_full_collections
 from airflow_provider_platform.results.column_names import describe_renaming
@@ -82,10 +82,10 @@ def save_rows(
             buffer.add(rows)
         typed = buffer.finish()
         saved = SavedRows(
-            columns=[storable(column.described()) for column in typed],
+            columns=[db_safe(column.described()) for column in typed],
             row_count=buffer.row_count,
-            first_rows=storable(buffer.first_rows(typed, max_rows)),
-            warnings=storable([one.warning for one in typed if one.warning is not None]),
+            first_rows=db_safe(buffer.first_rows(typed, max_rows)),
+            warnings=db_safe([one.warning for one in typed if one.warning is not None]),
         )
         names = [column.name for column in typed]
         saved.renaming = describe_renaming([one.get("name") for one in columns], names)

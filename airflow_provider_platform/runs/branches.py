@@ -162,7 +162,7 @@ def follow_build(env: RunEnvironment, ids: Ids) -> Program[Build]:
             deadline=env.deadline,
             poll_interval=env.poll_interval,
             clock=env.clock,
-            one_of_many=env.in_triggerer,
+            stagger_first_poll=env.in_triggerer,
         )
     )
 

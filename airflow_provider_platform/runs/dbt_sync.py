@@ -188,7 +188,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         limits = SyncLimits(
             deadline=env.deadline,
             poll_interval=env.poll_interval,
-            one_of_many=env.in_triggerer,
+            stagger_first_poll=env.in_triggerer,
         )
         outcome = yield from wait(ids["deployment_id"], ids["sync_job_id"], limits, env.clock)
         if outcome is None:

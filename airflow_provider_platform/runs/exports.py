@@ -83,7 +83,7 @@ class ExportRunKind(RunKind[ExportOutcome]):
                 deadline=env.deadline,
                 poll_interval=env.poll_interval,
                 clock=env.clock,
-                one_of_many=env.in_triggerer,
+                stagger_first_poll=env.in_triggerer,
             )
         )
 

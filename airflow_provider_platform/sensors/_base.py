@@ -19,7 +19,7 @@ from airflow_provider_platform._airflow import BaseSensorOperator
 from airflow_provider_platform.client.errors import PlatformError, from_payload
 from airflow_provider_platform.client.operations.log_events import log_changes
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ForeseenFailures, airflow_errors
+from airflow_provider_platform.operators._base.failures import ShortTraceback, airflow_errors
 from airflow_provider_platform.operators._base.operator import (
     BACKSTOP_SECONDS,
     PlatformOperator,
@@ -70,7 +70,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         """Look once. Raises PlatformError, AirflowFailException."""
         from airflow_provider_platform._airflow import PokeReturnValue
 
-        with ForeseenFailures(), airflow_errors():
+        with ShortTraceback(), airflow_errors():
             self.coerce_arguments()
             with self.hook() as hook, hook.client() as client:
                 self._store_link_once(context, client)
@@ -94,7 +94,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         from airflow_provider_platform._airflow import AirflowSkipException
 
         expected = wait or event["wait"]
-        with ForeseenFailures():
+        with ShortTraceback():
             try:
                 with airflow_errors():
                     self.coerce_arguments()

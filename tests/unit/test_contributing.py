@@ -13,7 +13,7 @@ from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.management.reports.placements import RefreshReportInput
 from airflow_provider_platform.client.management.reports.reports import refresh_report
 from airflow_provider_platform.operators._base import arguments as _arguments
-from airflow_provider_platform.operators._base.failures import ForeseenFailures
+from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._base.operator import PlatformOperator
 from airflow_provider_platform.sandbox.chat.agent import Step
 
@@ -31,7 +31,7 @@ def example(title: str) -> dict[str, Any]:
         "Iterator": Iterator,
         "Step": Step,
         "PlatformOperator": PlatformOperator,
-        "ForeseenFailures": ForeseenFailures,
+        "ShortTraceback": ShortTraceback,
         "RefreshReportInput": RefreshReportInput,
         "refresh_report": refresh_report,
         "arguments": _arguments,

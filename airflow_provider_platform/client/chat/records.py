@@ -87,7 +87,7 @@ from airflow_provider_platform.client.chat.tool_calls import (
     read_tool_call,
 )
 from airflow_provider_platform.client.errors import ChatNoAnswerError, PlatformProtocolError
-from airflow_provider_platform.client.formats.json_text import read_plain_json, whole_characters
+from airflow_provider_platform.client.formats.json_text import read_plain_json, replace_surrogates
 from airflow_provider_platform.client.formats.ndjson import LineReader
 from airflow_provider_platform.client.formats.service_text import MAX_SERVICE_TEXT, quote_service
 
@@ -151,13 +151,13 @@ class AssistantRecord:
     @property
     def content(self) -> str:
         """The text so far."""
-        return str(whole_characters(self.text.getvalue()))
+        return str(replace_surrogates(self.text.getvalue()))
 
     @property
     def thought(self) -> str:
         """What the agent thought, "" if the service sent nothing."""
         thought = "" if self.thinking is None else self.thinking.getvalue().strip()
-        return str(whole_characters(thought))
+        return str(replace_surrogates(thought))
 
     @property
     def is_final(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeVar
 from airflow_provider_platform.client.chat.tool_calls import UNFINISHED, Query, Search
 from airflow_provider_platform.client.errors import ChatToolError
 from airflow_provider_platform.client.formats.branch_words import branch_advice
-from airflow_provider_platform.client.formats.json_text import storable
+from airflow_provider_platform.client.formats.json_text import db_safe
 from airflow_provider_platform.client.formats.service_text import quote_service
 
 R = TypeVar("R")
@@ -51,7 +51,7 @@ class ChatResult:
 
     def sanitized(self) -> Self:
         """The same result, without characters that Airflow cannot store."""
-        return with_changed_texts(self, storable)
+        return with_changed_texts(self, db_safe)
 
     @classmethod
     def from_event(cls, plain: dict[str, Any]) -> Self:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeGuard
 
-from airflow_provider_platform.client.formats.json_text import read_json, whole_characters
+from airflow_provider_platform.client.formats.json_text import read_json, replace_surrogates
 
 Speaker = Literal["human", "ai", "tool", "other", "unknown"]
 
@@ -118,7 +118,7 @@ def last_answer(messages: tuple[StateMessage, ...]) -> str:
         if message.speaker in ("human", "tool") or message.calls:
             answer = ""
         elif message.speaker == "ai":
-            text = str(whole_characters(message.text))
+            text = str(replace_surrogates(message.text))
             answer = text if text.strip() else answer
     return answer
 

@@ -44,7 +44,7 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.formats.json_text import storable, whole_characters
+from airflow_provider_platform.client.formats.json_text import db_safe, replace_surrogates
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import CHAT_STREAM, rpc_error
 from airflow_provider_platform.client.http.retry import is_transient, pause_after
@@ -198,7 +198,7 @@ class ThreadTurn:
     def to_json(self, *, details: bool = False) -> dict[str, Any]:
         """Plain JSON: `{"message_id", "prompt", "answer", "queries", "usage"}`; with `details` also
         `searches` and `thinking`, and `user_request` and `sent_rows` of each query."""
-        plain: dict[str, Any] = storable(without_details(as_plain(self), details=details))
+        plain: dict[str, Any] = db_safe(without_details(as_plain(self), details=details))
         return plain
 
 
@@ -314,7 +314,7 @@ class ThreadReader:
                 where=f"chat {quote_service(self.chat_id)}",
             )
         content = record.get("content")
-        prompt = str(whole_characters(content)) if isinstance(content, str) else ""
+        prompt = str(replace_surrogates(content)) if isinstance(content, str) else ""
         turn = _RecordedTurn(message_id, prompt, RecordFold(self._max_rows, details=True))
         if message_id and self._turns and self._turns[-1].message_id == message_id:
             self._turns.pop()
@@ -339,7 +339,7 @@ def _turns_of(messages: ThreadMessages | None, max_rows: int) -> Iterable[Thread
         fold = RecordFold(max_rows, details=True).of_messages(turn)
         yield ThreadTurn(
             turn.question.id,
-            str(whole_characters(turn.question.text)),
+            str(replace_surrogates(turn.question.text)),
             last_answer(turn.replies) or None,
             fold.queries(),
             searches=fold.searches(),

@@ -16,9 +16,9 @@ from pydantic_core import to_json
 
 from airflow_provider_platform.client.formats.column_types import type_name
 from airflow_provider_platform.client.formats.json_text import (
+    finalize_numbers,
     read_json,
     read_plain_json,
-    settle_numbers,
 )
 from airflow_provider_platform.client.formats.service_text import (
     MAX_CHART_CHARACTERS,
@@ -242,7 +242,7 @@ def _read_result(value: Any, max_rows: int) -> tuple[_Result, dict[str, Any]]:
     if not isinstance(result, dict):
         return _Result(text=_text_of_result(value)), {}
     if isinstance(value, str) and not (len(value) <= _LONG and _has_plain_texts(result)):
-        result = settle_numbers(result, value)
+        result = finalize_numbers(result, value)
     rows = len(_rows(result))
     return _Result(
         rows=min(rows, max_rows),

@@ -21,7 +21,7 @@ from airflow_provider_platform.client.formats.column_types import type_name
 from airflow_provider_platform.client.formats.database_words import TIME_OUT_ADVICE, says_time_out
 from airflow_provider_platform.client.formats.json_text import (
     read_unchecked_json,
-    whole_characters,
+    replace_surrogates,
 )
 from airflow_provider_platform.client.formats.ndjson import parse_line
 from airflow_provider_platform.client.formats.service_text import quote_service
@@ -120,7 +120,7 @@ class SqlResponse:
             raise self._broken(number, "is neither columns nor rows nor an error")
         if not _is_table(rows, len(self.columns)):
             raise self._broken(number, f"has a row without {len(self.columns)} values")
-        return SqlChunk(whole_characters(rows))
+        return SqlChunk(replace_surrogates(rows))
 
     def _take_error(self, error: Any) -> None:
         said = quote_service(error)
@@ -188,4 +188,7 @@ def _together(events: Iterable[SqlColumns | SqlChunk]) -> Iterator[SqlColumns | 
 def _column(column: Any) -> dict[str, str]:
     known = column if isinstance(column, dict) else {}
     kind = type_name(known.get("column_type"))
-    return {"name": whole_characters(str(known.get("name") or "")), "type": whole_characters(kind)}
+    return {
+        "name": replace_surrogates(str(known.get("name") or "")),
+        "type": replace_surrogates(kind),
+    }

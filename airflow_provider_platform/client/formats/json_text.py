@@ -4,8 +4,8 @@ Python's reader lets more through than what takes the values over can carry. `Na
 beyond a float's range become None; whole numbers beyond 64 bits, which end the process that packs
 them into a message of Airflow, become floats. Nesting that later exhausts the stack is refused.
 Half a character (a lone surrogate) fits into no UTF-8 text; its other half may come in the next
-piece of a text, so that is for the reader of the whole to mend (`whole_characters`). U+0000 fits
-into no JSON of PostgreSQL, where Airflow keeps XComs (`storable`).
+piece of a text, so that is for the reader of the whole to mend (`replace_surrogates`). U+0000 fits
+into no JSON of PostgreSQL, where Airflow keeps XComs (`db_safe`).
 
 Nearly every text is read by pydantic's parser, which is several times as fast. What it refuses, and
 what may hold numbers of the kinds above, is read again by Python's: that one decides what is an
@@ -62,7 +62,7 @@ def read_json(text: str | bytes) -> Any:
     return _read_again(text) if _may_hold_odd_numbers(data) else value
 
 
-def settle_numbers(plain: Any, text: str) -> Any:
+def finalize_numbers(plain: Any, text: str) -> Any:
     """What `read_plain_json` gave of a text, with the numbers that `read_json` gives."""
     odd = _may_hold_odd_numbers(text.encode(errors="surrogatepass"))
     return _read_again(text) if odd else plain
@@ -123,14 +123,14 @@ def _read_again(text: str | bytes) -> Any:
     return value
 
 
-def whole_characters(value: Any) -> Any:
+def replace_surrogates(value: Any) -> Any:
     """The value with the halves of characters put together, and lone ones replaced."""
     return _each_text(value, _whole)
 
 
-def storable(value: Any) -> Any:
-    """`whole_characters` for what Airflow's database takes over: U+0000 is replaced too. What needs
-    no mending, as nearly all, is returned as it is."""
+def db_safe(value: Any) -> Any:
+    """Return the value as Airflow's database can store it: half characters and U+0000 replaced.
+    A value without them is returned as it is."""
     with suppress(ValueError):  # half a character
         if b"\\u0000" not in to_json(value):
             return value

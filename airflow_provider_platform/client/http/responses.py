@@ -18,8 +18,8 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.formats.json_text import (
     CutJsonError,
+    db_safe,
     read_json,
-    storable,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import (
@@ -199,7 +199,7 @@ def _json(
     if is_html(headers, body):
         raise _wrong_address(name, "HTML", described=described)
     try:
-        return storable(read_json(body))
+        return db_safe(read_json(body))
     except CutJsonError as error:
         raise PlatformTransportError(
             f"{name.action}: the answer was cut: it {error}.", where=name.where

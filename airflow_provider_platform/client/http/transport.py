@@ -132,7 +132,7 @@ class Transport:
             if self.config.secrets != refused.secrets:
                 return True  # another call has read them meanwhile
             fresh = await self._reload()
-            if fresh.secrets == self.config.secrets or not fresh.same_places(self.config):
+            if fresh.secrets == self.config.secrets or not fresh.same_endpoints(self.config):
                 return False
             self.config = fresh
             self.secrets.learn(fresh.secrets)

@@ -29,12 +29,12 @@ def airflow_errors() -> Iterator[None]:
         raise AirflowFailException(error.message) from error
 
 
-class ForeseenFailures(AbstractContextManager[None]):
-    """The outermost block of what Airflow calls: a failure that was foreseen is told in its one
-    sentence. The way that led to it (frames of this package and of libraries, causes) is logged at
-    debug level, where Airflow would print it after the sentence.
+class ShortTraceback(AbstractContextManager[None]):
+    """Shortens the traceback of an expected error, as the outermost block of what Airflow calls.
 
-    The error stays what it is: its type, and in `__context__` the one that it came from.
+    Airflow prints the error's sentence alone. The frames of this package and of libraries, and the
+    causes, are logged at debug level. The error keeps its type, and in `__context__` the error that
+    it came from.
     """
 
     def __exit__(

@@ -25,7 +25,7 @@ from airflow_provider_platform.client.errors import (
     from_payload,
 )
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._base.failures import ForeseenFailures, airflow_errors
+from airflow_provider_platform.operators._base.failures import ShortTraceback, airflow_errors
 from airflow_provider_platform.operators._base.operator import (
     BACKSTOP_SECONDS,
     PlatformOperator,
@@ -126,7 +126,7 @@ class RemoteRunOperator(PlatformOperator):
 
     def execute(self, context: Context) -> Any:
         """Start the run or re-attach to it, wait for it, return its result."""
-        with ForeseenFailures(), self._opened(context) as attempt:
+        with ShortTraceback(), self._opened(context) as attempt:
             return self._start(attempt)
 
     def execute_complete(
@@ -166,7 +166,7 @@ class RemoteRunOperator(PlatformOperator):
                     self.log.error("The trigger did not report in time; stopping the remote run.")
                     self._kill.stop_quietly(attempt, record.ids)
                     attempt.submission.note("failed", record.ids)
-        with ForeseenFailures():
+        with ShortTraceback():
             return super().resume_execution(next_method, next_kwargs, context)
 
     def deadline(self, attempt: Attempt, submitted_at: float) -> float:

@@ -11,7 +11,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import PlatformError, PlatformOutcomeUnknownError
-from airflow_provider_platform.operators._base.failures import ForeseenFailures
+from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._base.operator import PlatformOperator
 from airflow_provider_platform.operators._submission.record import (
     Step,
@@ -72,7 +72,7 @@ class SingleCallOperator(PlatformOperator):
 
     def execute(self, context: Context) -> Any:
         """Make the call once, and return its result."""
-        with ForeseenFailures(), self.opened(context) as hook:
+        with ShortTraceback(), self.opened(context) as hook:
             result = self.execute_once(context, hook)
             self.store_result_link(context, hook.config, result)
             return result

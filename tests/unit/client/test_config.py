@@ -285,8 +285,10 @@ def test_proxies(proxy: str) -> None:
 
 def test_credentials_may_change_but_places_may_not() -> None:
     config = PlatformConfig.build(**MANAGEMENT)
-    assert config.same_places(PlatformConfig.build(host=HOST, management_token="new"))
-    assert not config.same_places(PlatformConfig.build(host="x.example", management_token=SECRET))
+    assert config.same_endpoints(PlatformConfig.build(host=HOST, management_token="new"))
+    assert not config.same_endpoints(
+        PlatformConfig.build(host="x.example", management_token=SECRET)
+    )
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     ResultValueError,
 )
-from airflow_provider_platform.client.formats.json_text import storable
+from airflow_provider_platform.client.formats.json_text import db_safe
 from airflow_provider_platform.results import output
 from airflow_provider_platform.results.collector import NEVER
 from airflow_provider_platform.results.output import FORMATS, Output, check_engine, plan_output
@@ -97,7 +97,7 @@ def test_every_format_holds_the_typed_values(
         assert path.read_bytes() == whole, "the pieces show in the file"
         assert one == two
         assert one.sha256 == hashlib.sha256(whole).hexdigest()
-        assert one.first_rows == storable(plain[:3])
+        assert one.first_rows == db_safe(plain[:3])
         assert (one.row_count, one.bytes) == (len(rows), len(whole))
         files[kind] = path
     table = pq.read_table(files["parquet"])

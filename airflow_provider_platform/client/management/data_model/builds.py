@@ -185,10 +185,10 @@ def wait_for_build(
     deadline: float,
     poll_interval: float,
     clock: Clock,
-    one_of_many: bool = False,
+    stagger_first_poll: bool = False,
 ) -> Program[Build]:
-    """Wait until the branch is built; `deadline` in Unix time. With `one_of_many` the first poll
-    comes within the first interval instead of at once.
+    """Wait until the branch is built; `deadline` in Unix time. With `stagger_first_poll` the first
+    poll comes within the first interval instead of at once.
 
     Notifies of BuildSeen when it changes, and of BuildLogLine. Raises what `judge` raises,
     PlatformDeadlineError, or the sixth transient failure in a row.
@@ -211,7 +211,7 @@ def wait_for_build(
         FailureBudget(),
         deadline=deadline,
         clock=clock,
-        begins="within the interval" if one_of_many else "at once",
+        begins="within the interval" if stagger_first_poll else "at once",
         tells_failures=False,
     )
     if build is None:

@@ -59,12 +59,12 @@ class DbtSyncOutcome:
 
 @dataclass(frozen=True)
 class SyncLimits:
-    """How often to look (seconds) and until when (Unix time); with `one_of_many` the first look
-    comes within the first interval instead of at once."""
+    """How often to poll (seconds) and until when (Unix time); with `stagger_first_poll` the first
+    poll comes within the first interval instead of at once."""
 
     deadline: float
     poll_interval: float = 5.0
-    one_of_many: bool = False
+    stagger_first_poll: bool = False
 
 
 def wait(
@@ -112,7 +112,7 @@ def wait(
         deadline=limits.deadline,
         clock=clock,
         grace=True,
-        begins="within the interval" if limits.one_of_many else "at once",
+        begins="within the interval" if limits.stagger_first_poll else "at once",
         tells_failures=False,
     )
     if found is not None:

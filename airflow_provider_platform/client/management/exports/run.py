@@ -53,10 +53,10 @@ def wait(
     deadline: float,
     poll_interval: float,
     clock: Clock,
-    one_of_many: bool = False,
+    stagger_first_poll: bool = False,
 ) -> Program[ExportOutcome]:
-    """Wait until the export is complete; `deadline` in Unix time. With `one_of_many` the first look
-    comes within the first interval instead of at once.
+    """Wait until the export is complete; `deadline` in Unix time. With `stagger_first_poll` the
+    first poll comes within the first interval instead of at once.
 
     Notifies of ExportStage. Raises DashboardExportFailedError where it failed or is gone,
     PlatformDeadlineError, or the sixth transient failure in a row.
@@ -77,7 +77,7 @@ def wait(
         FailureBudget(),
         deadline=deadline,
         clock=clock,
-        begins="within the interval" if one_of_many else "at once",
+        begins="within the interval" if stagger_first_poll else "at once",
         tells_failures=False,
     )
     if outcome is None:

@@ -14,10 +14,10 @@ from airflow_provider_platform.client.formats.json_text import (
     MAX_DEPTH,
     CutJsonError,
     _read_again,
+    db_safe,
     read_json,
     read_plain_json,
-    storable,
-    whole_characters,
+    replace_surrogates,
 )
 from tests.hypothesis_profiles import examples
 
@@ -30,7 +30,7 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_every_value_can_be_packed_and_written(value: Any) -> None:
-    read = whole_characters(read_json(json.dumps(value)))
+    read = replace_surrogates(read_json(json.dumps(value)))
     assert json.loads(json.dumps(read, allow_nan=False).encode()) == read
     msgspec.msgpack.encode(read)
 
@@ -61,7 +61,7 @@ def test_one_beyond_every_range_is_none() -> None:
     ],
 )
 def test_halves_of_characters(text: str, until_end: str) -> None:
-    assert whole_characters({text: [text, 1, None]}) == {until_end: [until_end, 1, None]}
+    assert replace_surrogates({text: [text, 1, None]}) == {until_end: [until_end, 1, None]}
 
 
 texts = st.text(st.sampled_from("aé\0😀" + HALF_FIRST + HALF_LAST), max_size=4)
@@ -74,8 +74,8 @@ texts = st.text(st.sampled_from("aé\0😀" + HALF_FIRST + HALF_LAST), max_size=
     )
 )
 def test_what_is_stored_has_whole_characters_and_no_zeros(value: Any) -> None:
-    written = json.dumps(whole_characters(value)).replace("\\u0000", "\\ufffd")
-    assert json.dumps(storable(value)) == json.dumps(json.loads(written))
+    written = json.dumps(replace_surrogates(value)).replace("\\u0000", "\\ufffd")
+    assert json.dumps(db_safe(value)) == json.dumps(json.loads(written))
 
 
 @given(JSON.filter(lambda value: isinstance(value, list | dict | str)), st.booleans(), st.data())

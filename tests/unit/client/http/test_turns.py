@@ -90,12 +90,12 @@ def test_a_pause_that_is_no_poll_is_exact(slept: list[float]) -> None:
     assert slept == [3.0] * 3
 
 
-def waits(*, one_of_many: bool) -> list[Program[Any]]:
+def waits(*, stagger_first_poll: bool) -> list[Program[Any]]:
     def clock() -> float:
         return 1_800_000_000.0
 
     deadline = clock() + 3600
-    limits = SyncLimits(deadline, INTERVAL, one_of_many)
+    limits = SyncLimits(deadline, INTERVAL, stagger_first_poll)
     return [
         wait_for_sync(1, "job", limits, clock),
         wait_for_export(
@@ -104,15 +104,15 @@ def waits(*, one_of_many: bool) -> list[Program[Any]]:
             deadline=deadline,
             poll_interval=INTERVAL,
             clock=clock,
-            one_of_many=one_of_many,
+            stagger_first_poll=stagger_first_poll,
         ),
     ]
 
 
 def test_where_a_wait_begins() -> None:
     """One of a worker looks at once; one of many in a triggerer somewhere in the first interval."""
-    assert all(isinstance(next(program), Call) for program in waits(one_of_many=False))
-    for program in waits(one_of_many=True):
+    assert all(isinstance(next(program), Call) for program in waits(stagger_first_poll=False))
+    for program in waits(stagger_first_poll=True):
         assert next(program) == Sleep(INTERVAL / 2, spread=1.0)
         assert isinstance(program.send(None), Call)
 
