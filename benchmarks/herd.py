@@ -80,8 +80,11 @@ async def wait_all() -> None:
     ]
     waits += [
         PlatformChatTrigger(
-            run={"chat_id": f"chat-{n}", "message_id": f"{10**12 + n}-message"},
-            input_sha256="0" * 64,
+            run={
+                "chat_id": f"chat-{n}",
+                "message_id": f"{10**12 + n}-message",
+                "input_sha256": "0" * 64,
+            },
             max_rows=100,
             details=False,
             poll_interval=POLL_INTERVAL,

@@ -92,8 +92,11 @@ async def submit(client: Any) -> PlatformChatTrigger:
     await client.run(call.submit(client.clock, until_end=False))
     return PlatformChatTrigger(
         platform_conn_id="platform_default",
-        run={"chat_id": call.run.chat_id, "message_id": call.run.message_id},
-        input_sha256=input_digest(PROMPT),
+        run={
+            "chat_id": call.run.chat_id,
+            "message_id": call.run.message_id,
+            "input_sha256": input_digest(PROMPT),
+        },
         max_rows=100,
         details=False,
         deadline=patience.deadline,

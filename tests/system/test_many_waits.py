@@ -38,8 +38,11 @@ async def submit(client: AsyncPlatformClient, prompt: str, connection_id: str) -
     await client.run(call.submit(client.clock, until_end=False))
     _, arguments = PlatformChatTrigger(
         platform_conn_id=connection_id,
-        run={"chat_id": call.run.chat_id, "message_id": call.run.message_id},
-        input_sha256=input_digest(prompt),
+        run={
+            "chat_id": call.run.chat_id,
+            "message_id": call.run.message_id,
+            "input_sha256": input_digest(prompt),
+        },
         max_rows=100,
         details=False,
         deadline=patience.deadline,
