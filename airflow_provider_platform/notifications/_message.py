@@ -14,8 +14,7 @@ from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.results.text import mail
 from airflow_provider_platform.results.text.markdown import to_markdown
-from airflow_provider_platform.results.text.message import Message, message_of
-from airflow_provider_platform.results.text.plain import to_plain
+from airflow_provider_platform.results.text.message import Message, message_of, to_plain
 from airflow_provider_platform.results.text.slack import to_slack
 
 if TYPE_CHECKING:

@@ -195,7 +195,7 @@ class PlatformChatOperator(RemoteRunOperator):
         AnswerOutput.of(self).check(attempt.context, attempt.config)
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: ChatResult) -> dict[str, Any]:
-        from airflow_provider_platform.results.text.log import log_lines
+        from airflow_provider_platform.results.text.message import log_lines
 
         secrets = attempt.client.secrets
         try:

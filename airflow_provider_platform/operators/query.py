@@ -452,7 +452,7 @@ class PlatformQueryOperator(DeploymentOperator):
         return rows
 
     def _tell(self, saved: SavedRows, shown: dict[str, Any]) -> None:
-        from airflow_provider_platform.results.text.log import log_lines
+        from airflow_provider_platform.results.text.message import log_lines
 
         if saved.path is None:
             self.log.info("Read %s rows", saved.row_count)

@@ -10,8 +10,8 @@ import base64
 import html
 from typing import TYPE_CHECKING
 
-from airflow_provider_platform.results.text.cells import cell, number
-from airflow_provider_platform.results.text.plain import line, lines
+from airflow_provider_platform.results.text.message import line, lines
+from airflow_provider_platform.results.text.table import cell, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,8 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from airflow_provider_platform.results.text.cells import cell
-from airflow_provider_platform.results.text.plain import line, lines
+from airflow_provider_platform.results.text.message import line, lines
+from airflow_provider_platform.results.text.table import cell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

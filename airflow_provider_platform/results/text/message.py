@@ -1,13 +1,25 @@
-"""What a message says, whoever reads it: made once of a result, worded by each target's module."""
+"""What a message says, made once of a result; and the message as plain text.
+
+The module of each other target (`markdown`, `mail`, `slack`) words the same message in its markup.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
+from airflow_provider_platform.client.formats.service_text import log_line
+from airflow_provider_platform.client.redaction import printable
 from airflow_provider_platform.results.text.bars import bar_chart
 from airflow_provider_platform.results.text.table import aligned_table, rows_shown
+
+LOG_ROWS = 10
+LOG_LINE = 500
+"""Characters of a line; a longer one goes on in the next."""
+ANSWER_LINES = 1000
+"""Lines of an answer that are shown: all of any that a person reads."""
 
 
 @dataclass(frozen=True)
@@ -103,3 +115,60 @@ def section_of(query: Mapping[str, Any]) -> Section:
         path=None if not query.get("path") else str(query["path"]),
         chart_paths=tuple(str(path) for path in listed),
     )
+
+
+def to_plain(message: Message) -> str:
+    """Lines without control characters."""
+    parts = ["\n".join([line(message.title), *lines(message.text)])]
+    parts += ["\n".join(section_lines(section, message.max_rows)) for section in message.sections]
+    closing = [f"{line(name)}: {line(value)}" for name, value in message.facts]
+    if message.link:
+        closing.append(line(message.link))
+    return "\n\n".join(part for part in [*parts, "\n".join(closing)] if part)
+
+
+def section_lines(section: Section, max_rows: int, max_width: int = 100) -> list[str]:
+    """A query's title, its error or its first rows, its chart as bars and where its files are."""
+    found = [line(section.title or "Query")]
+    if section.error is not None:
+        return [*found, f"failed: {line(section.error)}"]
+    found[0] += f" ({section.counted(max_rows)})"
+    found += section.table(max_rows, max_width)
+    if bars := section.bars(min(max_width, 72)):
+        found += ["", *bars]
+    found += [f"Rows: {line(section.path)}"] if section.path else []
+    found += [f"Chart: {line(path)}" for path in section.chart_paths]
+    return found
+
+
+def lines(text: str) -> list[str]:
+    """The lines of a text, each printable."""
+    return [line(one) for one in text.strip().split("\n")] if text.strip() else []
+
+
+def line(text: str) -> str:
+    return printable(text.replace("\t", " ").rstrip("\r"))
+
+
+def log_lines(result: Mapping[str, Any]) -> Iterator[str]:
+    """A task's result in its log (the answer, the first rows, the files): lines of a group that log
+    viewers fold. No line of the result begins or ends a group by itself."""
+    yield "::group::Answer, rows and files" if "answer" in result else "::group::Rows"
+    if "answer" in result:
+        answer = _log_lines(str(result["answer"] or ""))
+        yield from islice(answer, ANSWER_LINES)
+        if next(answer, None) is not None:
+            yield f"… ({len(result['answer'])} characters; all of them are in the task's result)"
+    for query in result.get("queries") or ():
+        yield ""
+        for drawn in section_lines(section_of(query), LOG_ROWS):
+            yield from _log_lines(drawn)
+    if manifest := result.get("manifest"):
+        yield from ("", log_line(f"Manifest: {manifest}"))
+    yield "::endgroup::"
+
+
+def _log_lines(text: str) -> Iterator[str]:
+    for whole in text.split("\n"):
+        for start in range(0, max(len(whole), 1), LOG_LINE):
+            yield log_line(whole[start : start + LOG_LINE])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.redaction import CUT
 from airflow_provider_platform.results.text.markdown import ZERO_WIDTH
-from airflow_provider_platform.results.text.plain import line, lines
+from airflow_provider_platform.results.text.message import line, lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

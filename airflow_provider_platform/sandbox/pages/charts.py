@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_platform.results.text.chart_values import chart_values
+from airflow_provider_platform.results.text.bars import chart_values
 
 WIDTH, _LABELS, _ROW, _PLOT = 640, 150, 26, 220
 _LETTER, _LABEL_LENGTH = 7, 10

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.results.text.bars import bar_chart
-from airflow_provider_platform.results.text.cells import shorten, width
-from airflow_provider_platform.results.text.chart_values import chart_values
-from airflow_provider_platform.results.text.table import aligned_table
+from airflow_provider_platform.results.text.bars import bar_chart, chart_values
+from airflow_provider_platform.results.text.table import aligned_table, shorten, width
 
 VALUES = (
     st.none()

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from airflow_provider_platform.results.text import mail, markdown, slack
-from airflow_provider_platform.results.text.message import Message, message_of
-from airflow_provider_platform.results.text.plain import line, to_plain
+from airflow_provider_platform.results.text.message import Message, line, message_of, to_plain
 
 NASTY = [
     "<!channel> <@U123> <https://evil.example|click>", "@here @channel", "[a](https://evil.example)",
