@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from airflow_provider_platform.client.data_api.rows import AsyncSqlRows, SqlRows
 from airflow_provider_platform.client.errors import PlatformInputError, ResultTruncatedError
 from airflow_provider_platform.results import frames
-from airflow_provider_platform.results.collector import no_full_collections
 from airflow_provider_platform.results.column_names import describe_renaming
 from airflow_provider_platform.results.columns import ColumnTypes
-from airflow_provider_platform.results.row_buffer import RowBuffer
+from airflow_provider_platform.results.row_buffer import RowBuffer, no_full_collections
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,10 +138,7 @@ def _check(
 
 
 def _table(named: list[dict[str, str]], buffer: RowBuffer) -> pa.Table:
-    """The rows as a table. `named` are the columns as the service names them. Imports pyarrow,
-    which not every program that reads rows has."""
-    from airflow_provider_platform.results.arrow import read_table
-
+    """The rows as a table. `named` are the columns as the service names them."""
     columns = buffer.finish()
     renaming = describe_renaming(
         [column["name"] for column in named], [column.name for column in columns]
@@ -150,7 +146,7 @@ def _table(named: list[dict[str, str]], buffer: RowBuffer) -> pa.Table:
     for said in (renaming, *(column.warning for column in columns)):
         if said is not None:
             log.warning("%s", said)
-    return read_table(columns, buffer)
+    return frames.read_table(columns, buffer)
 
 
 def _check_backend(dtype_backend: Any) -> None:

@@ -158,7 +158,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
     def finish(self, attempt: Attempt, ids: Ids, outcome: ExportOutcome) -> dict[str, Any]:
         """Download the file and write it; what was written is kept with the record."""
         from airflow_provider_platform.operators._files.claims import claim_path
-        from airflow_provider_platform.results.atomic_files import write_whole
+        from airflow_provider_platform.results.files.atomic import write_whole
 
         if "written" not in ids:
             data: bytes = self.read(attempt, ids, outcome)

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.results.output import Output
-    from airflow_provider_platform.results.save import SavedRows
+    from airflow_provider_platform.results.files.output import Output
+    from airflow_provider_platform.results.files.save import SavedRows
 
 QUERY_TIMEOUT = 600.0
 SQL_IN_LOG = 2000
@@ -373,8 +373,8 @@ class PlatformQueryOperator(DeploymentOperator):
         target: ObjectStoragePath | None,
         deadline: float,
     ) -> dict[str, Any]:
-        from airflow_provider_platform.results.file_names import writer_id
-        from airflow_provider_platform.results.save import save_rows
+        from airflow_provider_platform.results.files.names import writer_id
+        from airflow_provider_platform.results.files.save import save_rows
 
         if self.page_by is not None:  # each page may wait as long as the first one
             deadline = max(deadline, self._deadline(hook, context))

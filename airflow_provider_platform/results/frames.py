@@ -1,4 +1,8 @@
-"""An Arrow table as a frame of pandas or Polars, with the same names, types and nulls."""
+"""The rows of a result as an Arrow table, and the table as a frame of pandas or Polars.
+
+All have the columns of the result's Parquet file: the same names, types and nulls. The libraries
+are imported when they are used, since not every program that reads rows has them.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,14 @@ from typing import TYPE_CHECKING, Literal
 from airflow_provider_platform.client.errors import PlatformInputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+
+    from airflow_provider_platform.results.columns import Column
+    from airflow_provider_platform.results.row_buffer import RowBuffer
 
 DtypeBackend = Literal["pyarrow", "numpy_nullable"]
 Library = Literal["arrow", "pandas", "polars"]
@@ -21,6 +30,8 @@ _NEEDED: dict[Library, tuple[str, ...]] = {
     "polars": ("polars", "pyarrow"),
 }
 _EXTRA: dict[Library, str] = {"arrow": "parquet", "pandas": "pandas", "polars": "polars"}
+CHUNK_ROWS = 100_000
+"""Rows of a chunk of the table."""
 
 
 def check_library(library: Library) -> None:
@@ -32,6 +43,37 @@ def check_library(library: Library) -> None:
             f"No row was read: to_{library}() needs {' and '.join(missing)}. Install it: "
             f'pip install "airflow-provider-platform[{_EXTRA[library]}]"'
         )
+
+
+def read_table(columns: Sequence[Column], buffer: RowBuffer) -> pa.Table:
+    """Return all rows of a buffer as a `pyarrow.Table`. `columns` are those that its `finish`
+    gave."""
+    import pyarrow as pa
+
+    from airflow_provider_platform.results.files.parquet import arrow_schema, arrow_table
+
+    chunks: list[pa.Table] = []
+    small: list[pa.Table] = []
+    rows = 0
+    for piece in buffer.pieces():
+        small.append(arrow_table(columns, piece))
+        rows += small[-1].num_rows
+        if rows >= CHUNK_ROWS:
+            chunks.append(_joined(small))
+            rows = 0
+    if small:
+        chunks.append(_joined(small))
+    return pa.concat_tables(chunks) if chunks else arrow_schema(columns).empty_table()
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    """Small tables in one piece of memory, each column for itself."""
+    import pyarrow as pa
+
+    joined = pa.concat_tables(tables).combine_chunks()
+    tables.clear()
+    pa.default_memory_pool().release_unused()
+    return joined
 
 
 def to_pandas(table: pa.Table, dtype_backend: DtypeBackend) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from airflow_provider_platform.operators._files.paths import storage_path
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
-from airflow_provider_platform.results.atomic_files import PART_BYTES, whole_file, write_whole
+from airflow_provider_platform.results.files.atomic import PART_BYTES, whole_file, write_whole
 from tests.storage.conftest import BUCKET
 from tests.storage.refusing_proxy import Refusal
 from tests.unit.operators.task_context import TaskTries
@@ -402,7 +402,7 @@ def test_run_replaces_its_partitions_in_the_store(s3: Any, platform_sandbox: San
 def test_partitions_that_fail_half_way_leave_nothing_new(
     s3: Any, breaking: BreakingProxy, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow_provider_platform.results.dataset import _StoreStage
+    from airflow_provider_platform.results.files.dataset import _StoreStage
 
     by_country("first", "'France'")
     before = keys(s3)

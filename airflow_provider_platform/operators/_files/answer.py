@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.log_events import Log
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.results.output import Output
+    from airflow_provider_platform.results.files.output import Output
 
 PICTURES = ("png", "svg", "html")
 ROWS_TIMEOUT = 600.0
@@ -104,8 +104,8 @@ class AnswerOutput:
         PlatformInputError, ResultWriteError."""
         if self.output_path is None:
             return
-        from airflow_provider_platform.results.atomic_files import check_place
-        from airflow_provider_platform.results.output import check_engine
+        from airflow_provider_platform.results.files.atomic import check_place
+        from airflow_provider_platform.results.files.output import check_engine
 
         check_engine(self._output())
         if self.charts and find_spec("vl_convert") is None:
@@ -126,8 +126,8 @@ class AnswerOutput:
     def typed_rows(self, client: PlatformClient, result: dict[str, Any]) -> dict[str, Any]:
         """The result, whose rows are still as the chat sends them, with values of the types of
         their columns. Raises ResultValueError for a misfit in strict mode."""
-        from airflow_provider_platform.results.answer import type_rows
         from airflow_provider_platform.results.columns import ColumnTypes
+        from airflow_provider_platform.results.files.answer import type_rows
 
         warn = self._warner(client)
         return type_rows(result, ColumnTypes.parse(self.types), warn)
@@ -143,8 +143,8 @@ class AnswerOutput:
         branch_name: str | None,
     ) -> dict[str, Any]:
         """The result with what was written of it."""
-        from airflow_provider_platform.results.answer import AnswerFiles, write_answer
         from airflow_provider_platform.results.columns import ColumnTypes
+        from airflow_provider_platform.results.files.answer import AnswerFiles, write_answer
 
         place, folder = _place(context), self._folder(context)
         names = ("dag_id", "run_id", "task_id", "map_index")
@@ -176,7 +176,7 @@ class AnswerOutput:
 
     def _folder(self, context: Context) -> ObjectStoragePath:
         """The folder of this task in this run."""
-        from airflow_provider_platform.results.file_names import task_folder
+        from airflow_provider_platform.results.files.names import task_folder
 
         return storage_path("output_path", self.output_path) / task_folder(*_place(context))
 

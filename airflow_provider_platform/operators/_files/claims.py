@@ -123,6 +123,6 @@ def warn_of_other_tasks(name: str, rendered: Any, context: Context) -> None:
 
 def _identity(path: ObjectStoragePath) -> str:
     """The same text for two paths that lead to one file."""
-    from airflow_provider_platform.results.atomic_files import is_local
+    from airflow_provider_platform.results.files.atomic import is_local
 
     return os.path.realpath(path.path) if is_local(path) else str(path)

@@ -11,8 +11,8 @@ from airflow_provider_platform.operators._files.paths import output_target
 
 if TYPE_CHECKING:
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
-    from airflow_provider_platform.results.output import Output
-    from airflow_provider_platform.results.save import SavedRows
+    from airflow_provider_platform.results.files.output import Output
+    from airflow_provider_platform.results.files.save import SavedRows
 
 LISTED_FILES = 100
 """So many files a task's result lists; the manifest lists all."""
@@ -24,7 +24,7 @@ def optional_options(name: str, value: Any) -> dict[str, Any] | None:
     PlatformInputError."""
     found = arguments.mapping(name, value)
     if found is not None and not arguments.is_template(found):
-        from airflow_provider_platform.results.output import output_options as check
+        from airflow_provider_platform.results.files.output import output_options as check
 
         with arguments.within(name):
             check(found)
@@ -36,8 +36,8 @@ def planned_output(
 ) -> Output:
     """What is written at a path; None is a folder whose files get names of their own. Raises
     ValueError for a contradiction."""
-    from airflow_provider_platform.results.output import output_options as read_options
-    from airflow_provider_platform.results.output import plan_output
+    from airflow_provider_platform.results.files.output import output_options as read_options
+    from airflow_provider_platform.results.files.output import plan_output
 
     name = None if path is None else str(path)
     return plan_output(name, output_format, read_options(output_options))
@@ -76,7 +76,7 @@ def output_place_of(path: Any, output: Output, context: Context) -> ObjectStorag
     """The path in its storage, checked before anything is sent, and claimed for this index of a
     mapped task: in one folder an index would replace the partitions of another. Raises
     PlatformInputError, ResultWriteError."""
-    from airflow_provider_platform.results.output import check_engine
+    from airflow_provider_platform.results.files.output import check_engine
 
     check_engine(output)
     inside = None if output.layout is None else "_manifest.json"
@@ -93,8 +93,8 @@ def respect_existing(
     manifest calls truncated raises ResultTruncatedError, because skipping would hide it.
     """
     from airflow_provider_platform._airflow import AirflowSkipException
-    from airflow_provider_platform.results.existing import find_existing
-    from airflow_provider_platform.results.file_names import writer_id
+    from airflow_provider_platform.results.files.names import writer_id
+    from airflow_provider_platform.results.files.save import find_existing
 
     if output.on_existing == "overwrite":
         return

@@ -74,7 +74,7 @@ def storage_path(name: str, target: Any) -> ObjectStoragePath:
             field=name,
         ) from error
     except Exception as error:
-        from airflow_provider_platform.results.storage_errors import read_failure
+        from airflow_provider_platform.results.files.storage_errors import read_failure
 
         raise ResultWriteError(
             f"Nothing was sent: {name} cannot be written to: {read_failure(error)}",
@@ -157,7 +157,7 @@ def output_target(
     PlatformInputError for a path that cannot be written to or belongs to another index,
     ResultWriteError for a storage that cannot be reached."""
     from airflow_provider_platform.operators._files.claims import claim_path, warn_of_other_tasks
-    from airflow_provider_platform.results.atomic_files import check_place
+    from airflow_provider_platform.results.files.atomic import check_place
 
     path = storage_path(name, value)
     check_place(name, path if inside is None else path / inside)

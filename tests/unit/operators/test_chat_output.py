@@ -19,9 +19,9 @@ from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.chat import tool_calls
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators.chat import PlatformChatOperator
-from airflow_provider_platform.results.answer import AnswerFiles, write_answer
 from airflow_provider_platform.results.charts import confinement
-from airflow_provider_platform.results.output import PLAIN, Output
+from airflow_provider_platform.results.files.answer import AnswerFiles, write_answer
+from airflow_provider_platform.results.files.output import PLAIN, Output
 from tests.unit.operators.task_context import TaskTries, deferral
 from tests.unit.results.charts import outer_filter
 

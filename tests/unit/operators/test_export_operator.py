@@ -16,7 +16,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.operators._files.paths import storage_path
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
-from airflow_provider_platform.results.atomic_files import write_whole
+from airflow_provider_platform.results.files.atomic import write_whole
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from airflow_provider_platform.results.columns import Column, Kind, round_to
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_platform.results.atomic_files import OutputFile
-    from airflow_provider_platform.results.output import FileStyle
+    from airflow_provider_platform.results.files.atomic import OutputFile
+    from airflow_provider_platform.results.files.output import FileStyle
 
 _TYPES: dict[Kind, Any] = {
     "Int64": pa.int64(),

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from airflow_provider_platform.results.atomic_files import OutputFile
     from airflow_provider_platform.results.columns import Column, Kind
-    from airflow_provider_platform.results.output import FileStyle
+    from airflow_provider_platform.results.files.atomic import OutputFile
+    from airflow_provider_platform.results.files.output import FileStyle
 
 _GZIP_LEVEL = 6
 """As gzip itself: level 9, Python's default, takes three times as long for one percent."""

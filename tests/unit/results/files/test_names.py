@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.results.file_names import query_name, safe, task_folder
+from airflow_provider_platform.results.files.names import query_name, safe, task_folder
 
 RUN = "manual__2026-07-20T06:00:00+00:00"
 

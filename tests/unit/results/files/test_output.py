@@ -13,17 +13,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.results import output
 from airflow_provider_platform.results.columns import Column
-from airflow_provider_platform.results.output import (
+from airflow_provider_platform.results.files import output
+from airflow_provider_platform.results.files.output import (
     FileStyle,
     Output,
     check_engine,
     output_options,
     plan_output,
 )
-from airflow_provider_platform.results.save import save_rows
-from airflow_provider_platform.results.text_files import CsvWriter
+from airflow_provider_platform.results.files.save import save_rows
+from airflow_provider_platform.results.files.text_files import CsvWriter
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,5 @@
-"""Rows to a file, or to nothing but their count and the first of them."""
+"""Rows to a file, or to nothing but their count and the first of them; and what is at its path
+already."""
 
 from __future__ import annotations
 
@@ -8,24 +9,30 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from airflow_provider_platform.client.errors import ResultEmptyError
 from airflow_provider_platform.client.formats.json_text import db_safe
-from airflow_provider_platform.results.atomic_files import whole_file
-from airflow_provider_platform.results.collector import no_full_collections
 from airflow_provider_platform.results.column_names import describe_renaming
-from airflow_provider_platform.results.dataset import DatasetFile, write_dataset
-from airflow_provider_platform.results.manifest import (
+from airflow_provider_platform.results.files.atomic import whole_file, writing
+from airflow_provider_platform.results.files.dataset import (
+    DatasetFile,
+    data_files,
+    write_dataset,
+    writer_of,
+)
+from airflow_provider_platform.results.files.manifest import (
     file_manifest,
     folder_manifest,
+    is_there,
+    read_manifest,
     take_manifest_away,
     write_manifest,
 )
-from airflow_provider_platform.results.output import PARQUET, Format, Output, RowWriter
-from airflow_provider_platform.results.row_buffer import RowBuffer
+from airflow_provider_platform.results.files.output import PARQUET, Format, Output, RowWriter
+from airflow_provider_platform.results.row_buffer import RowBuffer, no_full_collections
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from airflow_provider_platform.results.atomic_files import OutputFile
     from airflow_provider_platform.results.columns import Column, ColumnTypes, Types
+    from airflow_provider_platform.results.files.atomic import OutputFile
 
 Describe: TypeAlias = "Callable[[dict[str, Any]], dict[str, Any]]"
 """Makes the content of a manifest of the facts of the files."""
@@ -107,6 +114,30 @@ def save_rows(
     return saved
 
 
+def find_existing(
+    path: Any, output: Output, written_by: Mapping[str, Any], writer: str
+) -> dict[str, Any] | None:
+    """Return what the manifest says of the files of others at this path, {} without one, and None
+    if the place is free. Raises ResultWriteError if the storage does not answer.
+
+    A task that must not overwrite asks before it runs its query. Files of an earlier try of the
+    same task run do not count: a worker may be lost after its file is whole, and the retry would
+    find that file.
+    """
+    if output.layout is None:
+        if not is_there(path):
+            return None
+        found = read_manifest(file_manifest(path)) or {}
+        return None if found.get("written_by") == dict(written_by) else found
+    with writing(path):
+        writers = {writer_of(name) for name in data_files(path)}
+    others = writers - {writer}
+    if not others:
+        return None
+    manifests = [read_manifest(folder_manifest(path, one)) for one in others if one is not None]
+    return {"truncated": any(one and one.get("truncated") for one in manifests)}
+
+
 def _write_file(
     saved: SavedRows,
     columns: list[Column],
@@ -178,10 +209,10 @@ def _write_manifest(
 
 def _new_writer(output: Output) -> Callable[[OutputFile, list[Column]], RowWriter]:
     if output.format == "parquet":
-        from airflow_provider_platform.results.parquet import ParquetWriter
+        from airflow_provider_platform.results.files.parquet import ParquetWriter
 
         return partial(ParquetWriter, style=output.style)
-    from airflow_provider_platform.results.text_files import CsvWriter, JsonLinesWriter
+    from airflow_provider_platform.results.files.text_files import CsvWriter, JsonLinesWriter
 
     writer = CsvWriter if output.format == "csv" else JsonLinesWriter
     return partial(writer, style=output.style)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.results.atomic_files import check_place, whole_file, write_whole
+from airflow_provider_platform.results.files.atomic import check_place, whole_file, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

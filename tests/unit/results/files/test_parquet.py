@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from airflow_provider_platform.results import parquet  # noqa: E402
 from airflow_provider_platform.results.columns import (  # noqa: E402
     KINDS,
     Column,
     Kind,
     round_to,
 )
+from airflow_provider_platform.results.files import parquet  # noqa: E402
 from airflow_provider_platform.results.row_buffer import RowBuffer  # noqa: E402
 
 FORMS: dict[Kind, str] = {

@@ -25,7 +25,7 @@ from airflow_provider_platform.client.errors import (
     ResultWriteError,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.results.storage_errors import StorageFailure, read_failure
+from airflow_provider_platform.results.files.storage_errors import StorageFailure, read_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.errors import PlatformInputError, ResultWriteError
-from airflow_provider_platform.results.atomic_files import check_place, write_whole
+from airflow_provider_platform.results.files.atomic import check_place, write_whole
 
 
 def place(path: Path) -> Any:
@@ -34,9 +34,9 @@ def test_file_with_a_long_name_is_written_and_its_remains_are_removed(
     path = tmp_path / ("n" * (length - 4) + ".csv")
     check_place("output_path", place(path))
 
-    from airflow_provider_platform.results import atomic_files
+    from airflow_provider_platform.results.files import atomic
 
-    target = atomic_files._target_of(place(path))
+    target = atomic._target_of(place(path))
     target.write(b"half")
     target.file.close()
     assert len(list(tmp_path.iterdir())) == 1
@@ -86,7 +86,7 @@ def test_full_disk_says_what_to_do() -> None:
     device = Path("/dev/full")
     if not device.exists() or not os.access(device, os.W_OK):
         pytest.skip("there is no /dev/full here")
-    from airflow_provider_platform.results.atomic_files import writing
+    from airflow_provider_platform.results.files.atomic import writing
 
     def write() -> None:
         with writing(device), device.open("wb", buffering=0) as file:

@@ -20,10 +20,10 @@ from airflow_provider_platform.client.errors import (
     ResultValueError,
     ResultWriteError,
 )
-from airflow_provider_platform.results import dataset
-from airflow_provider_platform.results.dataset import MISSING, data_files
-from airflow_provider_platform.results.output import Output, output_options, plan_output
-from airflow_provider_platform.results.save import SavedRows, save_rows
+from airflow_provider_platform.results.files import dataset
+from airflow_provider_platform.results.files.dataset import MISSING, data_files
+from airflow_provider_platform.results.files.output import Output, output_options, plan_output
+from airflow_provider_platform.results.files.save import SavedRows, save_rows
 from tests.hypothesis_profiles import examples
 
 if TYPE_CHECKING:
@@ -314,8 +314,8 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from airflow_provider_platform.client.errors import ResultWriteError
-from airflow_provider_platform.results.output import output_options, plan_output
-from airflow_provider_platform.results.save import save_rows
+from airflow_provider_platform.results.files.output import output_options, plan_output
+from airflow_provider_platform.results.files.save import save_rows
 from tests.hypothesis_profiles import examples
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.results.storage_errors import read_failure
+from airflow_provider_platform.results.files.storage_errors import read_failure
 
 
 class ClientError(Exception):

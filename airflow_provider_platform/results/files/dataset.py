@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_platform.client.errors import ResultValueError
 from airflow_provider_platform.client.formats.service_text import shortened
-from airflow_provider_platform.results.atomic_files import is_local, whole_file, writing
-from airflow_provider_platform.results.manifest import (
+from airflow_provider_platform.results.files.atomic import is_local, whole_file, writing
+from airflow_provider_platform.results.files.manifest import (
     folder_manifest,
     forget_listings,
     take_manifest_away,
@@ -39,9 +39,9 @@ from airflow_provider_platform.results.manifest import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from airflow_provider_platform.results.atomic_files import OutputFile
     from airflow_provider_platform.results.columns import Column
-    from airflow_provider_platform.results.output import Layout, RowWriter
+    from airflow_provider_platform.results.files.atomic import OutputFile
+    from airflow_provider_platform.results.files.output import Layout, RowWriter
 
     NewWriter = Callable[[OutputFile, list[Column]], RowWriter]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.results.atomic_files import is_local, write_whole, writing
+from airflow_provider_platform.results.files.atomic import is_local, write_whole, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

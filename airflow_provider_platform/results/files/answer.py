@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.results.atomic_files import OutputFile, write_whole, writing
 from airflow_provider_platform.results.charts import ChartError, ChartLimits, ChartRenderer
 from airflow_provider_platform.results.column_names import file_names
 from airflow_provider_platform.results.columns import ColumnTypes
-from airflow_provider_platform.results.file_names import query_name
-from airflow_provider_platform.results.output import PARQUET, Output
-from airflow_provider_platform.results.save import SavedRows, save_rows
+from airflow_provider_platform.results.files.atomic import OutputFile, write_whole, writing
+from airflow_provider_platform.results.files.names import query_name
+from airflow_provider_platform.results.files.output import PARQUET, Output
+from airflow_provider_platform.results.files.save import SavedRows, save_rows
 from airflow_provider_platform.results.text.markdown import to_markdown
 from airflow_provider_platform.results.text.message import message_of
 

@@ -24,11 +24,15 @@ from airflow_provider_platform.client.errors import (
     ResultValueError,
 )
 from airflow_provider_platform.client.formats.json_text import db_safe
-from airflow_provider_platform.results import output
-from airflow_provider_platform.results.collector import NEVER
-from airflow_provider_platform.results.output import FORMATS, Output, check_engine, plan_output
-from airflow_provider_platform.results.row_buffer import RowBuffer
-from airflow_provider_platform.results.save import save_rows
+from airflow_provider_platform.results.files import output
+from airflow_provider_platform.results.files.output import (
+    FORMATS,
+    Output,
+    check_engine,
+    plan_output,
+)
+from airflow_provider_platform.results.files.save import save_rows
+from airflow_provider_platform.results.row_buffer import NEVER, RowBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -239,8 +243,8 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from airflow_provider_platform.client.errors import ResultWriteError
-from airflow_provider_platform.results.output import Output
-from airflow_provider_platform.results.save import save_rows
+from airflow_provider_platform.results.files.output import Output
+from airflow_provider_platform.results.files.save import save_rows
 
 path, kind, most = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
