@@ -21,8 +21,8 @@ from airflow_provider_platform.sandbox.http.request_handler import (
 from airflow_provider_platform.sandbox.http.responses import web_page
 from airflow_provider_platform.sandbox.pages import site
 from airflow_provider_platform.sandbox.state.credentials import Credentials
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 from airflow_provider_platform.sandbox.state.warehouse import Warehouse
-from airflow_provider_platform.sandbox.state.world import World
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -33,38 +33,38 @@ log = logging.getLogger(__name__)
 
 
 class SandboxApp:
-    """Serves one world after the other: a reset replaces it."""
+    """Serves requests from a server state, which a reset replaces."""
 
     def __init__(self, base_url: str, credentials: Credentials, settings: Settings) -> None:
         self._base_url = base_url
         self._initial_credentials = credentials
         self._initial_settings = settings
         self._warehouse = Warehouse()
-        self.world = self._new_world()
+        self.server = self._new_server()
         self._api = Router(
             [*chat_api.routes(), *management.routes(), *data_api.routes()],
             redirect_slashes=False,
             default=_web,
         )
-        self._pages = Router(site.routes(lambda: self.world), redirect_slashes=False, default=_web)
+        self._pages = Router(site.routes(lambda: self.server), redirect_slashes=False, default=_web)
         self._control = Router(
-            control_api.routes(lambda: self.world, self.reset),
+            control_api.routes(lambda: self.server, self.reset),
             redirect_slashes=False,
             default=control_api.unknown,
         )
 
     async def reset(self) -> None:
         """Forget everything, with the settings and credentials of the start."""
-        old, self.world = self.world, self._new_world()
+        old, self.server = self.server, self._new_server()
         await old.close()
 
-    def _new_world(self) -> World:
+    def _new_server(self) -> ServerState:
         settings = self._initial_settings.model_copy()
         initial = self._initial_credentials
         credentials = Credentials(
             initial.management_token, initial.chat_api_key, initial.api_secret
         )
-        return World(self._base_url, credentials, settings, self._warehouse)
+        return ServerState(self._base_url, credentials, settings, self._warehouse)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = await read_body(receive)
@@ -90,9 +90,9 @@ class SandboxApp:
     async def _handle(
         self, scope: Scope, body: bytes, gone: asyncio.Task[None], send: Send
     ) -> None:
-        handler = RequestHandler(self.world, scope, body, gone)
+        handler = RequestHandler(self.server, scope, body, gone)
         work = asyncio.ensure_future(handler.run(self._api, send))
-        self.world.adopt(work)
+        self.server.adopt(work)
         await asyncio.wait({work})
         if not work.cancelled() and (error := work.exception()) is not None:
             log.error("a request failed inside the sandbox", exc_info=error)

@@ -60,7 +60,7 @@ class _Server(uvicorn.Server):
         self.listening.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await self._sandbox.world.close()
+        await self._sandbox.server.close()
         await super().shutdown(sockets)
 
 
@@ -105,7 +105,7 @@ class Sandbox:
         app = SandboxApp(self.url, self._initial, self._settings)
         if self._kept is not None:
             self._kept.write_address(self._port_in_use, self._initial)
-            self._kept.read_memory(app.world)
+            self._kept.read_memory(app.server)
         server = _Server(app)
         thread = threading.Thread(
             target=lambda: asyncio.run(server.serve(sockets=[listener])),
@@ -136,8 +136,8 @@ class Sandbox:
         self._server.should_exit = self._server.force_exit = True
         self._thread.join()
         if self._kept is not None and self._app is not None:
-            self._kept.write_address(self._port_in_use, self._app.world.credentials)
-            self._kept.write_memory(self._app.world)
+            self._kept.write_address(self._port_in_use, self._app.server.credentials)
+            self._kept.write_memory(self._app.server)
         self._app = self._server = self._thread = None
 
     @property

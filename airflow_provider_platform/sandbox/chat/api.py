@@ -22,7 +22,7 @@ from airflow_provider_platform.sandbox.http.responses import ApiError, JsonLines
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS, VERBS
 from airflow_provider_platform.sandbox.state.agents import AGENTS
 from airflow_provider_platform.sandbox.state.journal import AbortEntry
-from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 ACCOUNT = "acme"
 
@@ -41,7 +41,7 @@ def routes() -> list[Route]:
 
 
 def _checked(
-    kind: str, handle: Callable[[World, str, Request, bytes], Response]
+    kind: str, handle: Callable[[ServerState, str, Request, bytes], Response]
 ) -> Callable[[Request], object]:
     known = {str(one) for one in (AGENTS if kind == "agents" else DEPLOYMENTS)}
 
@@ -52,35 +52,35 @@ def _checked(
         if request.path_params["account"] != ACCOUNT or request.path_params["id"] not in known:
             raise ApiError(404, "Agent not found")
         agent = f"{kind}/{request.path_params['id']}"
-        return handle(handler.world, agent, request, handler.body)
+        return handle(handler.server, agent, request, handler.body)
 
     return endpoint
 
 
-def _stream(world: World, agent: str, request: Request, body: bytes) -> Response:
-    stream = open_stream(world, read_stream_request(world, agent, request.headers, body))
-    kind = "application/json" if world.settings.stream_type == "json" else "text/html"
+def _stream(server: ServerState, agent: str, request: Request, body: bytes) -> Response:
+    stream = open_stream(server, read_stream_request(server, agent, request.headers, body))
+    kind = "application/json" if server.settings.stream_type == "json" else "text/html"
     return JsonLines(stream.records(), stream.close, kind)
 
 
-def _abort(world: World, agent: str, request: Request, body: bytes) -> Response:
+def _abort(server: ServerState, agent: str, request: Request, body: bytes) -> Response:
     entry = AbortEntry(time.time(), None, None, "refused")
-    world.journal.state.aborts.append(entry)
+    server.journal.state.aborts.append(entry)
     try:
-        asked = read_abort_request(world, agent, request.headers, body)
+        asked = read_abort_request(server, agent, request.headers, body)
         entry.chat_id, entry.identity = asked.chat_id, asked.identity
-        _stop(world, asked, entry)
+        _stop(server, asked, entry)
         return Response(status_code=204)
     finally:
-        world.journal.changed()
+        server.journal.changed()
 
 
-def _stop(world: World, asked: AbortRequest, entry: AbortEntry) -> None:
-    thread = thread_of(world, asked.chat_id, asked.agent)
+def _stop(server: ServerState, asked: AbortRequest, entry: AbortEntry) -> None:
+    thread = thread_of(server, asked.chat_id, asked.agent)
     if thread is None:
         entry.outcome = "not_found"
         raise ApiError(404, f"Chat thread {asked.chat_id} not found")
-    anonymous = asked.identity is None and not world.settings.abort_needs_identity
+    anonymous = asked.identity is None and not server.settings.abort_needs_identity
     if not anonymous and asked.identity != thread.owner:
         entry.outcome = "forbidden"
         raise ApiError(403, "The caller does not own this chat thread")
@@ -89,4 +89,4 @@ def _stop(world: World, asked: AbortRequest, entry: AbortEntry) -> None:
         entry.outcome = "nothing_running"
         return
     entry.outcome, entry.message_id = "aborted", run.message_id
-    chat_runs.abort(world, run)
+    chat_runs.abort(server, run)

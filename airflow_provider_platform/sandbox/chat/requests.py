@@ -14,7 +14,7 @@ from airflow_provider_platform.sandbox.http.media_types import is_json
 from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError
 from airflow_provider_platform.sandbox.management.shared.schedules import TIME_ZONE
 from airflow_provider_platform.sandbox.state.credentials import matches, verify
-from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 INTERNAL_USERS = frozenset({"analyst@acme.example.com", "admin@acme.example.com"})
 USER_ATTRIBUTES = frozenset({"country", "region", "department"})
@@ -164,10 +164,10 @@ class AbortRequest:
 
 
 def read_stream_request(
-    world: World, agent: str, headers: Mapping[str, str], body: bytes
+    server: ServerState, agent: str, headers: Mapping[str, str], body: bytes
 ) -> StreamRequest:
     """Check credentials, then the body; raises ``JsonRpcError`` and ``ApiError`` (400, 403)."""
-    claims = _authenticate(world, agent, headers)
+    claims = _authenticate(server, agent, headers)
     document = _document(headers, body)
     settings = document.get("sessionSettings")
     messages = checks.structure(_STREAM)(document, "")
@@ -191,10 +191,10 @@ def read_stream_request(
 
 
 def read_abort_request(
-    world: World, agent: str, headers: Mapping[str, str], body: bytes
+    server: ServerState, agent: str, headers: Mapping[str, str], body: bytes
 ) -> AbortRequest:
     """As ``read_stream_request``, for the abort operation."""
-    claims = _authenticate(world, agent, headers)
+    claims = _authenticate(server, agent, headers)
     document = _document(headers, body)
     messages = _ABORT(document, "")
     settings = document.get("sessionSettings")
@@ -209,23 +209,25 @@ def new_message_id() -> str:
     return f"{int(time.time() * 1000)}-message"
 
 
-def _authenticate(world: World, agent: str, headers: Mapping[str, str]) -> dict[str, Any] | None:
+def _authenticate(
+    server: ServerState, agent: str, headers: Mapping[str, str]
+) -> dict[str, Any] | None:
     """The claims of a service token, or None for a good API key."""
     authorization = headers.get("authorization")
     if authorization is not None:
         scheme, _, key = authorization.partition(" ")
         if scheme.lower() == "api-key" and not agent.startswith("agents/"):
             raise ApiError(403, "agentId is required for Api-Key authentication")
-        if scheme.lower() != "api-key" or not matches(key.strip(), world.credentials.chat_api_key):
+        if scheme.lower() != "api-key" or not matches(key.strip(), server.credentials.chat_api_key):
             raise JsonRpcError("Unauthorized: the API key is not valid for this agent")
         return None
     token = next((headers[name] for name in TOKEN_HEADERS if name in headers), None)
     if token is None:
         raise JsonRpcError("Unauthorized: no credentials were sent")
-    if not world.settings.service_tokens:
+    if not server.settings.service_tokens:
         raise JsonRpcError("Unauthorized: service tokens are switched off for this deployment")
     try:
-        claims = verify(token, world.credentials.api_secret, world.clock.now())
+        claims = verify(token, server.credentials.api_secret, server.clock.now())
     except ValueError as error:
         raise JsonRpcError(f"Unauthorized: invalid service token: {error}") from None
     scope = claims.get("scope")

@@ -23,7 +23,7 @@ from airflow_provider_platform.sandbox.state.branches import (
     branches_of,
 )
 from airflow_provider_platform.sandbox.state.journal import RunEntry
-from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 RESUMABLE_FOR = 24 * 3600
 """Seconds after which a suspended run can no longer be resumed."""
@@ -32,7 +32,7 @@ SEPARATORS = " line\u2028paragraph\u2029next\u0085end"
 
 
 def start(
-    world: World,
+    server: ServerState,
     thread: Thread,
     *,
     message_id: str,
@@ -43,7 +43,7 @@ def start(
 ) -> Run:
     """Start a run as a task of its own. The thread must be free."""
     entry = RunEntry(
-        number=len(world.journal.state.runs) + 1,
+        number=len(server.journal.state.runs) + 1,
         chat_id=thread.chat_id,
         message_id=message_id,
         text=text,
@@ -52,70 +52,70 @@ def start(
         branch=branch,
         started_at=time.time(),
     )
-    world.journal.state.runs.append(entry)
+    server.journal.state.runs.append(entry)
     run = Run(thread, message_id, text, entry)
     assignment = Assignment(
         text=text,
         message_id=message_id,
-        branch_error=_branch_error(world, branch, is_default_branch),
+        branch_error=_branch_error(server, branch, is_default_branch),
         previous=thread.last_query,
         earlier_messages=thread.messages(),
         messages=run.messages,
-        settings=world.settings,
-        development=development or world.settings.development,
-        warehouse=world.warehouse,
+        settings=server.settings,
+        development=development or server.settings.development,
+        warehouse=server.warehouse,
         on_sql=entry.sql.append,
     )
     thread.runs.append(run)
-    world.journal.changed()
-    run.task = world.spawn(_Performance(world, run, assignment).play())
+    server.journal.changed()
+    run.task = server.spawn(_Performance(server, run, assignment).play())
     return run
 
 
-def _branch_error(world: World, name: str | None, is_default: bool) -> str | None:
+def _branch_error(server: ServerState, name: str | None, is_default: bool) -> str | None:
     """Why the branch that a message names gives no data; None where it does.
 
     The deploy branch must be named as the default one, and no other branch may be.
     """
-    branches = branches_of(world, CHAT_DEPLOYMENT)
+    branches = branches_of(server, CHAT_DEPLOYMENT)
     if name is not None and (name == branches.deploy) != is_default:
         return f"BadRequestError: {BAD_BRANCH}"
-    answer = branches.ask(name or branches.deploy, world)
+    answer = branches.ask(name or branches.deploy, server)
     if answer.kind in ("serving", "asleep"):
         return None
     refused = answer.kind in ("bad", "not_active")
     return f"BadRequestError: {answer.words}" if refused else answer.words
 
 
-def abort(world: World, run: Run) -> None:
+def abort(server: ServerState, run: Run) -> None:
     """Stop a run that is streaming or suspended."""
     if run.task is not None and run.task is not asyncio.current_task():
         run.task.cancel()
     run.append(aborted_record())
-    _charge(world, run)
+    _charge(server, run)
     run.become("aborted")
-    world.journal.changed()
+    server.journal.changed()
 
 
-def _charge(world: World, run: Run) -> None:
+def _charge(server: ServerState, run: Run) -> None:
     """Write what a run has cost that ends before its answer."""
-    if world.settings.usage_last == "always":
+    if server.settings.usage_last == "always":
         run.append(usage_record(run.text, run.messages))
 
 
-def give_up(world: World, run: Run) -> None:
+def give_up(server: ServerState, run: Run) -> None:
     """End a suspended run that nobody resumed before the thread got a new message."""
     if run.task is not None:
         run.task.cancel()
     run.become("failed")
-    world.journal.changed()
+    server.journal.changed()
 
 
 class _Performance:
     """One run on its way from the first record to its end."""
 
-    def __init__(self, world: World, run: Run, assignment: Assignment) -> None:
-        self._world = world
+    def __init__(self, server: ServerState, run: Run, assignment: Assignment) -> None:
+        self._server = server
         self._run = run
         self._assignment = assignment
         self._subject = Subject(
@@ -125,11 +125,11 @@ class _Performance:
             has_input=True,
             text=run.text,
         )
-        taken = world.faults.take(self._subject, RUN_KINDS)
+        taken = server.faults.take(self._subject, RUN_KINDS)
         self._faults = [armed.fault for armed in taken]
         if any(fault.kind == "line_separators" for fault in self._faults):
             assignment.answer_suffix = SEPARATORS
-        if assignment.branch_error is not None and world.settings.branch_error == "line":
+        if assignment.branch_error is not None and server.settings.branch_error == "line":
             line = Fault(kind="error", after=1, message=assignment.branch_error)
             self._faults.append(line)
         self._passed: set[str] = set()
@@ -145,13 +145,13 @@ class _Performance:
             for fault in list(self._faults):
                 if len(run.log) >= fault.after and await self._interrupt(fault):
                     return
-            await asyncio.sleep(self._world.settings.pace)
+            await asyncio.sleep(self._server.settings.pace)
             await self._hold_before(step)
             run.append(step.record)
             await self._hold_after(step)
         run.last_query = self._assignment.last_query
         run.become("finished")
-        self._world.journal.changed()
+        self._server.journal.changed()
 
     async def _interrupt(self, fault: Fault) -> bool:
         """Act on a fault that strikes between two records; True ends the run."""
@@ -162,25 +162,25 @@ class _Performance:
             run.append(
                 {"error": line} if fault.form == "line" else JsonRpcError(line, -32603).document
             )
-            _charge(self._world, run)
+            _charge(self._server, run)
             run.become("failed")
         elif fault.kind == "abort":
             self._faults.remove(fault)
-            abort(self._world, run)
+            abort(self._server, run)
         elif fault.kind == "suspend":
             self._faults.remove(fault)
             run.append({"id": "__suspended__", "role": "assistant"})
-            _charge(self._world, run)
+            _charge(self._server, run)
             run.resume_on = fault.resume
-            run.resume_until = self._world.clock.now() + RESUMABLE_FOR
+            run.resume_until = self._server.clock.now() + RESUMABLE_FOR
             run.resumed.clear()
             run.become("suspended")
-            self._world.journal.changed()
+            self._server.journal.changed()
             await run.resumed.wait()
             return False
         else:
             return False
-        self._world.journal.changed()
+        self._server.journal.changed()
         return True
 
     async def _hold_before(self, step: Step) -> None:
@@ -200,9 +200,9 @@ class _Performance:
             if name in self._passed:
                 return
             self._passed.add(name)
-        place = self._world.holds.place(name, self._subject, after=after)
+        place = self._server.holds.place(name, self._subject, after=after)
         if place is None:
             return
         await self._run.opened.wait()
         await self._run.delivered()
-        await self._world.holds.stop(place, self._subject)
+        await self._server.holds.stop(place, self._subject)

@@ -23,7 +23,7 @@ from airflow_provider_platform.sandbox.chat.threads import (
 from airflow_provider_platform.sandbox.chat.users import provision, thread_of
 from airflow_provider_platform.sandbox.http.responses import ApiError
 from airflow_provider_platform.sandbox.state.journal import MessageEntry, SubscriptionEntry
-from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 BUSY = "Streaming for thread is in progress"
 
@@ -86,23 +86,23 @@ def _usage_follows(run: Run, place: int) -> bool:
     return place < len(run.log) and run.log[place].get("id") == "__usage__"
 
 
-def open_stream(world: World, request: StreamRequest) -> ChatStream:
+def open_stream(server: ServerState, request: StreamRequest) -> ChatStream:
     """Take the request's effect on the thread and say what it is answered; raises ``ApiError``."""
     caller = request.caller
-    provision(world, caller)
+    provision(server, caller)
     if request.chat_id is None:
-        thread = world.store(Threads).create(caller.identity, request.agent)
+        thread = server.store(Threads).create(caller.identity, request.agent)
     else:
-        found = thread_of(world, request.chat_id, request.agent)
+        found = thread_of(server, request.chat_id, request.agent)
         if found is None or found.owner != caller.identity:
             raise ApiError(404, f"Chat thread {request.chat_id} not found")
         thread = found
     if request.input is None:
-        return _look(world, thread, request.message_id)
-    return _submit(world, thread, request)
+        return _look(server, thread, request.message_id)
+    return _submit(server, thread, request)
 
 
-def _submit(world: World, thread: Thread, request: StreamRequest) -> ChatStream:
+def _submit(server: ServerState, thread: Thread, request: StreamRequest) -> ChatStream:
     text = request.input or ""
     message_id = request.message_id or new_message_id()
     current = thread.current
@@ -111,8 +111,8 @@ def _submit(world: World, thread: Thread, request: StreamRequest) -> ChatStream:
     elif current.active:
         outcome = "resubscribed"
     else:
-        outcome = "resumed" if _resumable(world, current) else "started"
-    world.journal.state.messages.append(
+        outcome = "resumed" if _resumable(server, current) else "started"
+    server.journal.state.messages.append(
         MessageEntry(
             time.time(),
             thread.chat_id,
@@ -123,18 +123,18 @@ def _submit(world: World, thread: Thread, request: StreamRequest) -> ChatStream:
             request.session_settings,
         )
     )
-    world.journal.changed()
+    server.journal.changed()
     if current is not None and outcome == "resubscribed":
-        return _join(world, thread, current, "input")
+        return _join(server, thread, current, "input")
     if current is not None and outcome == "resumed":
-        return _resume(world, thread, current)
+        return _resume(server, thread, current)
     if outcome == "busy":
-        return ChatStream(_busy(world, thread))
+        return ChatStream(_busy(server, thread))
     if current is not None:
-        chat_runs.give_up(world, current)
-    history = _history(world, thread.runs)
+        chat_runs.give_up(server, current)
+    history = _history(server, thread.runs)
     run = chat_runs.start(
-        world,
+        server,
         thread,
         message_id=message_id,
         text=text,
@@ -142,60 +142,60 @@ def _submit(world: World, thread: Thread, request: StreamRequest) -> ChatStream:
         is_default_branch=request.is_default_branch,
         development=request.development,
     )
-    _note(world, run, "submit")
+    _note(server, run, "submit")
     head = [*history, thread.cutoff(False)]
     return ChatStream(head, subscription=run.subscribe(0), opens=True)
 
 
-def _busy(world: World, thread: Thread) -> list[Record | bytes]:
-    form = world.settings.busy_answer
+def _busy(server: ServerState, thread: Thread) -> list[Record | bytes]:
+    form = server.settings.busy_answer
     if form == "record":
         refused: list[Record | bytes] = [thread.cutoff(True), {"error": BUSY}]
-        return [*refused, usage_record()] if world.settings.usage_last == "always" else refused
+        return [*refused, usage_record()] if server.settings.usage_last == "always" else refused
     return [BUSY.encode() if form == "text" else json.dumps(BUSY).encode()]
 
 
-def _look(world: World, thread: Thread, message_id: str | None) -> ChatStream:
+def _look(server: ServerState, thread: Thread, message_id: str | None) -> ChatStream:
     """A request without input: never starts a run."""
     current = thread.current
     mine = current is not None and current.message_id == message_id
-    if current is not None and mine and world.settings.follow_up == "subscribe":
+    if current is not None and mine and server.settings.follow_up == "subscribe":
         if current.active:
-            return _join(world, thread, current, "follow_up")
-        if current.resume_on == "follow_up" and _resumable(world, current):
-            return _resume(world, thread, current)
-    head = [*_history(world, thread.runs), thread.cutoff(thread.streaming)]
-    if current is not None and mine and _resumable(world, current):
+            return _join(server, thread, current, "follow_up")
+        if current.resume_on == "follow_up" and _resumable(server, current):
+            return _resume(server, thread, current)
+    head = [*_history(server, thread.runs), thread.cutoff(thread.streaming)]
+    if current is not None and mine and _resumable(server, current):
         return ChatStream(head, tail=[{"id": "__suspended__", "role": "assistant"}])
-    return ChatStream(head, tail=_end(world, thread))
+    return ChatStream(head, tail=_end(server, thread))
 
 
-def _end(world: World, thread: Thread) -> list[Record]:
+def _end(server: ServerState, thread: Thread) -> list[Record]:
     """What comes last in the answer to a look at a thread."""
     stopped = bool(thread.runs) and thread.runs[-1].status == "aborted"
-    if not stopped or world.settings.stopped_thread == "state":
-        return [thread.state(world.settings.message_shape)]
-    return [aborted_record()] if world.settings.stopped_thread == "aborted" else []
+    if not stopped or server.settings.stopped_thread == "state":
+        return [thread.state(server.settings.message_shape)]
+    return [aborted_record()] if server.settings.stopped_thread == "aborted" else []
 
 
-def _resumable(world: World, run: Run) -> bool:
-    return run.status == "suspended" and world.clock.now() < run.resume_until
+def _resumable(server: ServerState, run: Run) -> bool:
+    return run.status == "suspended" and server.clock.now() < run.resume_until
 
 
-def _resume(world: World, thread: Thread, run: Run) -> ChatStream:
+def _resume(server: ServerState, thread: Thread, run: Run) -> ChatStream:
     run.become("streaming")
     run.resumed.set()
-    world.journal.changed()
-    return _join(world, thread, run, "resume")
+    server.journal.changed()
+    return _join(server, thread, run, "resume")
 
 
-def _join(world: World, thread: Thread, run: Run, reason: str) -> ChatStream:
+def _join(server: ServerState, thread: Thread, run: Run, reason: str) -> ChatStream:
     """Follow a run under way, with what it has produced so far placed as the settings say."""
-    _note(world, run, reason)
-    settings = world.settings
-    earlier = _history(world, thread.runs[:-1])
+    _note(server, run, reason)
+    settings = server.settings
+    earlier = _history(server, thread.runs[:-1])
     seen = run.replayable()
-    own = _form(world, seen)
+    own = _form(server, seen)
     cutoff = thread.cutoff(True)
     placed = {
         "before_cutoff": [*earlier, *own, cutoff],
@@ -206,17 +206,17 @@ def _join(world: World, thread: Thread, run: Run, reason: str) -> ChatStream:
     return ChatStream(placed[settings.replay], subscription=run.subscribe(len(run.log)))
 
 
-def _history(world: World, runs: list[Run]) -> list[Record]:
-    if world.settings.history == "none":
+def _history(server: ServerState, runs: list[Run]) -> list[Record]:
+    if server.settings.history == "none":
         return []
-    return [record for run in runs for record in _form(world, run.replayable())]
+    return [record for run in runs for record in _form(server, run.replayable())]
 
 
-def _form(world: World, records: list[Record]) -> list[Record]:
-    return fold(records) if world.settings.replay_form == "folded" else records
+def _form(server: ServerState, records: list[Record]) -> list[Record]:
+    return fold(records) if server.settings.replay_form == "folded" else records
 
 
-def _note(world: World, run: Run, reason: str) -> None:
+def _note(server: ServerState, run: Run, reason: str) -> None:
     entry = SubscriptionEntry(time.time(), run.thread.chat_id, run.message_id, reason)
-    world.journal.state.subscriptions.append(entry)
-    world.journal.changed()
+    server.journal.state.subscriptions.append(entry)
+    server.journal.changed()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from airflow_provider_platform.sandbox.chat.requests import Caller
 from airflow_provider_platform.sandbox.chat.threads import Thread, Threads
 from airflow_provider_platform.sandbox.http.responses import ApiError
-from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 DEFAULT_LIFETIME = 7 * 86400
 """Seconds that an ephemeral user lives from its creation."""
@@ -26,7 +26,7 @@ class Users:
         return sum(end is None for end in self.ends.values())
 
 
-def provision(world: World, caller: Caller) -> None:
+def provision(server: ServerState, caller: Caller) -> None:
     """Create the user that a stream request comes from, or persist it.
 
     An ephemeral user lives from its creation for the time that was asked for then. Raises
@@ -34,26 +34,26 @@ def provision(world: World, caller: Caller) -> None:
     """
     if not caller.external:
         return
-    users, now, identity = world.store(Users), world.clock.now(), caller.identity
+    users, now, identity = server.store(Users), server.clock.now(), caller.identity
     if users.expired(identity, now):
         del users.ends[identity]
-        world.store(Threads).forget(identity)
+        server.store(Threads).forget(identity)
     if caller.ephemeral:
         lifetime = DEFAULT_LIFETIME if caller.lifetime is None else caller.lifetime
         users.ends.setdefault(identity, now + lifetime)
     elif users.ends.get(identity, now) is not None:
-        limit = world.settings.external_user_limit
+        limit = server.settings.external_user_limit
         if users.persisted() >= limit:
-            status = int(world.settings.external_user_limit_answer)
+            status = int(server.settings.external_user_limit_answer)
             raise ApiError(status, f"The account has reached the limit of {limit} external users")
         users.ends[identity] = None
 
 
-def thread_of(world: World, chat_id: str, agent: str) -> Thread | None:
+def thread_of(server: ServerState, chat_id: str, agent: str) -> Thread | None:
     """The thread of this agent; None if it does not exist or ended with its ephemeral user."""
-    thread = world.store(Threads).get(chat_id)
+    thread = server.store(Threads).get(chat_id)
     if thread is None or thread.agent != agent:
         return None
-    if world.store(Users).expired(thread.owner, world.clock.now()):
+    if server.store(Users).expired(thread.owner, server.clock.now()):
         return None
     return thread

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
-    from airflow_provider_platform.sandbox.state.world import World
+    from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 MAX_WAIT = 30.0
 """Seconds one waiting request is held open; clients ask again."""
@@ -40,9 +40,9 @@ _SETTLE = 0.02
 Answer = dict[str, Any] | list[Any] | None
 
 
-def routes(world: Callable[[], World], reset: Callable[[], Awaitable[None]]) -> list[Route]:
-    """The routes over the world of the moment, which a reset replaces."""
-    control = _Control(world, reset)
+def routes(server: Callable[[], ServerState], reset: Callable[[], Awaitable[None]]) -> list[Route]:
+    """The routes of the current server state, which a reset replaces."""
+    control = _Control(server, reset)
     table: list[tuple[str, str, Callable[[Request], Awaitable[Answer]]]] = [
         ("GET", "info", control.info),
         ("GET", "state", control.state),
@@ -108,20 +108,22 @@ def _seconds(request: Request) -> float:
 class _Control:
     """What can be asked of a running sandbox."""
 
-    def __init__(self, world: Callable[[], World], reset: Callable[[], Awaitable[None]]) -> None:
-        self._current_world = world
+    def __init__(
+        self, server: Callable[[], ServerState], reset: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._current_server = server
         self._reset = reset
 
     @property
-    def _world(self) -> World:
-        return self._current_world()
+    def _server(self) -> ServerState:
+        return self._current_server()
 
     async def info(self, _request: Request) -> Answer:
-        return describe(self._world.base_url, self._world.credentials)
+        return describe(self._server.base_url, self._server.credentials)
 
     async def state(self, request: Request) -> Answer:
         """The journal; with ``after`` and ``timeout``, once it has gone beyond that version."""
-        journal = self._world.journal
+        journal = self._server.journal
         after = request.query_params.get("after")
         if after is not None:
             await journal.wait_beyond(int(after), _seconds(request))
@@ -133,14 +135,14 @@ class _Control:
         return None
 
     async def get_settings(self, _request: Request) -> Answer:
-        return self._world.settings.as_json()
+        return self._server.settings.as_json()
 
     async def change_settings(self, request: Request) -> Answer:
-        self._world.settings.change(_body(request))
-        return self._world.settings.as_json()
+        self._server.settings.change(_body(request))
+        return self._server.settings.as_json()
 
     async def rotate(self, request: Request) -> Answer:
-        credentials = self._world.credentials
+        credentials = self._server.credentials
         rotations = {
             "management-token": credentials.rotate_management_token,
             "chat-api-key": credentials.rotate_chat_api_key,
@@ -153,39 +155,39 @@ class _Control:
     async def list_faults(self, _request: Request) -> Answer:
         return [
             {"id": armed.id, "hits": armed.tally.hits, **armed.fault.as_json()}
-            for armed in self._world.faults.all()
+            for armed in self._server.faults.all()
         ]
 
     async def arm(self, request: Request) -> Answer:
-        return {"id": self._world.faults.arm(from_json(Fault, _body(request))).id}
+        return {"id": self._server.faults.arm(from_json(Fault, _body(request))).id}
 
     async def clear_faults(self, _request: Request) -> Answer:
-        self._world.faults.clear()
+        self._server.faults.clear()
         return None
 
     async def release_fault(self, request: Request) -> Answer:
-        armed = self._world.faults.get(request.path_params["fault"])
+        armed = self._server.faults.get(request.path_params["fault"])
         if armed is None:
             raise Refused(404, f"no fault {request.path_params['fault']}")
         armed.released.set()
         return None
 
     async def hold(self, request: Request) -> Answer:
-        self._world.holds.set(from_json(Hold, _body(request)))
+        self._server.holds.set(from_json(Hold, _body(request)))
         return None
 
     async def wait_held(self, request: Request) -> Answer:
         """Who stands at the hold, once somebody does; an empty list after ``timeout``."""
-        name, world = request.path_params["name"], self._world
-        if name not in world.holds.names():
+        name, server = request.path_params["name"], self._server
+        if name not in server.holds.names():
             raise Refused(404, f"no hold is set at {name}")
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _seconds(request)
-        while not (reached := world.holds.reached(name)) and name in world.holds.names():
+        while not (reached := server.holds.reached(name)) and name in server.holds.names():
             left = deadline - loop.time()
             if left <= 0:
                 break
-            await world.journal.wait_beyond(world.journal.state.version, left)
+            await server.journal.wait_beyond(server.journal.state.version, left)
         return [
             {
                 "method": subject.method,
@@ -198,21 +200,21 @@ class _Control:
 
     async def release(self, request: Request) -> Answer:
         name = request.path_params["name"]
-        return {"released": self._world.holds.release(None if name == "all" else name)}
+        return {"released": self._server.holds.release(None if name == "all" else name)}
 
     async def abort(self, request: Request) -> Answer:
         """Stop a run as somebody else than its client would."""
         chat_id = request.path_params["chat"]
-        thread = self._world.store(Threads).get(chat_id)
+        thread = self._server.store(Threads).get(chat_id)
         if thread is None or thread.current is None:
             raise Refused(404, f"nothing is running in thread {chat_id}")
-        chat_runs.abort(self._world, thread.current)
+        chat_runs.abort(self._server, thread.current)
         return None
 
     async def change(self, request: Request) -> Answer:
         """Change fields of a sample resource, as somebody else would."""
         name, item_id = request.path_params["name"], request.path_params["id"]
-        items = management.items(self._world, name)
+        items = management.items(self._server, name)
         if items is None:
             raise Refused(404, f"no resource {name}; known are {', '.join(management.names())}")
         item = next((one for one in items if str(one["id"]) == item_id), None)
@@ -225,7 +227,7 @@ class _Control:
         seconds = _body(request).get("seconds")
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds < 0:
             raise ValueError("seconds must be a number, at least 0")
-        self._world.clock.advance(seconds)
+        self._server.clock.advance(seconds)
         return None
 
     async def branches(self, request: Request) -> Answer:
@@ -236,11 +238,11 @@ class _Control:
         body = _body(request)
         branches, name = self._branches(body), str(body["name"])
         branch = branches.add(name, body.get("parent") or branches.deploy)
-        model = written_model(name, f"{name} {self._world.journal.state.version}")
+        model = written_model(name, f"{name} {self._server.journal.state.version}")
         if not body.get("compiles", True):
             model = replace(model, compiles=False)
-        branches.write(branch, model, self._world)
-        self._world.journal.changed()
+        branches.write(branch, model, self._server)
+        self._server.journal.changed()
         return {"name": name}
 
     async def open_branch(self, request: Request) -> Answer:
@@ -249,8 +251,8 @@ class _Control:
         branches, name = self._branches(body), str(body["name"])
         if name == branches.deploy:
             raise ValueError(f"{name} is the deploy branch, which is always open")
-        branches.serve(branches.add(name, branches.deploy), self._world.clock.now())
-        self._world.journal.changed()
+        branches.serve(branches.add(name, branches.deploy), self._server.clock.now())
+        self._server.journal.changed()
         return {"name": name}
 
     async def close_branch(self, request: Request) -> Answer:
@@ -260,8 +262,8 @@ class _Control:
         branch = branches.get(str(body["name"]))
         if branch is None:
             raise Refused(404, f"no branch {body['name']} in deployment {branches.deployment}")
-        branches.set_staging(branch, False, self._world)
-        self._world.journal.changed()
+        branches.set_staging(branch, False, self._server)
+        self._server.journal.changed()
         return {"name": branch.name}
 
     async def report_build(self, request: Request) -> Answer:
@@ -275,11 +277,11 @@ class _Control:
         return {"name": branch.name}
 
     async def add_management_token(self, request: Request) -> Answer:
-        user = _body(request).get("user", self._world.settings.caller)
-        return {"value": self._world.credentials.add_management_token(int(user))}
+        user = _body(request).get("user", self._server.settings.caller)
+        return {"value": self._server.credentials.add_management_token(int(user))}
 
     def _branches(self, body: dict[str, Any]) -> DeploymentBranches:
         deployment = body.get("deployment", 1)
         if deployment not in DEPLOYMENTS:
             raise Refused(404, f"no deployment {deployment}")
-        return branches_of(self._world, deployment)
+        return branches_of(self._server, deployment)

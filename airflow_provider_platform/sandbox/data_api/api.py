@@ -70,16 +70,16 @@ async def _cubesql(request: Request) -> Response:
 async def _load(request: Request) -> Response:
     """A query that takes long is answered "Continue wait"; the same request brings the result."""
     asked = requests.read(request, scope="data", body=load.BODY)
-    world = asked.world
-    if not await world.store(RunningQueries).done(world, asked.key, comes_again=True):
+    server = asked.server
+    if not await server.store(RunningQueries).done(server, asked.key, comes_again=True):
         raise refuse(200, requests.CONTINUE_WAIT)
-    query, settings = asked.document["query"], world.settings
+    query, settings = asked.document["query"], server.settings
     queries = query if isinstance(query, list) else [query]
     if any(one.get("limit", 1) > settings.data_max_rows for one in queries):
         raise refuse(400, f"Error: query.limit must be at most {settings.data_max_rows}")
     try:
         results = [
-            load.load(world.warehouse, one, default_rows=settings.data_default_rows)
+            load.load(server.warehouse, one, default_rows=settings.data_default_rows)
             for one in queries
         ]
     except (load.BadQuery, QueryError) as error:
@@ -95,21 +95,21 @@ async def _meta(request: Request) -> Response:
 
 
 async def _lines(asked: DataRequest) -> AsyncIterator[dict[str, Any]]:
-    world, document = asked.world, asked.document
+    server, document = asked.server, asked.document
     comes_again = bool(document.get("throwContinueWait"))
-    if not await world.store(RunningQueries).done(world, asked.key, comes_again=comes_again):
+    if not await server.store(RunningQueries).done(server, asked.key, comes_again=comes_again):
         yield {"error": requests.CONTINUE_WAIT}
         return
-    streaming = world.settings.data_streaming
+    streaming = server.settings.data_streaming
     try:
-        limit = row_limit(document["query"], world.settings)
-        reading = world.warehouse.read(document["query"], limit=limit)
-        start: dict[str, Any] = {"schema": declared(reading.schema, world.settings)}
+        limit = row_limit(document["query"], server.settings)
+        reading = server.warehouse.read(document["query"], limit=limit)
+        start: dict[str, Any] = {"schema": declared(reading.schema, server.settings)}
         yield start if streaming else {**start, "lastRefreshTime": load.REFRESHED}
         empty = True
-        for rows in reading.pieces(_rows_per_line(world.settings, limit)):
+        for rows in reading.pieces(_rows_per_line(server.settings, limit)):
             empty = False
-            yield {"data": sent(reading.schema, rows, world.settings)}
+            yield {"data": sent(reading.schema, rows, server.settings)}
             await asyncio.sleep(0)  # others are served meanwhile, and who has left is noticed
         if empty:
             yield {"data": []}

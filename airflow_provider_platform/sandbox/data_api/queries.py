@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.state.world import World
+    from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 FORGOTTEN_AFTER = 60.0
 """Seconds after which a query that nobody asks for again is dropped from the queue."""
@@ -18,16 +18,18 @@ class RunningQueries:
     def __init__(self) -> None:
         self._times: dict[tuple[object, ...], tuple[float, float]] = {}
 
-    async def done(self, world: World, query: tuple[object, ...], *, comes_again: bool) -> bool:
+    async def done(
+        self, server: ServerState, query: tuple[object, ...], *, comes_again: bool
+    ) -> bool:
         """Wait until the query has its result; False where the caller, who ``comes_again``, has
         waited long enough for one request."""
-        now = world.clock.now()
+        now = server.clock.now()
         began, asked = self._times.get(query, (now, now))
         if now - asked > FORGOTTEN_AFTER:
             began = now
         self._times[query] = began, now
-        until = now + world.settings.query_wait
-        while (now := world.clock.now()) < began + world.settings.query_seconds:
+        until = now + server.settings.query_wait
+        while (now := server.clock.now()) < began + server.settings.query_seconds:
             if comes_again and now >= until:
                 self._times[query] = began, now
                 return False

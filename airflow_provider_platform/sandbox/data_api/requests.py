@@ -16,7 +16,7 @@ from airflow_provider_platform.sandbox.http.responses import web_page
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS
 from airflow_provider_platform.sandbox.state.branches import branches_of
 from airflow_provider_platform.sandbox.state.credentials import WITH_PREFIX, verify_data_token
-from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 CONTINUE_WAIT = "Continue wait"
 
@@ -33,7 +33,7 @@ class Refused(Exception):
 class DataRequest:
     """A request that may be answered. ``key`` names its query among those that are running."""
 
-    world: World
+    server: ServerState
     deployment: int
     branch: str
     document: dict[str, Any]
@@ -49,19 +49,19 @@ def read(request: Request, *, scope: str, body: checks.Check | None) -> DataRequ
     ``body`` is None for an operation without one.
     """
     handler = handler_of(request.scope)
-    world, deployment = handler.world, request.path_params["deployment"]
-    claims = _claims(world, request.headers.get("authorization", ""))
+    server, deployment = handler.server, request.path_params["deployment"]
+    claims = _claims(server, request.headers.get("authorization", ""))
     if deployment not in DEPLOYMENTS or claims.get("deploymentId", deployment) != deployment:
         raise refuse(403, "The token is for another deployment")
-    if scope not in _scopes(world, claims):
+    if scope not in _scopes(server, claims):
         raise refuse(403, f"API scope is missing: {scope}")
-    branch = _open_branch(world, deployment, request.path_params.get("branch"))
+    branch = _open_branch(server, deployment, request.path_params.get("branch"))
     document = {} if body is None else _document(request, handler.body)
     messages = [] if body is None else body(document, "")
     if messages:
         raise refuse(400, "; ".join(messages))
     handler.speaks_for(claims.get("externalId"))
-    return DataRequest(world, deployment, branch, document)
+    return DataRequest(server, deployment, branch, document)
 
 
 def refuse(status: int, message: str) -> Refused:
@@ -69,26 +69,26 @@ def refuse(status: int, message: str) -> Refused:
     return Refused(JSONResponse({"error": message}, status))
 
 
-def _claims(world: World, header: str) -> dict[str, Any]:
+def _claims(server: ServerState, header: str) -> dict[str, Any]:
     """What the token says."""
-    secret, now = world.credentials.api_secret, world.clock.now()
+    secret, now = server.credentials.api_secret, server.clock.now()
     try:
         return verify_data_token(header, secret, now)
     except ValueError as error:
         raise refuse(403, f"Invalid token: {error}") from None
 
 
-def _scopes(world: World, claims: dict[str, Any]) -> tuple[str, ...]:
+def _scopes(server: ServerState, claims: dict[str, Any]) -> tuple[str, ...]:
     """A metadata token cannot query data; every other one has the deployment's scopes."""
     metadata = "scope" in claims and WITH_PREFIX.items() <= claims.items()
-    return ("meta",) if metadata else world.settings.default_api_scopes
+    return ("meta",) if metadata else server.settings.default_api_scopes
 
 
-def _open_branch(world: World, deployment: int, path: str | None) -> str:
+def _open_branch(server: ServerState, deployment: int, path: str | None) -> str:
     """The branch that the path names, where it answers; raises ``Refused`` where it does not."""
-    branches, settings = branches_of(world, deployment), world.settings
+    branches, settings = branches_of(server, deployment), server.settings
     name = branches.deploy if path is None else _branch_name(path, settings.branch_path)
-    answer = branches.ask(name, world)
+    answer = branches.ask(name, server)
     if answer.serves or (answer.kind == "asleep" and settings.idle_answer == "none"):
         return name
     if answer.kind in ("bad", "not_active"):

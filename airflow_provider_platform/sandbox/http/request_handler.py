@@ -21,7 +21,7 @@ from airflow_provider_platform.sandbox.faults.matching import Api, Subject
 from airflow_provider_platform.sandbox.http.responses import ApiError, JsonRpcError, web_page
 from airflow_provider_platform.sandbox.http.wire import Ended, Wire, close
 from airflow_provider_platform.sandbox.state.journal import RequestEntry
-from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +39,10 @@ class _Replaced(Exception):
 class RequestHandler:
     """Handles one request of the sandbox. The application finds it in the scope."""
 
-    def __init__(self, world: World, scope: Scope, body: bytes, gone: asyncio.Task[None]) -> None:
-        self.world = world
+    def __init__(
+        self, server: ServerState, scope: Scope, body: bytes, gone: asyncio.Task[None]
+    ) -> None:
+        self.server = server
         self.body = body
         self._scope = scope
         self._gone = gone
@@ -60,7 +62,7 @@ class RequestHandler:
             self._transport.close()
             raise
         finally:
-            self.world.journal.changed()
+            self.server.journal.changed()
 
     def speaks_for(self, identity: Any) -> None:
         """Note whom the token of the request names."""
@@ -107,13 +109,13 @@ class RequestHandler:
         encoded = self._scope["raw_path"].decode("ascii")
         scope = {**self._scope, "path": encoded, "handler": self}
         try:
-            if self.world.settings.length_required and not _declares_length(scope):
+            if self.server.settings.length_required and not _declares_length(scope):
                 raise ApiError(411, "Length Required")
             if len(self.body) > MAX_BODY:
                 raise ApiError(413, f"the body is larger than {MAX_BODY} bytes")
             await app(scope, self._receive, send)
         except ApiError as error:
-            response = error.response(self.world.settings.error_body)
+            response = error.response(self.server.settings.error_body)
             await response(scope, self._receive, send)
         except JsonRpcError as error:
             await error.response()(scope, self._receive, send)
@@ -146,10 +148,10 @@ class RequestHandler:
 
     async def _held_before_call(self) -> bool:
         """Stop at the hold, if there is one; False when the client left and is to be forgotten."""
-        place = self.world.holds.place("before_call", self._subject)
+        place = self.server.holds.place("before_call", self._subject)
         if place is None:
             return True
-        stop = asyncio.ensure_future(self.world.holds.stop(place, self._subject))
+        stop = asyncio.ensure_future(self.server.holds.stop(place, self._subject))
         try:
             if place.hold.process_disconnected:
                 await stop
@@ -160,21 +162,21 @@ class RequestHandler:
             stop.cancel()
 
     async def _held(self, name: str) -> None:
-        place = self.world.holds.place(name, self._subject)
+        place = self.server.holds.place(name, self._subject)
         if place is not None:
-            await self.world.holds.stop(place, self._subject)
+            await self.server.holds.stop(place, self._subject)
 
     def _take(self, kinds: frozenset[str]) -> list[Armed]:
-        taken = self.world.faults.take(self._subject, kinds)
+        taken = self.server.faults.take(self._subject, kinds)
         self._entry.faults += [armed.fault.kind for armed in taken]
         return taken
 
     def _started(self, status: int) -> None:
         self._entry.status = status
-        self.world.journal.changed()
+        self.server.journal.changed()
 
     def _record(self) -> RequestEntry:
-        state = self.world.journal.state
+        state = self.server.journal.state
         subject = self._subject
         entry = RequestEntry(
             number=len(state.requests) + 1,
@@ -190,7 +192,7 @@ class RequestHandler:
             has_input=subject.has_input,
         )
         state.requests.append(entry)
-        self.world.journal.changed()
+        self.server.journal.changed()
         return entry
 
 

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from airflow_provider_platform.sandbox.management import openapi
 from airflow_provider_platform.sandbox.management.shared import resource
 from airflow_provider_platform.sandbox.management.shared.resource import Resource
-from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 
 def _declared() -> list[Resource]:
@@ -39,9 +39,9 @@ def names() -> list[str]:
     return sorted(name for one in RESOURCES for name in one.collections)
 
 
-def items(world: World, name: str) -> list[dict[str, Any]] | None:
+def items(server: ServerState, name: str) -> list[dict[str, Any]] | None:
     """The items of the resource of this name, all deployments together."""
     for one in RESOURCES:
         if name in one.collections:
-            return one.collections[name](world)
+            return one.collections[name](server)
     return None

@@ -52,7 +52,7 @@ def create_branch(call: Call) -> Any:
     call.record("created", "branches", branch.name)
     active = bool(body.get("activate"))
     if active:
-        store.enter(branch, call.credential, call.user, call.world)
+        store.enter(branch, call.credential, call.user, call.server)
         call.record("entered", "dev-mode", branch.name)
     return _state(branch, active=active)
 
@@ -83,7 +83,7 @@ def set_branch_staging_environment(call: Call) -> Any:
         raise ApiError(400, ["the deploy branch has no staging environment"])
     if branch.name.startswith(FORK_PREFIX):
         raise ApiError(400, [f"{branch.name} is a personal branch and has no staging environment"])
-    store.set_staging(branch, enabled, call.world)
+    store.set_staging(branch, enabled, call.server)
     call.record("enabled" if enabled else "disabled", "staging-environments", branch.name)
     return {"data": _shown(branch)}
 
@@ -100,17 +100,17 @@ def validate_data_model(call: Call) -> Any:
         raise ApiError(400, ["branchName and devMode exclude each other"])
     store, name = _branches(call), call.query.get("branchName")
     if call.query.get("devMode"):
-        name = store.active(call.credential, call.user, call.world.settings)
+        name = store.active(call.credential, call.user, call.server.settings)
         if name is None:
             raise ApiError(400, ["no branch is active: enter development mode first"])
     branch = _named(call, name or store.deploy)
-    answer = store.ask(branch.name, call.world)
+    answer = store.ask(branch.name, call.server)
     errors: list[dict[str, str | None]] = []
-    build = store.shown(branch, call.world.clock.now())
+    build = store.shown(branch, call.server.clock.now())
     if answer.kind == "failed" and build is not None and build.error == DOES_NOT_COMPILE:
         errors = [{"message": DOES_NOT_COMPILE, "fileName": "orders.yml"}]
     elif answer.kind not in ("serving", "asleep"):
-        if call.world.settings.validate_not_active == "400":
+        if call.server.settings.validate_not_active == "400":
             raise ApiError(400, [answer.words])
         errors = [{"message": answer.words, "fileName": None}]
     return {
@@ -130,23 +130,23 @@ def start_dev_mode(call: Call) -> Any:
     parent = _named(call, call.body.get("branchName", store.deploy))
     if parent.owner is None:
         _allow_deploy_branch(call, parent)
-        branch = store.fork(parent, call.user, call.world.settings)
+        branch = store.fork(parent, call.user, call.server.settings)
     elif parent.owner == call.user:
         branch = parent
     else:
         raise ApiError(400, [f"{parent.name} is another user's personal branch"])
-    store.enter(branch, call.credential, call.user, call.world)
+    store.enter(branch, call.credential, call.user, call.server)
     call.record("entered", "dev-mode", branch.name)
     return _state(branch, active=True)
 
 
 @resource.delete("/dev-mode")
 def stop_dev_mode(call: Call) -> Any:
-    name = _branches(call).leave(call.credential, call.user, call.world)
+    name = _branches(call).leave(call.credential, call.user, call.server)
     if name is not None:
         call.record("left", "dev-mode", name)
-    elif call.world.settings.leave_nothing != "200":
-        raise ApiError(int(call.world.settings.leave_nothing), "Development mode is not active")
+    elif call.server.settings.leave_nothing != "200":
+        raise ApiError(int(call.server.settings.leave_nothing), "Development mode is not active")
     return {"success": True}
 
 
@@ -167,7 +167,7 @@ def commit_changes(call: Call) -> Any:
         raise ApiError(400, [f"{branch.name} is not a dev-mode branch"])
     call.record("updated", "branches", branch.name)
     if call.body.get("exitDevMode"):
-        store.leave(call.credential, call.user, call.world)
+        store.leave(call.credential, call.user, call.server)
         call.record("left", "dev-mode", branch.name)
     return {"success": True}
 
@@ -197,10 +197,10 @@ def merge_into_parent_branch(call: Call) -> Any:
     if branch.parent is None:
         raise ApiError(400, [f"{branch.name} is the deploy branch and has no parent"])
     answer = _merge(call, branch, branch.parent, delete=bool(call.body.get("deleteBranch")))
-    store, settings = _branches(call), call.world.settings
+    store, settings = _branches(call), call.server.settings
     on_it = store.active(call.credential, call.user, settings) == branch.name
     if call.body.get("switchToParentBranch") and on_it:
-        store.leave(call.credential, call.user, call.world)
+        store.leave(call.credential, call.user, call.server)
         call.record("left", "dev-mode", branch.name)
     return answer
 
@@ -219,19 +219,19 @@ def merge_to_default_branch(call: Call) -> Any:
     branch, deploy = _meant(call), _branches(call).deploy
     if branch.name == deploy:
         raise ApiError(400, [f"{branch.name} is the deploy branch and has no parent"])
-    default = call.world.settings.merge_removes_branch
+    default = call.server.settings.merge_removes_branch
     delete = bool(call.body.get("removeBranchAfterMerge", default))
     return _merge(call, branch, deploy, delete=delete)
 
 
 def _branches(call: Call) -> DeploymentBranches:
-    return branches_of(call.world, call.deployment)
+    return branches_of(call.server, call.deployment)
 
 
 def _own(call: Call) -> str:
     """The branch that a call means which names none."""
     store = _branches(call)
-    return store.active(call.credential, call.user, call.world.settings) or store.deploy
+    return store.active(call.credential, call.user, call.server.settings) or store.deploy
 
 
 def _named(call: Call, name: str) -> Branch:
@@ -260,19 +260,19 @@ def _meant(call: Call) -> Branch:
 
 def _allow_deploy_branch(call: Call, branch: Branch) -> None:
     """Refuse a token that may change other branches only."""
-    if branch.name == _branches(call).deploy and call.world.settings.dev_branches_only:
+    if branch.name == _branches(call).deploy and call.server.settings.dev_branches_only:
         raise ApiError(403, "Forbidden: the SchemaUpdate permission is missing")
 
 
 def _merge(call: Call, branch: Branch, target: str, *, delete: bool) -> dict[str, bool]:
-    store, settings = _branches(call), call.world.settings
+    store, settings = _branches(call), call.server.settings
     into = _named(call, target)
     _allow_deploy_branch(call, into)
     if into.name == store.deploy and not settings.deploy_branch_merge_allowed:
         raise ApiError(403, f"Merging into {into.name} is not allowed")
     if settings.merge_outcome == "conflict":
         raise ApiError(409, f"{branch.name} conflicts with {into.name} in orders.yml")
-    merged = settings.merge_outcome == "merged" and store.merge(branch, into, call.world)
+    merged = settings.merge_outcome == "merged" and store.merge(branch, into, call.server)
     if merged:
         call.record("merged", "branches", branch.name)
     if delete and merged:

@@ -69,7 +69,7 @@ class Folders(Items):
             self.known(call, folder_id)
 
 
-resource.collections["folders"] = lambda world: world.store(Folders).all()
+resource.collections["folders"] = lambda server: server.store(Folders).all()
 
 
 def shown(call: Call, folder: Item) -> Item:
@@ -106,7 +106,7 @@ def create_folder(call: Call) -> Any:
     store.check_target(call, parent)
     if len(store.ancestors(parent)) >= DEPTH:
         raise ApiError(400, [f"folders can be nested {DEPTH} levels deep"])
-    now, caller = call.world.clock.stamp(), call.user
+    now, caller = call.server.clock.stamp(), call.user
     folder = store.add(
         name=call.body["name"],
         position=call.body.get("position", 0),
@@ -130,7 +130,7 @@ def update_folder(call: Call) -> Any:
     """Rename or reorder; moving is an operation of the workspace."""
     folder = call.store(Folders).get(call, "folderId")
     folder |= call.body
-    folder |= {"updatedAt": call.world.clock.stamp(), "updatedBy": call.user}
+    folder |= {"updatedAt": call.server.clock.stamp(), "updatedBy": call.user}
     call.record("updated", "folders", folder["id"])
     return shown(call, folder)
 

@@ -14,7 +14,7 @@ from airflow_provider_platform.sandbox.management.shared.resource import (
     Resource,
     check_available,
 )
-from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 _ANSWER = {"200": {"description": "Successful response"}}
 
@@ -26,23 +26,23 @@ def describing(resources: Iterable[Resource]) -> Resource:
 
     @resource.get()
     def get_spec(call: Call) -> Any:
-        return document(call.world, all_resources)
+        return document(call.server, all_resources)
 
     return resource
 
 
-def document(world: World, resources: Iterable[Resource]) -> dict[str, Any]:
+def document(server: ServerState, resources: Iterable[Resource]) -> dict[str, Any]:
     """OpenAPI 3.1: methods, paths, parameters and request bodies; answers are not described."""
     paths: dict[str, dict[str, Any]] = {}
     for resource in resources:
         for operation in resource.operations:
-            if _offered(world, operation):
+            if _offered(server, operation):
                 path = operation.path.replace(":text}", "}")
                 paths.setdefault(path, {})[operation.verb.lower()] = _described(operation)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Analytics Platform management API (sandbox)", "version": "1.0.0"},
-        "servers": [{"url": world.base_url}],
+        "servers": [{"url": server.base_url}],
         "security": [{"bearerAuth": []}],
         "paths": dict(sorted(paths.items())),
         "components": {
@@ -51,9 +51,9 @@ def document(world: World, resources: Iterable[Resource]) -> dict[str, Any]:
     }
 
 
-def _offered(world: World, operation: Operation) -> bool:
+def _offered(server: ServerState, operation: Operation) -> bool:
     try:
-        check_available(world, operation)
+        check_available(server, operation)
     except (ApiError, Diverted):
         return False
     return True

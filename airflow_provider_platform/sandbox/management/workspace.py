@@ -169,7 +169,7 @@ def _move(call: Call, kind: str, item_id: int) -> Item:
         item["parentId"] = target
     else:
         item["folderId"] = target
-    item["updatedAt"] = call.world.clock.stamp()
+    item["updatedAt"] = call.server.clock.stamp()
     call.record("moved", f"{kind.lower()}s", item_id)
     return _KINDS[kind][1](call, item)
 

@@ -27,7 +27,7 @@ from airflow_provider_platform.sandbox.management.notifications.notifications im
 from airflow_provider_platform.sandbox.pages import files
 from airflow_provider_platform.sandbox.pages.threads import turns
 from airflow_provider_platform.sandbox.state.branches import Branches
-from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 PREFIX = "/app/"
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -60,9 +60,9 @@ def belongs_here(method: str, path: str) -> bool:
     return method in ("GET", "HEAD") and is_page
 
 
-def routes(world: Callable[[], World]) -> list[Route]:
-    """The routes over the world of the moment."""
-    site = _Site(world)
+def routes(server: Callable[[], ServerState]) -> list[Route]:
+    """The routes of the current server state, which a reset replaces."""
+    site = _Site(server)
     table: list[tuple[str, Callable[[Request], Response]]] = [
         ("/", site.overview),
         ("/app", site.overview),
@@ -95,8 +95,8 @@ def _with_headers(page: Callable[[Request], Response]) -> Callable[[Request], An
 class _Site:
     """The pages over one sandbox."""
 
-    def __init__(self, world: Callable[[], World]) -> None:
-        self._current_world = world
+    def __init__(self, server: Callable[[], ServerState]) -> None:
+        self._current_server = server
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(_TEMPLATES),
             autoescape=True,
@@ -109,24 +109,24 @@ class _Site:
         self._templates.filters["pretty"] = _pretty
 
     @property
-    def _world(self) -> World:
-        return self._current_world()
+    def _server(self) -> ServerState:
+        return self._current_server()
 
     def overview(self, _request: Request) -> Response:
-        world, state = self._world, self._world.journal.state
+        server, state = self._server, self._server.journal.state
         return self._page(
             "overview.html",
             threads=[
-                (thread.chat_id, turns(thread)) for thread in reversed(world.store(Threads).all())
+                (thread.chat_id, turns(thread)) for thread in reversed(server.store(Threads).all())
             ],
             syncs=list(reversed(state.syncs)),
             notifications=[
-                (item, world.store(Notifications).recipients[item["id"]])
-                for item in world.store(Notifications).all()
+                (item, server.store(Notifications).recipients[item["id"]])
+                for item in server.store(Notifications).all()
             ],
             exports=[
-                (job, job.status(world.clock.now()))
-                for job in reversed(world.store(exports.Exports).by_id.values())
+                (job, job.status(server.clock.now()))
+                for job in reversed(server.store(exports.Exports).by_id.values())
             ],
             changes=list(reversed(state.changes[-_LATEST:])),
             requests=list(reversed(state.requests[-_LATEST:])),
@@ -134,7 +134,7 @@ class _Site:
         )
 
     def thread(self, request: Request) -> Response:
-        thread = self._world.store(Threads).get(request.path_params["chat"])
+        thread = self._server.store(Threads).get(request.path_params["chat"])
         if thread is None:
             return self._forgotten(f"thread {request.path_params['chat']}")
         return self._page(
@@ -143,8 +143,8 @@ class _Site:
 
     def branch(self, request: Request) -> Response:
         name = request.path_params["name"]
-        branches = self._world.store(Branches).with_branch(name)
-        state = self._world.journal.state
+        branches = self._server.store(Branches).with_branch(name)
+        state = self._server.journal.state
         syncs = [sync for sync in state.syncs if sync.branch_name == name]
         runs = [run for run in state.runs if run.branch == name]
         deleted = [
@@ -154,34 +154,36 @@ class _Site:
         ]
         if not (branches or syncs or runs or deleted):
             return self._forgotten(f"branch {name}")
-        found = [(one.deployment, one.get(name), one.status(name, self._world)) for one in branches]
+        found = [
+            (one.deployment, one.get(name), one.status(name, self._server)) for one in branches
+        ]
         at = deleted[-1].at if deleted else None
         return self._page(
             "branch.html", name=name, found=found, syncs=syncs, runs=runs, deleted_at=at
         )
 
     def export(self, request: Request) -> Response:
-        job = self._world.store(exports.Exports).by_id.get(request.path_params["job"])
+        job = self._server.store(exports.Exports).by_id.get(request.path_params["job"])
         if job is None:
             return self._forgotten(f"export {request.path_params['job']}")
-        return self._page("export.html", job=job, status=job.status(self._world.clock.now()))
+        return self._page("export.html", job=job, status=job.status(self._server.clock.now()))
 
     def export_file(self, request: Request) -> Response:
-        world = self._world
-        job = world.store(exports.Exports).by_id.get(request.path_params["job"])
-        if job is None or job.status(world.clock.now()) != "completed":
+        server = self._server
+        job = server.store(exports.Exports).by_id.get(request.path_params["job"])
+        if job is None or job.status(server.clock.now()) != "completed":
             return self._forgotten(f"the file of export {request.path_params['job']}")
-        return Response(exports.rendered(world, job), media_type=exports.TYPES[job.format])
+        return Response(exports.rendered(server, job), media_type=exports.TYPES[job.format])
 
     def item(self, request: Request) -> Response:
         kind, item_id = request.path_params["kind"], request.path_params["id"]
-        items = management.items(self._world, kind) if kind in _RESOURCES else None
+        items = management.items(self._server, kind) if kind in _RESOURCES else None
         item = next((one for one in items or [] if one["id"] == item_id), None)
         if item is None:
             single = kind.removesuffix("s")
             deleted = [
                 change
-                for change in self._world.journal.state.changed(kind, "deleted")
+                for change in self._server.journal.state.changed(kind, "deleted")
                 if change.id == item_id
             ]
             if deleted:
@@ -230,7 +232,7 @@ class _Site:
 
     def _page(self, template: str, **values: Any) -> Response:
         text = self._templates.get_template(template).render(values)
-        for secret in self._world.credentials.all():
+        for secret in self._server.credentials.all():
             text = text.replace(secret, "***")
         return HTMLResponse(text)
 

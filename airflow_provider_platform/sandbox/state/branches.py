@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 from airflow_provider_platform.sandbox.state.builds import DOES_NOT_COMPILE, Build, Model, begin
 
 if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.state.server_state import ServerState
     from airflow_provider_platform.sandbox.state.settings import Settings
-    from airflow_provider_platform.sandbox.state.world import World
 
 DEPLOY_BRANCHES = {1: "main", 2: "master"}
 """The deploy branch by deployment."""
@@ -142,24 +142,24 @@ class DeploymentBranches:
             if session.branch != branch.name
         }
 
-    def write(self, branch: Branch, model: Model, world: World) -> None:
+    def write(self, branch: Branch, model: Model, server: ServerState) -> None:
         """Give the branch other files; what is served of it is built again.
 
         In deploy mode ``cli`` nothing but an upload builds production.
         """
         branch.model = model
         production = branch.name == self.deploy
-        if self.is_open(branch) and not (production and world.settings.deploy_mode == "cli"):
-            self._build(branch, world)
+        if self.is_open(branch) and not (production and server.settings.deploy_mode == "cli"):
+            self._build(branch, server)
 
-    def merge(self, branch: Branch, into: Branch, world: World) -> bool:
+    def merge(self, branch: Branch, into: Branch, server: ServerState) -> bool:
         """Take the files of one branch into another; False where they have been taken before."""
         taken = (branch.model.commit, into.name)
         if taken in branch.merged:
             return False
         branch.merged |= {taken}
         revision = f"{into.model.revision}+{branch.model.revision}"
-        self.write(into, replace(branch.model, revision=_digest(revision)), world)
+        self.write(into, replace(branch.model, revision=_digest(revision)), server)
         return True
 
     # -- opening -----------------------------------------------------------------------------
@@ -168,10 +168,10 @@ class DeploymentBranches:
         viewed = any(session.branch == branch.name for session in self.sessions.values())
         return branch.name == self.deploy or branch.staging or viewed or branch.lingers
 
-    def set_staging(self, branch: Branch, enabled: bool, world: World) -> None:
+    def set_staging(self, branch: Branch, enabled: bool, server: ServerState) -> None:
         was_open = self.is_open(branch)
         branch.staging = enabled
-        self._opened_or_closed(branch, was_open, world)
+        self._opened_or_closed(branch, was_open, server)
 
     def serve(self, branch: Branch, now: float) -> None:
         """Have a shared branch open and built already."""
@@ -181,24 +181,24 @@ class DeploymentBranches:
             build = replace(build, outcome="failed", error=DOES_NOT_COMPILE)
         branch.build, branch.previous = build, None
 
-    def enter(self, branch: Branch, credential: str, user: int, world: World) -> None:
+    def enter(self, branch: Branch, credential: str, user: int, server: ServerState) -> None:
         """Make ``branch`` the credential's active one, in place of any other."""
-        key = self._session_key(credential, user, world.settings)
+        key = self._session_key(credential, user, server.settings)
         before = self.sessions.get(key)
         was_open = self.is_open(branch)
         self.sessions[key] = Session(user, branch.name)
         if before is not None and before.branch != branch.name:
-            self._close_left(before, world)
-        self._opened_or_closed(branch, was_open, world)
-        if was_open and self._asleep(branch, world):
-            self._build(branch, world)
+            self._close_left(before, server)
+        self._opened_or_closed(branch, was_open, server)
+        if was_open and self._asleep(branch, server):
+            self._build(branch, server)
 
-    def leave(self, credential: str, user: int, world: World) -> str | None:
+    def leave(self, credential: str, user: int, server: ServerState) -> str | None:
         """End the credential's development mode; the branch it was on, None without one."""
-        session = self.sessions.pop(self._session_key(credential, user, world.settings), None)
+        session = self.sessions.pop(self._session_key(credential, user, server.settings), None)
         if session is None:
             return None
-        self._close_left(session, world)
+        self._close_left(session, server)
         return session.branch
 
     def active(self, credential: str, user: int, settings: Settings) -> str | None:
@@ -222,27 +222,27 @@ class DeploymentBranches:
     def _session_key(self, credential: str, user: int, settings: Settings) -> str:
         return credential if settings.dev_mode_of == "credential" else f"user {user}"
 
-    def _close_left(self, session: Session, world: World) -> None:
+    def _close_left(self, session: Session, server: ServerState) -> None:
         branch = self._by_name.get(session.branch)
         if branch is not None:
-            branch.lingers = world.settings.left_fork == "served"
-            self._opened_or_closed(branch, True, world)
+            branch.lingers = server.settings.left_fork == "served"
+            self._opened_or_closed(branch, True, server)
 
-    def _opened_or_closed(self, branch: Branch, was_open: bool, world: World) -> None:
+    def _opened_or_closed(self, branch: Branch, was_open: bool, server: ServerState) -> None:
         is_open = self.is_open(branch)
         if is_open and not was_open:
-            self._build(branch, world)
+            self._build(branch, server)
         elif was_open and not is_open:
             branch.build = branch.previous = branch.served = None
 
-    def _build(self, branch: Branch, world: World) -> None:
-        now = world.clock.now()
+    def _build(self, branch: Branch, server: ServerState) -> None:
+        now = server.clock.now()
         branch.served = self._served(branch, now) or branch.served
         branch.previous, branch.build = (
             branch.build,
             begin(
                 branch.model,
-                world.settings,
+                server.settings,
                 now,
                 job=self._jobs.next(),
                 after=branch.build,
@@ -271,20 +271,20 @@ class DeploymentBranches:
             return shown
         return branch.served if branch.name == self.deploy else None
 
-    def _asleep(self, branch: Branch, world: World) -> bool:
+    def _asleep(self, branch: Branch, server: ServerState) -> bool:
         """An opened branch falls asleep when it gets no requests; production does not here."""
         if branch.name == self.deploy:
             return False
-        return world.clock.now() - branch.asked_at > world.settings.idle_seconds
+        return server.clock.now() - branch.asked_at > server.settings.idle_seconds
 
-    def answer(self, name: str, world: World) -> Answer:
+    def answer(self, name: str, server: ServerState) -> Answer:
         """What a request to the branch meets; touches nothing."""
-        settings, now = world.settings, world.clock.now()
+        settings, now = server.settings, server.clock.now()
         named = f": {name}" if settings.branch_errors_name_it else ""
         branch = self._by_name.get(name)
         if branch is None:
             return Answer("bad", BAD_BRANCH + named)
-        shown, asleep = self.shown(branch, now), self._asleep(branch, world)
+        shown, asleep = self.shown(branch, now), self._asleep(branch, server)
         if not self.is_open(branch) or shown is None or (branch.lingers and asleep):
             return Answer("not_active", NOT_ACTIVE + named)
         if self._served(branch, now) is not None:
@@ -293,24 +293,24 @@ class DeploymentBranches:
             return Answer("building", "the branch is being built")
         return Answer("failed", shown.error or f"the build is {shown.stage(now)}")
 
-    def ask(self, name: str, world: World) -> Answer:
+    def ask(self, name: str, server: ServerState) -> Answer:
         """As ``answer``, for a request that runs a query: it keeps a branch awake or wakes it."""
-        answer = self.answer(name, world)
+        answer = self.answer(name, server)
         branch = self._by_name.get(name)
         if branch is not None and answer.kind in ("serving", "asleep"):
-            branch.asked_at = world.clock.now()
+            branch.asked_at = server.clock.now()
         return answer
 
-    def status(self, name: str, world: World) -> tuple[str, str | None]:
+    def status(self, name: str, server: ServerState) -> tuple[str, str | None]:
         """``status`` and ``errorText`` of the branch, as build-status reports them."""
-        branch, now = self._by_name.get(name), world.clock.now()
+        branch, now = self._by_name.get(name), server.clock.now()
         if branch is not None and branch.reported is not None:
             return branch.reported
-        answer = self.answer(name, world)
+        answer = self.answer(name, server)
         if branch is None or answer.kind in ("bad", "not_active"):
             return "building", answer.words
         if answer.kind == "asleep":
-            return world.settings.idle_status, None
+            return server.settings.idle_status, None
         build = self.shown(branch, now)
         return ("none", None) if build is None else (build.stage(now), build.error_text(now))
 
@@ -335,8 +335,8 @@ class Branches:
         return [one for one in self._of.values() if one.get(name) is not None]
 
 
-def branches_of(world: World, deployment: int) -> DeploymentBranches:
-    return world.store(Branches).of(deployment)
+def branches_of(server: ServerState, deployment: int) -> DeploymentBranches:
+    return server.store(Branches).of(deployment)
 
 
 def written_model(name: str, revision: str) -> Model:

@@ -26,7 +26,7 @@ def _secret(prefix: str) -> str:
 
 @dataclass
 class Credentials:
-    """What the sandbox accepts; fresh for every server, replaceable one by one."""
+    """What the sandbox accepts: new after each reset, replaceable one by one."""
 
     management_token: str = field(default_factory=lambda: _secret("mgmt"), repr=False)
     chat_api_key: str = field(default_factory=lambda: _secret("sk-chat"), repr=False)

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from airflow_provider_platform.sandbox.state.credentials import Credentials
-from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 _SANDBOX = Path(__file__).resolve().parents[1]
 
@@ -38,20 +38,20 @@ class KeptFolder:
     def write_address(self, port: int, credentials: Credentials) -> None:
         write_private(self._address, json.dumps({"port": port, **vars(credentials)}).encode())
 
-    def read_memory(self, world: World) -> bool:
-        """Give ``world`` what the last run remembered; False where nothing could be read."""
+    def read_memory(self, server: ServerState) -> bool:
+        """Give ``server`` what the last run remembered; False where nothing could be read."""
         try:
             with self._memory.open("rb") as file:
                 if file.readline().decode().strip() != _code():
                     return False
-                world.remember(pickle.load(file))  # noqa: S301
+                server.remember(pickle.load(file))  # noqa: S301
         except Exception:  # noqa: BLE001
             # Whatever is wrong with it, it is of no use.
             return False
         return True
 
-    def write_memory(self, world: World) -> None:
-        write_private(self._memory, _code().encode() + b"\n" + pickle.dumps(world.memory()))
+    def write_memory(self, server: ServerState) -> None:
+        write_private(self._memory, _code().encode() + b"\n" + pickle.dumps(server.memory()))
 
 
 def write_private(path: Path, content: bytes) -> None:

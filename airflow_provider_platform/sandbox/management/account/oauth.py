@@ -100,8 +100,10 @@ class UserOAuthTokens(Items):
         raise ApiError(404, f"There is no token of this user for OAuth integration {integration}")
 
 
-integrations.collections["oauth-integrations"] = lambda world: world.store(OAuthIntegrations).all()
-tokens.collections["user-oauth-tokens"] = lambda world: world.store(UserOAuthTokens).all()
+integrations.collections["oauth-integrations"] = lambda server: server.store(
+    OAuthIntegrations
+).all()
+tokens.collections["user-oauth-tokens"] = lambda server: server.store(UserOAuthTokens).all()
 
 
 @integrations.get()
@@ -111,7 +113,7 @@ def list_oauth_integrations(call: Call) -> Any:
 
 @integrations.post(body=checks.structure(checks.needing(_INTEGRATION, "clientSecret")))
 def create_oauth_integration(call: Call) -> Any:
-    now = call.world.clock.stamp()
+    now = call.server.clock.stamp()
     fields = {name: value for name, value in call.body.items() if name != "clientSecret"}
     blank = {"config": None, "scopes": None, "createdAt": now, "updatedAt": now}
     integration = call.store(OAuthIntegrations).add(**blank | fields)
@@ -134,7 +136,12 @@ def update_oauth_integration(call: Call) -> Any:
     """Replace it; without a ``clientSecret`` the old one stays."""
     integration = call.store(OAuthIntegrations).named(call.path["id"])
     fields = {name: value for name, value in call.body.items() if name != "clientSecret"}
-    integration |= {"config": None, "scopes": None, **fields, "updatedAt": call.world.clock.stamp()}
+    integration |= {
+        "config": None,
+        "scopes": None,
+        **fields,
+        "updatedAt": call.server.clock.stamp(),
+    }
     call.record("updated", "oauth-integrations", integration["id"])
     return integration
 

@@ -12,7 +12,7 @@ from airflow_provider_platform.sandbox.management.shared.resource import Call
 from airflow_provider_platform.sandbox.state.branches import branches_of, written_model
 from airflow_provider_platform.sandbox.state.clock import iso
 from airflow_provider_platform.sandbox.state.journal import SyncEntry
-from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 STAGES = (
     "INITIALIZING",
@@ -101,7 +101,7 @@ class Syncs:
 
     def known(self, call: Call) -> list[Sync]:
         """Those of the deployment that are past the time in which nobody knows them."""
-        now = call.world.clock.now()
+        now = call.server.clock.now()
         return [
             one
             for one in self.by_id.values()
@@ -117,13 +117,13 @@ class Syncs:
         return sync
 
 
-async def walk(world: World, sync: Sync) -> None:
+async def walk(server: ServerState, sync: Sync) -> None:
     """Go through the stages, then write the branch.
 
     A ``ref`` with ``broken`` in its name does not compile in dbt, and the sync fails. A branch with
     ``broken`` in its name gets a model that does not compile in the service: the sync completes.
     """
-    settings = world.settings
+    settings = server.settings
     outcome = settings.dbt_outcome
     broken = "broken" in (sync.ref or "")
     stages = list(STAGES)
@@ -131,16 +131,16 @@ async def walk(world: World, sync: Sync) -> None:
         stages.insert(1, settings.dbt_extra_stage)
     for stage in stages:
         sync.move(stage)
-        world.journal.changed()
-        await asyncio.sleep(world.settings.dbt_pace)
+        server.journal.changed()
+        await asyncio.sleep(server.settings.dbt_pace)
         if stage == "COMPILING_DBT" and (broken or outcome == "FAILED"):
             sync.finish("FAILED", "dbt-compile: model orders depends on a source that is missing")
             break
     else:
-        sync.result_from = world.clock.later(sync.result_delay)
+        sync.result_from = server.clock.later(sync.result_delay)
         if outcome == "COMPLETED" and sync.output == "branch":
-            branches = branches_of(world, sync.deployment)
+            branches = branches_of(server, sync.deployment)
             branch = branches.add(sync.branch, branches.deploy)
-            branches.write(branch, written_model(sync.branch, sync.sync_job_id), world)
+            branches.write(branch, written_model(sync.branch, sync.sync_job_id), server)
         sync.finish(outcome)
-    world.journal.changed()
+    server.journal.changed()

@@ -48,7 +48,7 @@ def start_dbt_sync(call: Call) -> Any:
 
     An older tenant drops the fields that it does not know without a word.
     """
-    world, settings = call.world, call.world.settings
+    server, settings = call.server, call.server.settings
     body = {
         name: value
         for name, value in call.body.items()
@@ -72,16 +72,16 @@ def start_dbt_sync(call: Call) -> Any:
         ref=body.get("ref"),
         source=source,
         output=body.get("output", "branch"),
-        user_id=world.settings.caller,
+        user_id=server.settings.caller,
         entry=entry,
         started_at=now,
-        known_from=world.clock.later(world.settings.dbt_unknown),
-        result_delay=world.settings.dbt_result_delay,
+        known_from=server.clock.later(server.settings.dbt_unknown),
+        result_delay=server.settings.dbt_result_delay,
     )
     call.store(Syncs).by_id[sync_job_id] = sync
-    world.journal.state.syncs.append(entry)
-    world.journal.changed()
-    sync.task = world.spawn(walk(world, sync))
+    server.journal.state.syncs.append(entry)
+    server.journal.changed()
+    sync.task = server.spawn(walk(server, sync))
     return {
         "syncJobId": sync_job_id,
         "workflowId": sync.workflow_id,
@@ -98,11 +98,11 @@ def start_dbt_sync(call: Call) -> Any:
 )
 def list_dbt_syncs(call: Call) -> Any:
     """The history, newest first unless a setting says otherwise."""
-    answer = call.world.settings.dbt_history_answer
+    answer = call.server.settings.dbt_history_answer
     if answer != "200":
         raise ApiError(int(answer), "The history of dbt syncs cannot be read")
     syncs = call.store(Syncs).known(call)
-    if call.world.settings.dbt_history == "newest_first":
+    if call.server.settings.dbt_history == "newest_first":
         syncs.reverse()
     wanted = call.query.get("status")
     if call.query.get("trigger", "api") != "api":
@@ -115,7 +115,7 @@ def list_dbt_syncs(call: Call) -> Any:
 def get_dbt_sync(call: Call) -> Any:
     """The status. What a cancelled sync answers is a setting: by default the stage it had."""
     sync = call.store(Syncs).get(call)
-    status, cancelled = sync.status, call.world.settings.dbt_cancelled_status
+    status, cancelled = sync.status, call.server.settings.dbt_cancelled_status
     if sync.outcome == "CANCELLED" and cancelled == "404":
         raise ApiError(404, f"dbt sync {sync.sync_job_id} was cancelled")
     if sync.outcome == "CANCELLED" and cancelled != "stage":
@@ -144,7 +144,7 @@ def cancel_dbt_sync(call: Call) -> Any:
         sync.task.cancel()
     sync.entry.cancelled_at = time.time()
     sync.finish("CANCELLED")
-    call.world.journal.changed()
+    call.server.journal.changed()
     return {"message": f"dbt sync {sync.sync_job_id} is cancelled"}
 
 
@@ -153,8 +153,8 @@ def get_dbt_sync_result(call: Call) -> Any:
     sync = call.store(Syncs).get(call)
     if sync.outcome != "COMPLETED":
         raise ApiError(404, f"dbt sync {sync.sync_job_id} has no result")
-    if call.world.clock.now() < sync.result_from:
-        not_yet = call.world.settings.dbt_no_result_yet
+    if call.server.clock.now() < sync.result_from:
+        not_yet = call.server.settings.dbt_no_result_yet
         if not_yet == "404":
             raise ApiError(404, f"dbt sync {sync.sync_job_id} has no result yet")
         return None if not_yet == "null" else {}
@@ -183,7 +183,7 @@ def get_dbt_sync_generated_files(call: Call) -> Any:
     sync = call.store(Syncs).get(call)
     expires_at = (sync.ended_at or 0) + _FILES_LIFETIME
     kept = sync.output == "files" and sync.outcome == "COMPLETED"
-    if not kept or call.world.clock.now() >= expires_at:
+    if not kept or call.server.clock.now() >= expires_at:
         raise ApiError(404, f"dbt sync {sync.sync_job_id} keeps no generated files")
     return paging.page(
         call,
@@ -193,7 +193,7 @@ def get_dbt_sync_generated_files(call: Call) -> Any:
 
 def _check_branch(call: Call, name: str) -> None:
     """Refuse to write to a branch that takes no sync."""
-    branches, settings = branches_of(call.world, call.deployment), call.world.settings
+    branches, settings = branches_of(call.server, call.deployment), call.server.settings
     if name == branches.deploy and settings.dev_branches_only:
         raise ApiError(403, "Forbidden: the SchemaUpdate permission is missing")
     if name == branches.deploy and settings.deploy_branch_read_only:

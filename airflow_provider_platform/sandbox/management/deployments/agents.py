@@ -39,7 +39,7 @@ def _agent(call: Call, agent_id: int) -> dict[str, Any]:
         "agentLlm": {"id": 1, "name": "Rules", "llmProvider": "sandbox"},
         "config": {"allowEmbedding": embeddable},
         "accessibleViews": None,
-        "embeddingUrl": f"{call.world.base_url}/embed/agents/{agent_id}" if embeddable else None,
+        "embeddingUrl": f"{call.server.base_url}/embed/agents/{agent_id}" if embeddable else None,
         "userId": 7,
     }
 
@@ -47,7 +47,7 @@ def _agent(call: Call, agent_id: int) -> dict[str, Any]:
 @resource.get("/agent-skills", query={"space": checks.string(), "branchName": checks.string()})
 def list_agent_skills(call: Call) -> Any:
     branch = call.query.get("branchName")
-    if branch is not None and branches_of(call.world, call.deployment).get(branch) is None:
+    if branch is not None and branches_of(call.server, call.deployment).get(branch) is None:
         raise ApiError(404, f"Branch {branch} not found in deployment {call.deployment}")
     return {
         "skills": [

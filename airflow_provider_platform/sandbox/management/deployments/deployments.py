@@ -11,7 +11,7 @@ from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYM
 from airflow_provider_platform.sandbox.state import credentials
 from airflow_provider_platform.sandbox.state.branches import DEPLOY_BRANCHES, branches_of
 from airflow_provider_platform.sandbox.state.clock import iso
-from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 resource = Resource("/api/v1/deployments")
 analytics = Resource("/api/v1/usage-analytics/token", needs="Admin", since="0.5.0")
@@ -21,11 +21,11 @@ _CONTAINERS = ("INIT", "MAIN", "cubejs-server", "vector", "api-proxy")
 _HOUR, _DAY = 3600, 86400
 
 
-def _deployment(world: World, deployment_id: int) -> dict[str, Any]:
+def _deployment(server: ServerState, deployment_id: int) -> dict[str, Any]:
     return {
         "id": deployment_id,
         "name": DEPLOYMENTS[deployment_id],
-        "deploymentUrl": f"{world.base_url}/deployments/{deployment_id}",
+        "deploymentUrl": f"{server.base_url}/deployments/{deployment_id}",
         "creationStep": "ready",
     }
 
@@ -33,20 +33,20 @@ def _deployment(world: World, deployment_id: int) -> dict[str, Any]:
 @resource.get(query={"creationStep": checks.array(checks.string(one_of=_STEPS)), **paging.OFFSETS})
 def list_deployments(call: Call) -> Any:
     steps = call.query.get("creationStep", _STEPS)
-    items = [_deployment(call.world, deployment_id) for deployment_id in DEPLOYMENTS]
+    items = [_deployment(call.server, deployment_id) for deployment_id in DEPLOYMENTS]
     return paging.offset_page(call, [item for item in items if item["creationStep"] in steps])
 
 
 @resource.get("/{deploymentId}")
 def get_deployment(call: Call) -> Any:
-    return _deployment(call.world, call.deployment)
+    return _deployment(call.server, call.deployment)
 
 
 @resource.get("/{deploymentId}/settings", since="0.4.0")
 def get_deployment_settings(call: Call) -> Any:
-    settings = call.world.settings
+    settings = call.server.settings
     return {
-        **_deployment(call.world, call.deployment),
+        **_deployment(call.server, call.deployment),
         "template": "simpleCluster",
         "cloudProvider": "aws",
         "releaseChannel": "latest",
@@ -67,12 +67,12 @@ def get_build_status(call: Call) -> Any:
     A branch that does not exist and one that nobody has opened are ``building`` for ever; only the
     error text tells.
     """
-    world, branches = call.world, branches_of(call.world, call.deployment)
-    active = branches.active(call.credential, call.user, world.settings)
+    server, branches = call.server, branches_of(call.server, call.deployment)
+    active = branches.active(call.credential, call.user, server.settings)
     name = call.query.get("branchName") or active or branches.deploy
-    now, branch = world.clock.now(), branches.get(name)
+    now, branch = server.clock.now(), branches.get(name)
     build = None if branch is None else branches.shown(branch, now)
-    status, error = branches.status(name, world)
+    status, error = branches.status(name, server)
     return {
         "deploymentId": call.deployment,
         "branchName": name,
@@ -98,7 +98,7 @@ def get_build_status(call: Call) -> Any:
 )
 def get_deployment_logs(call: Call) -> Any:
     """Lines of the latest builds, oldest first; without ``source`` those of production."""
-    branches, now = branches_of(call.world, call.deployment), call.world.clock.now()
+    branches, now = branches_of(call.server, call.deployment), call.server.clock.now()
     dev, wanted = call.query.get("source") == "dev", call.query.get("pod")
     lines = [
         (at, f"{'dev' if dev else 'api'}-{branch.id}", line)
@@ -128,14 +128,14 @@ def create_deployment_token(call: Call) -> Any:
 @analytics.post()
 def create_usage_analytics_token(call: Call) -> Any:
     """A token for the account's own data, which deployment 1 holds here; it takes a prefix."""
-    if not call.world.settings.usage_analytics:
+    if not call.server.settings.usage_analytics:
         raise ApiError(404, "Usage Analytics is not enabled for this account")
-    url = _deployment(call.world, 1)["deploymentUrl"]
+    url = _deployment(call.server, 1)["deploymentUrl"]
     return {
         "token": data_token(call, 1, _HOUR, **credentials.WITH_PREFIX),
         "apiUrl": f"{url}/cubejs-api/v1",
         "deploymentId": 1,
-        "expiresAt": call.world.clock.stamp(call.world.clock.now() + _HOUR),
+        "expiresAt": call.server.clock.stamp(call.server.clock.now() + _HOUR),
     }
 
 
@@ -144,6 +144,6 @@ def data_token(call: Call, deployment: int, lifetime: int, **more: Any) -> str:
 
     ``more`` claims may be added.
     """
-    now = int(call.world.clock.now())
+    now = int(call.server.clock.now())
     claims = {"iat": now, "exp": now + lifetime, "deploymentId": deployment, **more}
-    return credentials.sign(claims, call.world.credentials.api_secret)
+    return credentials.sign(claims, call.server.credentials.api_secret)

@@ -37,7 +37,7 @@ class EnvironmentTokens:
 
 def _environments(call: Call) -> list[Item]:
     """Production, the branches with staging switched on, then the forks that somebody is on."""
-    branches = branches_of(call.world, call.deployment)
+    branches = branches_of(call.server, call.deployment)
     production = branches.get(branches.deploy)
     staging = [("staging", one, None) for one in branches.all() if one.staging]
     viewed = {session.branch: session.user for session in branches.sessions.values()}
@@ -55,9 +55,9 @@ def _environments(call: Call) -> list[Item]:
 
 def _shown(call: Call, kind: str, branch: Branch, user: str | None) -> Item:
     """One environment; ids are text in answers."""
-    base = f"{call.world.base_url}/deployments/{call.deployment}"
+    base = f"{call.server.base_url}/deployments/{call.deployment}"
     if kind != "production":
-        slashes = "" if call.world.settings.branch_path == "encoded" else "/"
+        slashes = "" if call.server.settings.branch_path == "encoded" else "/"
         base = f"{base}/dev-mode/{quote(branch.name, safe=slashes)}"
     return {
         "id": str(branch.environment),
@@ -89,7 +89,7 @@ def list_environments(call: Call) -> Any:
 def list_environment_tokens(call: Call) -> Any:
     """Those of the caller that have not expired."""
     environment, caller = _environment(call), call.user
-    now = call.world.clock.stamp()
+    now = call.server.clock.stamp()
     tokens = [
         token
         for place, user, token in call.store(EnvironmentTokens).minted
@@ -114,9 +114,9 @@ def create_meta_sync_token(call: Call) -> Any:
 
 def _mint(call: Call, scopes: list[str], more: Mapping[str, str] | None = None) -> Item:
     environment = _environment(call)
-    clock, now = call.world.clock, int(call.world.clock.now())
+    clock, now = call.server.clock, int(call.server.clock.now())
     lifetime = call.body.get("expires_in", _LONGEST)
-    may_edit = "DeploymentUpdate" not in call.world.settings.token_lacks
+    may_edit = "DeploymentUpdate" not in call.server.settings.token_lacks
     context = call.body["security_context"] if may_edit else {}
     claims = {
         **context,
@@ -127,7 +127,7 @@ def _mint(call: Call, scopes: list[str], more: Mapping[str, str] | None = None) 
         "exp": now + lifetime,
     }
     token = {
-        "token": credentials.sign(claims, call.world.credentials.api_secret),
+        "token": credentials.sign(claims, call.server.credentials.api_secret),
         "security_context": context,
         "created_at": clock.stamp(now),
         "expires_at": clock.stamp(now + lifetime),

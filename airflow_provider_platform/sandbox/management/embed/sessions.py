@@ -103,10 +103,10 @@ def create_token_of_session(call: Call) -> Any:
     if session is None or not session.open:
         raise ApiError(401, "The session is unknown or has been used")
     session.open = False
-    now = int(call.world.clock.now())
+    now = int(call.server.clock.now())
     claims = {**session.claims, "iat": now, "exp": now + _DAY}
     call.record("redeemed", "embed-sessions", session.number)
-    return {"token": credentials.sign(claims, call.world.credentials.api_secret)}
+    return {"token": credentials.sign(claims, call.server.credentials.api_secret)}
 
 
 @resource.post(
@@ -140,7 +140,7 @@ def _check(call: Call, body: dict[str, Any]) -> None:
         raise ApiError(404, f"Deployment {body['deploymentId']} not found")
     branch = body.get("branchName")
     if branch is not None:
-        answer = branches_of(call.world, body["deploymentId"]).ask(branch, call.world)
+        answer = branches_of(call.server, body["deploymentId"]).ask(branch, call.server)
         if answer.kind == "bad":
             raise ApiError(404, f"{branch} is not a branch of deployment {body['deploymentId']}")
         if answer.kind not in ("serving", "asleep"):
@@ -151,7 +151,7 @@ def _check(call: Call, body: dict[str, Any]) -> None:
 
 
 def _provide(call: Call, tenant: str, body: dict[str, Any]) -> None:
-    store, now = call.store(EmbedTenants), call.world.clock.stamp()
+    store, now = call.store(EmbedTenants), call.server.clock.stamp()
     profile = body.get("embedTenantProfile") or {}
     store.provide(tenant, profile.get("displayName"), now)
     for definition in body.get("tenantGroupDefinitions", []):

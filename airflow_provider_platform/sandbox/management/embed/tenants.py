@@ -19,7 +19,7 @@ from airflow_provider_platform.sandbox.management.shared.embed_tenants import (
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Diverted, Resource
 from airflow_provider_platform.sandbox.management.workbooks import workbooks
 from airflow_provider_platform.sandbox.management.workbooks.workbooks import Workbooks
-from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 resource = Resource("/api/v1/embed-tenants", needs="Admin")
 shared_workbooks = Resource(
@@ -30,7 +30,7 @@ shared_workbooks = Resource(
 
 _SOURCES = ("tenant", "allEmbedUsers", "folder")
 
-resource.collections["embed-tenants"] = lambda world: world.store(EmbedTenants).all()
+resource.collections["embed-tenants"] = lambda server: server.store(EmbedTenants).all()
 
 
 @resource.get(since="0.3.0", query={"search": checks.string(), **paging.PARAMETERS})
@@ -45,13 +45,13 @@ def list_embed_tenants(call: Call) -> Any:
     return paging.page(call, items)
 
 
-def _in_use(form: str) -> Callable[[World], None]:
+def _in_use(form: str) -> Callable[[ServerState], None]:
     """Older tenants know the path with a slash at its end only, newer ones the other only."""
 
-    def check(world: World) -> None:
-        if world.settings.embed_tenant_path == form:
+    def check(server: ServerState) -> None:
+        if server.settings.embed_tenant_path == form:
             return
-        answer = world.settings.embed_tenant_other_path
+        answer = server.settings.embed_tenant_other_path
         if answer == "redirect":
             raise Diverted(_redirect)
         text = "Cannot DELETE this path: embed tenants are deleted at another one"

@@ -21,7 +21,7 @@ from airflow_provider_platform.sandbox.management.shared.items import Item
 from airflow_provider_platform.sandbox.management.shared.resource import Call, Resource, given
 from airflow_provider_platform.sandbox.management.workbooks import dashboard_bodies
 from airflow_provider_platform.sandbox.management.workbooks.dashboards import Dashboards
-from airflow_provider_platform.sandbox.state.world import World
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 
 resource = Resource(
     "/api/v1/deployments/{deploymentId}/dashboard-exports", needs="WorkbookManage", since="0.7.0"
@@ -69,7 +69,7 @@ class Exports:
             job is None
             or job.deployment != call.deployment
             or job.caller != call.user
-            or job.expires_at <= call.world.clock.now()
+            or job.expires_at <= call.server.clock.now()
         ):
             raise ApiError(404, f"Dashboard export {call.path['jobId']} not found or expired")
         return job
@@ -100,7 +100,7 @@ class Exports:
 )
 def start_export(call: Call) -> Any:
     """One more job, every time it is asked for."""
-    body, settings = call.body, call.world.settings
+    body, settings = call.body, call.server.settings
     layout = body.get("layout", "screenshot")
     if layout == "print" and body["format"] != "pdf":
         raise ApiError(400, ["layout print needs format pdf"])
@@ -111,7 +111,7 @@ def start_export(call: Call) -> Any:
     call.require("DownloadData")
     if dashboard["restrictDataDownload"]:
         raise ApiError(403, f"Dashboard {dashboard['id']} does not allow data to be downloaded")
-    store, now = call.store(Exports), call.world.clock.now()
+    store, now = call.store(Exports), call.server.clock.now()
     if store.in_flight(rendered_as, now) >= settings.export_limit:
         raise ApiError(429, f"Too many exports are in flight for {rendered_as}")
     job = Job(
@@ -129,13 +129,13 @@ def start_export(call: Call) -> Any:
     )
     store.by_id[job.job_id] = job
     call.record("created", "dashboard-exports", job.job_id)
-    return {"jobId": job.job_id, "expiresAt": call.world.clock.stamp(job.expires_at)}
+    return {"jobId": job.job_id, "expiresAt": call.server.clock.stamp(job.expires_at)}
 
 
 @resource.get("/{jobId:text}")
 def get_export_status(call: Call) -> Any:
     job = call.store(Exports).get(call)
-    status = job.status(call.world.clock.now())
+    status = job.status(call.server.clock.now())
     answer: dict[str, Any] = {
         "status": status,
         "progress": {"pending": 0, "processing": 50}.get(status, 100),
@@ -151,12 +151,12 @@ def get_export_status(call: Call) -> Any:
 def download_export(call: Call) -> Response:
     """The file, in several pieces."""
     job = call.store(Exports).get(call)
-    status = job.status(call.world.clock.now())
+    status = job.status(call.server.clock.now())
     if status == "failed":
         raise ApiError(422, _FAILURE)
     if status != "completed":
         raise ApiError(409, f"Dashboard export {job.job_id} is still {status}")
-    content = rendered(call.world, job)
+    content = rendered(call.server, job)
     name = quote(f"{call.query.get('filename', 'dashboard')}.{job.format}")
     headers = {"content-disposition": f"attachment; filename*=UTF-8''{name}"}
     return File(content, media_type=TYPES[job.format], headers=headers)
@@ -184,9 +184,9 @@ def _subject(call: Call, dashboard: Item, fields: dict[str, Any] | None) -> str:
     return f"{tenant}/{named['externalId']}"
 
 
-def rendered(world: World, job: Job) -> bytes:
+def rendered(server: ServerState, job: Job) -> bytes:
     """The revenue by country, whatever the dashboard: the file is real, its content a sample."""
-    rows = world.warehouse.query(_REVENUE, limit=100).rows
+    rows = server.warehouse.query(_REVENUE, limit=100).rows
     if job.format == "png":
         return pictures.bar_chart([amount for _, amount in rows])
     lines = [job.title, "", *(f"{country}: {amount:,.2f}" for country, amount in rows)]

@@ -48,7 +48,7 @@ class Notifications(Items):
         self.recipients: dict[int, list[dict[str, Any]]] = {}
 
 
-resource.collections["notifications"] = lambda world: world.store(Notifications).all()
+resource.collections["notifications"] = lambda server: server.store(Notifications).all()
 
 
 @resource.get(
@@ -85,7 +85,7 @@ def list_notifications(call: Call) -> Any:
 
 def too_many(call: Call) -> list[str]:
     """The message for a ``first`` beyond what this tenant allows."""
-    most = call.world.settings.notifications_first
+    most = call.server.settings.notifications_first
     if most is None or call.query.get("first", 0) <= most:
         return []
     return [f"first must not be greater than {most}"]
@@ -141,7 +141,7 @@ def create_notification(call: Call) -> Any:
     given = {
         name: body.get(name, default)
         for name, default in _DEFAULTS.items()
-        if name not in call.world.settings.notification_drops
+        if name not in call.server.settings.notification_drops
     }
     notification = store.add(
         dashboardId=dashboard["id"], deploymentId=call.deployment, isEnabled=True, **given

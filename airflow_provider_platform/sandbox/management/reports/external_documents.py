@@ -37,7 +37,7 @@ def list_external_document_placements(call: Call) -> Any:
 
 
 def _shown(call: Call, report: Item, placement: Item) -> Item:
-    granted = str(report["id"]) not in call.world.settings.hidden_reports
+    granted = str(report["id"]) not in call.server.settings.hidden_reports
     names = ("anchorCell", "endResultCell", "host", "placedAt", "refreshedAt")
     return {
         "access": "GRANTED" if granted else "DENIED",

@@ -19,7 +19,7 @@ class Placements:
 
     def put(self, call: Call, report: Item, address: dict[str, Any]) -> Item:
         """Record one placement of ``report``; the same spot again updates it."""
-        now, caller = call.world.clock.stamp(), call.user
+        now, caller = call.server.clock.stamp(), call.user
         known = find(report, address)
         if known is None:
             known = {

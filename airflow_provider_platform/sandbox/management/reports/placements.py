@@ -37,7 +37,7 @@ def disconnect_workbook(call: Call) -> Any:
 def refresh_report(call: Call) -> Any:
     """Note that the report, or one placement of it, has been read anew."""
     report = call.store(Reports).get(call)
-    now, caller = call.world.clock.stamp(), call.user
+    now, caller = call.server.clock.stamp(), call.user
     placement = placements.find(report, call.body)
     if placement is not None:
         placements.touch(placement, call.body, now, caller)

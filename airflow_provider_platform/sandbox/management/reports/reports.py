@@ -46,12 +46,12 @@ class Reports(Items):
         )
 
     def readable(self, call: Call) -> list[Item]:
-        hidden = call.world.settings.hidden_reports
+        hidden = call.server.settings.hidden_reports
         return [one for one in self.of(call.deployment) if str(one["id"]) not in hidden]
 
     def get(self, call: Call, parameter: str = "reportId") -> Item:
         """404 too where the caller may not read the report."""
-        if str(call.path[parameter]) in call.world.settings.hidden_reports:
+        if str(call.path[parameter]) in call.server.settings.hidden_reports:
             raise ApiError(
                 404, f"Report {call.path[parameter]} not found in deployment {call.deployment}"
             )
@@ -61,7 +61,7 @@ class Reports(Items):
         return next((one for one in self.all() if one["publicId"] == public_id), None)
 
 
-resource.collections["reports"] = lambda world: world.store(Reports).all()
+resource.collections["reports"] = lambda server: server.store(Reports).all()
 
 
 def _sample(deployment: int, number: int, name: str) -> Item:
@@ -115,8 +115,8 @@ def shown(call: Call, report: Item) -> Item:
     return {
         **{name: value for name, value in report.items() if name not in _UNSHOWN},
         "type": "REPORT",
-        "canEdit": "ReportEdit" not in call.world.settings.token_lacks,
-        "canManage": "ReportManage" not in call.world.settings.token_lacks,
+        "canEdit": "ReportEdit" not in call.server.settings.token_lacks,
+        "canManage": "ReportManage" not in call.server.settings.token_lacks,
         "user": users.owner(report["userId"]),
         "refreshedByUser": users.owner(report["refreshedBy"]),
         "folderPath": call.store(Folders).path(report["folderId"]),
@@ -236,7 +236,7 @@ def delete(call: Call, report: Item) -> None:
 
 def _create(call: Call, fields: dict[str, Any]) -> Item:
     _check_references(call, fields)
-    now = call.world.clock.stamp()
+    now = call.server.clock.stamp()
     blank = _blank(call.deployment, call.user, now)
     stored = {name: value for name, value in fields.items() if name not in _WRITE_ONLY}
     report = call.store(Reports).add(**blank | stored)
@@ -254,7 +254,7 @@ def _change(call: Call, report: Item, fields: dict[str, Any]) -> None:
         if name not in unchanged and (value is not None or name != "name"):
             report[name] = value
     report["version"] += 1
-    report["updatedAt"] = call.world.clock.stamp()
+    report["updatedAt"] = call.server.clock.stamp()
     _place(call, report, given(fields))
     call.record("updated", "reports", report["id"])
 

@@ -26,7 +26,7 @@ def page(call: Call, items: list[Item], *, deprecated: bool = False) -> dict[str
 
     A tenant with legacy lists answers these two only, with everything in them.
     """
-    settings = call.world.settings
+    settings = call.server.settings
     if settings.lists == "legacy":
         return {"data": items, "count": len(items)}
     start = 0 if settings.lists == "repeating" else _position(call.query.get("after"))
@@ -55,7 +55,7 @@ def numbered_page(call: Call, items: list[Item]) -> dict[str, Any]:
     limit = call.query.get("limit", len(items))
     start = limit * (call.query.get("page", 1) - 1)
     shown = items[start : start + limit]
-    if call.world.settings.lists == "legacy":
+    if call.server.settings.lists == "legacy":
         return {"data": shown, "count": len(items)}
     return {"items": shown, "pageInfo": None, "data": shown, "count": len(items)}
 
@@ -70,7 +70,7 @@ def offset_page(call: Call, items: list[Item]) -> dict[str, Any]:
     if older:
         shown = items[offset : offset + limit]
         answer = {"items": shown, "pageInfo": None, "data": shown, "count": len(items)}
-        if call.world.settings.lists == "legacy":
+        if call.server.settings.lists == "legacy":
             answer = {"data": shown, "count": len(items)}
     else:
         answer = page(call, items, deprecated=True)

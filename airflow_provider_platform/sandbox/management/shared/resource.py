@@ -18,8 +18,8 @@ from airflow_provider_platform.sandbox.http.media_types import is_json
 from airflow_provider_platform.sandbox.http.request_handler import handler_of
 from airflow_provider_platform.sandbox.http.responses import ApiError, web_page
 from airflow_provider_platform.sandbox.state.credentials import matches
+from airflow_provider_platform.sandbox.state.server_state import ServerState
 from airflow_provider_platform.sandbox.state.settings import Permission
-from airflow_provider_platform.sandbox.state.world import World
 
 S = TypeVar("S")
 
@@ -35,7 +35,7 @@ class Call:
     ``credential`` names the token that was sent, without giving it away; ``user`` is whose it is.
     """
 
-    world: World
+    server: ServerState
     path: dict[str, Any]
     credential: str = ""
     user: int = 0
@@ -52,17 +52,17 @@ class Call:
         return deployment_id
 
     def store(self, kind: type[S]) -> S:
-        return self.world.store(kind)
+        return self.server.store(kind)
 
     def require(self, permission: Permission) -> None:
         """Refuse a caller without ``permission``, for what not every call of an operation needs."""
-        if permission in self.world.settings.token_lacks:
+        if permission in self.server.settings.token_lacks:
             raise ApiError(403, f"Forbidden: the {permission} permission is missing")
 
     def record(self, action: str, resource: str, item_id: int | str) -> None:
         """Note a change, so that tests can count it."""
         deployment = self.path.get("deploymentId")
-        self.world.journal.change(action, resource, item_id, deployment, sorted(self.document))
+        self.server.journal.change(action, resource, item_id, deployment, sorted(self.document))
 
     def deleted(self) -> Response:
         """The answer of a deletion that is declared with 200 and 204."""
@@ -93,7 +93,7 @@ class Operation:
     needs: Permission | None
     query: checks.Fields
     body: checks.Check | None
-    available: Callable[[World], None]
+    available: Callable[[ServerState], None]
     anonymous: bool
     since: str
 
@@ -102,7 +102,7 @@ class Operation:
         return {part[1:-6] for part in self.path.split("/") if part.endswith(":text}")}
 
 
-def always(_world: World) -> None:
+def always(_server: ServerState) -> None:
     return None
 
 
@@ -117,7 +117,7 @@ class Options(TypedDict, total=False):
     needs: Permission | None
     query: checks.Fields
     body: checks.Check | checks.Fields
-    available: Callable[[World], None]
+    available: Callable[[ServerState], None]
     anonymous: bool
     since: str
 
@@ -133,7 +133,7 @@ class Resource:
         path: str,
         *,
         needs: Permission | None = "DeploymentRead",
-        available: Callable[[World], None] = always,
+        available: Callable[[ServerState], None] = always,
         since: str = "0.0.0",
     ) -> None:
         self.path = path
@@ -141,7 +141,7 @@ class Resource:
         self._available = available
         self._since = since
         self.operations: list[Operation] = []
-        self.collections: dict[str, Callable[[World], list[dict[str, Any]]]] = {}
+        self.collections: dict[str, Callable[[ServerState], list[dict[str, Any]]]] = {}
         """Items that tests can change through the control API, by the resource's name."""
 
     def get(self, path: str = "", **options: Unpack[Options]) -> Declare:
@@ -196,7 +196,7 @@ def _route(path: str, operations: dict[str, Operation]) -> Route:
         operation = operations.get(request.method)
         if operation is None:
             raise ApiError(405, f"Cannot {request.method} {request.url.path}")
-        return perform(handler.world, operation, request, handler.body)
+        return perform(handler.server, operation, request, handler.body)
 
     return Route(path.replace(":text}", "}"), endpoint, methods=list(VERBS))
 
@@ -209,15 +209,15 @@ class Diverted(Exception):
         self.answer = answer
 
 
-def perform(world: World, operation: Operation, request: Request, body: bytes) -> Response:
+def perform(server: ServerState, operation: Operation, request: Request, body: bytes) -> Response:
     """Check one request in the order a service does, then carry it out."""
     try:
-        check_available(world, operation)
+        check_available(server, operation)
     except Diverted as diverted:
         return diverted.answer(request.url.path)
-    credential, user = ("", 0) if operation.anonymous else _authenticate(world, request)
+    credential, user = ("", 0) if operation.anonymous else _authenticate(server, request)
     path = _path_values(request.path_params, operation.text_ids)
-    call = Call(world, path, credential, user)
+    call = Call(server, path, credential, user)
     deployment = path.get("deploymentId")
     if deployment is not None and deployment not in DEPLOYMENTS:
         raise ApiError(404, f"Deployment {deployment} not found")
@@ -231,22 +231,22 @@ def perform(world: World, operation: Operation, request: Request, body: bytes) -
     return answer if isinstance(answer, Response) else JSONResponse(answer)
 
 
-def check_available(world: World, operation: Operation) -> None:
+def check_available(server: ServerState, operation: Operation) -> None:
     """Raise or divert where the tenant does not have the operation."""
-    operation.available(world)
-    if world.settings.has(operation.since):
+    operation.available(server)
+    if server.settings.has(operation.since):
         return
-    if world.settings.missing_operation == "html":
+    if server.settings.missing_operation == "html":
         raise Diverted(lambda _path: web_page())
-    raise ApiError(int(world.settings.missing_operation), "This tenant has no such operation")
+    raise ApiError(int(server.settings.missing_operation), "This tenant has no such operation")
 
 
-def _authenticate(world: World, request: Request) -> tuple[str, int]:
+def _authenticate(server: ServerState, request: Request) -> tuple[str, int]:
     """What names the token, and its user; raises ``ApiError`` (401)."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     tokens = {
-        world.credentials.management_token: world.settings.caller,
-        **world.credentials.further_tokens,
+        server.credentials.management_token: server.settings.caller,
+        **server.credentials.further_tokens,
     }
     for known, user in tokens.items():
         if scheme.lower() == "bearer" and matches(token, known):

@@ -26,7 +26,7 @@ def update_workbook_dashboard(call: Call) -> Any:
         widget["id"] = widget.get("id") or f"widget-{number}"
     if "dashboardDraft" in call.document:
         workbook["dashboardDraft"] = draft
-        workbook["updatedAt"] = call.world.clock.stamp()
+        workbook["updatedAt"] = call.server.clock.stamp()
     call.record("updated", "dashboard-drafts", workbook["id"])
     published = workbooks.shown(call, workbook)["dashboardPublished"]
     return {"dashboardDraft": workbook["dashboardDraft"], "dashboardPublished": published}
@@ -62,7 +62,7 @@ def publish_dashboard(call: Call) -> Any:
     known = store.of_workbook(workbook["id"])
     if "dashboardId" in body and (known is None or known["id"] != body["dashboardId"]):
         raise ApiError(404, f"Dashboard {body['dashboardId']} not found in this workbook")
-    settings = call.world.settings
+    settings = call.server.settings
     if "config" not in body and settings.publish_needs_config:
         raise ApiError(400, ["config should not be null or undefined", "config must be an object"])
     if known is not None and str(known["id"]) in settings.reviewed_dashboards:

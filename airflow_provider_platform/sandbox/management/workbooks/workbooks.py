@@ -69,8 +69,8 @@ def _blank(deployment: int, user_id: int, now: str) -> Item:
     }
 
 
-resource.collections["workbooks"] = lambda world: world.store(Workbooks).all()
-resource.collections["dashboards"] = lambda world: world.store(Dashboards).all()
+resource.collections["workbooks"] = lambda server: server.store(Workbooks).all()
+resource.collections["dashboards"] = lambda server: server.store(Dashboards).all()
 
 _FIELDS: checks.Fields = {
     "name": checks.string(max_length=255),
@@ -187,10 +187,10 @@ def delete(call: Call, workbook: Item) -> None:
 
 def _create(call: Call, fields: dict[str, Any]) -> Item:
     store = call.store(Workbooks)
-    if len(store.of(call.deployment)) >= call.world.settings.workbook_limit:
+    if len(store.of(call.deployment)) >= call.server.settings.workbook_limit:
         raise ApiError(400, ["the limit of workbooks is reached"])
     call.store(Folders).check_target(call, fields.get("folderId"))
-    now, caller = call.world.clock.stamp(), call.user
+    now, caller = call.server.clock.stamp(), call.user
     workbook = store.add(**_blank(call.deployment, caller, now) | fields)
     call.record("created", "workbooks", workbook["id"])
     return workbook
@@ -202,7 +202,7 @@ def _change(call: Call, workbook: Item, fields: dict[str, Any]) -> None:
     for name, value in fields.items():
         if value is not None or name in ("folderId", "slug"):
             workbook[name] = value
-    workbook["updatedAt"] = call.world.clock.stamp()
+    workbook["updatedAt"] = call.server.clock.stamp()
     call.record("updated", "workbooks", workbook["id"])
 
 

@@ -1,4 +1,4 @@
-"""The sandbox's memory: everything that a reset throws away."""
+"""The state of the sandbox's server: everything that a reset throws away."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from airflow_provider_platform.sandbox.state.warehouse import Warehouse
 S = TypeVar("S")
 
 
-class World:
-    """One life of the sandbox. Each part keeps its things in a store of its own type."""
+class ServerState:
+    """All that the sandbox knows between two resets. Each part keeps its objects in a store of its
+    own type."""
 
     def __init__(
         self, base_url: str, credentials: Credentials, settings: Settings, warehouse: Warehouse
@@ -46,7 +47,7 @@ class World:
         return self._stores, self.journal.state
 
     def remember(self, memory: tuple[Any, ...]) -> None:
-        """Go on from another world's memory."""
+        """Continue from the memory of an earlier server state."""
         self._stores, self.journal.state = memory
         self.journal.changed()
 
@@ -57,7 +58,7 @@ class World:
         return task
 
     def adopt(self, task: asyncio.Task[Any]) -> None:
-        """Let ``task`` end with this world."""
+        """Cancel ``task`` when this state is closed."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
