@@ -180,7 +180,7 @@ class Answer:
     def _pull(self, task_id: str) -> Any:
         ti = self._ti
         if ti is not None and hasattr(ti, "xcom_pull"):
-            own = {"map_indexes": ti.map_index} if task_id == ti.task_id else {}
+            own = {"map_indexes": ti.map_index} if _shares_map_index(ti, task_id) else {}
             return ti.xcom_pull(task_ids=task_id, key=RESULT_KEY, **own)
         dag_id, run_id = self._run()
         if dag_id is None or run_id is None:
@@ -230,6 +230,19 @@ def _stored(section: Section) -> bytes | None:
                 continue
             return bytes(content)
     return None
+
+
+def _shares_map_index(ti: Any, task_id: str) -> bool:
+    """Whether the named task runs once for each map index of this one: it is this task, or both are
+    in one mapped task group."""
+    if task_id == ti.task_id:
+        return True
+    task = getattr(ti, "task", None)
+    tasks = getattr(getattr(task, "dag", None), "task_dict", {})
+    if task is None or task_id not in tasks:
+        return False
+    own = {group.group_id for group in task.iter_mapped_task_groups()}
+    return any(group.group_id in own for group in tasks[task_id].iter_mapped_task_groups())
 
 
 def _together(found: Any) -> Any:

@@ -37,7 +37,9 @@ class PlatformAnswerNotifier(BaseNotifier):
     a callback and leaves the task's state alone.
 
     :param send_with: what sends the message: one of the above or a list of them
-    :param task_id: the task whose result it is; default: the task that the callback is for
+    :param task_id: the task whose result it is; default: the task that the callback is for. In a
+        mapped task group, a task of the same group gives the result of the same map index. Results
+        of any other mapped task are joined in one message
     :param title: the first line (templated); default: the task and how it ended
     :param max_rows: rows of each query that the message shows
     :param charts: whether e-mails and files carry charts as pictures

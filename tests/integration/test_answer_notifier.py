@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.providers.smtp.notifications.smtp import SmtpNotifier
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, task, task_group
 
 from airflow_provider_platform._airflow import BaseNotifier, mask_secrets
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformError
@@ -189,6 +189,53 @@ def test_mapped_tasks_tell_their_own_answers(platform_sandbox: Sandbox, run_dag:
         "Map index: 1",
     ]
     assert len({re.findall(r"\n(.*?)\n", text)[0] for text in texts}) == 2
+
+
+def test_a_notifier_in_a_mapped_group_has_the_answer_of_its_own_map_index(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    prompts = ["total revenue in March", "orders per month"]
+    notifier = PlatformAnswerNotifier(keep, task_id="of_prompt.ask", charts=False)
+    with DAG("mapped_group", schedule=None) as dag:
+
+        @task(on_success_callback=notifier)
+        def publish() -> str:
+            return "published"
+
+        @task_group
+        def of_prompt(prompt: str) -> None:
+            PlatformChatOperator(task_id="ask", prompt=prompt) >> publish()
+
+        of_prompt.expand(prompt=prompts)
+    run = run_dag(dag)
+    told = {
+        int(re.findall(r"Map index: (\d)", one["text"])[0]): one["result"]
+        for one in map(json.loads, SENT)
+    }
+    results = {index: run.xcom("of_prompt.ask", "return_value", index) for index in (0, 1)}
+    assert told == results
+    assert results[0]["answer"] != results[1]["answer"]
+
+
+def test_a_task_outside_of_the_mapped_group_tells_all_its_answers(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    notifier = PlatformAnswerNotifier(keep, task_id="ask", charts=False)
+    with DAG("all_mapped", schedule=None) as dag:
+
+        @task(on_success_callback=notifier)
+        def publish(name: str) -> str:
+            return name
+
+        ask = PlatformChatOperator.partial(task_id="ask").expand(
+            prompt=["total revenue in March", "orders per month"]
+        )
+        ask >> publish.expand(name=["a", "b"])
+    run = run_dag(dag)
+    answers = [run.xcom("ask", "return_value", index)["answer"] for index in (0, 1)]
+    assert len(SENT) == 2
+    for one in map(json.loads, SENT):
+        assert all(answer in one["result"]["answer"] for answer in answers)
 
 
 def test_a_failure_is_told_with_its_reason_and_stays_one(
