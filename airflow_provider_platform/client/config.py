@@ -1,7 +1,8 @@
 """`PlatformConfig`: where the platform is, who we are there and how patient we are.
 
-Built once from loose fields (a connection form, a URI, a JSON document, keyword arguments) and
+Built once from loose values (a connection form, a URI, a JSON document, keyword arguments) and
 checked before any request; every error names its field and the rule, never the value of a secret.
+`client.settings.connection_fields` declares the fields. Here are the rules over several of them.
 """
 
 from __future__ import annotations
@@ -10,27 +11,31 @@ import hashlib
 import json
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, get_args, get_type_hints
 from urllib.parse import unquote
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+    model_validator,
+)
 
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
-from airflow_provider_platform.client.formats.addresses import (
-    data_address,
-    management_address,
-)
-from airflow_provider_platform.client.formats.durations import in_seconds
 from airflow_provider_platform.client.formats.service_token import unverified_claims
+from airflow_provider_platform.client.operations.models import rule_of
 from airflow_provider_platform.client.operations.paths import check_deployment_id
-from airflow_provider_platform.client.settings.fields import (
-    as_boolean,
-    as_port,
-    as_proxy,
-    as_secret,
-    as_web_links,
-    chat_side,
+from airflow_provider_platform.client.settings.connection_fields import (
+    AnyField,
+    ConnectionField,
+    ConnectionFields,
     clean,
+    fields_of,
 )
 from airflow_provider_platform.client.settings.session_settings import (
     SessionSettings,
@@ -38,7 +43,40 @@ from airflow_provider_platform.client.settings.session_settings import (
 )
 
 
-class PlatformConfig(BaseModel):
+def model_fields_of(table: type[ConnectionFields]) -> dict[str, Any]:
+    """Return the fields of a table as pydantic's `create_model` takes them.
+
+    A field's declaration is part of its metadata. A field that needs others stands behind them.
+    """
+    known = {"Path": Path, "SecretStr": SecretStr, "SessionSettings": SessionSettings}
+    types = get_type_hints(table, localns=known)
+    fields = sorted(fields_of(table), key=lambda one: bool(one.needs))
+    return {one.name: _model_field(one, get_args(types[one.name])[0]) for one in fields}
+
+
+def _model_field(declared: AnyField, value_type: Any) -> tuple[Any, Any]:
+    def read(value: Any, info: ValidationInfo) -> Any:
+        return declared.read(value, info.data)
+
+    limits = Field(
+        ge=declared.minimum,
+        le=declared.maximum,
+        gt=declared.above,
+        allow_inf_nan=False if value_type is float else None,
+    )
+    return Annotated[value_type, limits, BeforeValidator(read), declared], declared.default
+
+
+if TYPE_CHECKING:
+
+    class _Fields(ConnectionFields, BaseModel):
+        pass
+
+else:
+    _Fields = create_model("_Fields", **model_fields_of(ConnectionFields))
+
+
+class PlatformConfig(_Fields):
     """Addresses, credentials, time-outs (seconds) and TLS of one platform account.
 
     Use `build`; one side, management or chat, may be absent.
@@ -46,114 +84,80 @@ class PlatformConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    management_url: str | None = None
-    management_token: SecretStr | None = None
-    chat_url: str | None = None
-    chat_api_key: SecretStr | None = None
-    chat_service_token: SecretStr | None = None
-    chat_service_header: Literal["X-Service-Auth-Token", "X-Cube-Auth-Token"] = (
-        "X-Service-Auth-Token"
-    )
-    session_settings: SessionSettings | None = None
-    deployment_id: int | None = Field(default=None, gt=0)
-    data_api_url: str | None = None
-    default_row_limit: int | None = Field(default=None, ge=1)
-    max_row_limit: int | None = Field(default=None, ge=1)
-    """Row limits of the deployment for queries without a LIMIT and with one, if they are known."""
-    request_timeout: float = Field(default=60.0, gt=0, allow_inf_nan=False)
-    stream_idle_timeout: float = Field(default=120.0, gt=0, allow_inf_nan=False)
-    max_attempts: int = Field(default=5, ge=1, le=100)
-    verify_tls: bool = True
-    ca_bundle: Path | None = None
-    proxy: SecretStr | None = None
-    allow_http: bool = False
-    web_links: dict[str, str] | None = None
-    """Patterns of addresses for people (see `formats.web_links`)."""
-
-    @field_validator(
-        "deployment_id",
-        "default_row_limit",
-        "max_row_limit",
-        "request_timeout",
-        "stream_idle_timeout",
-        "max_attempts",
-        mode="before",
-    )
     @classmethod
-    def _numbers_are_no_booleans(cls, value: Any) -> Any:
-        if isinstance(value, bool):
-            raise ValueError("must be a number")
-        return in_seconds(value)
-
-    @field_validator("ca_bundle")
-    @classmethod
-    def _ca_bundle_exists(cls, value: Path | None) -> Path | None:
-        if value is not None and not value.exists():
-            raise ValueError("names no file or folder on this machine")
-        return value
-
-    @classmethod
-    def build(
-        cls,
-        *,
-        host: str | None = None,
-        port: int | str | None = None,
-        management_token: str | None = None,
-        **fields: Any,
-    ) -> PlatformConfig:
-        """The checked configuration from loose fields.
+    def build(cls, **given: Any) -> Self:
+        """Return the checked configuration of loose values, each under its name in the connection
+        or in the configuration (`host` or `management_url`).
 
         None and empty strings count as absent, numbers and booleans may be strings, and
         `session_settings` a JSON text. Raises PlatformConfigError.
         """
-        given = {name: clean(value) for name, value in fields.items()}
-        given = {name: value for name, value in given.items() if value is not None}
-        allow_http = as_boolean(given.get("allow_http", False), "allow_http")
-        token = as_secret(management_token, "password")
-        address = clean(host)
-        if token and not address:
+        names = {one.stored_name: name for name, one in cls.declared().items()}
+        values = {names.get(name, name): clean(value) for name, value in given.items()}
+        present = {name: value for name, value in values.items() if value is not None}
+        try:
+            return cls.model_validate(present)
+        except ValidationError as error:
+            raise cls._refusal(error) from None
+
+    @classmethod
+    def declared(cls) -> dict[str, AnyField]:
+        """Return the declaration of each field."""
+        return {
+            name: one
+            for name, field in cls.model_fields.items()
+            for one in field.metadata
+            if isinstance(one, ConnectionField)
+        }
+
+    @classmethod
+    def _refusal(cls, error: ValidationError) -> PlatformConfigError:
+        first = error.errors(include_input=False, include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        declared = cls.declared().get(name)
+        field = name if declared is None else declared.stored_name
+        rule = rule_of(first)
+        separator = "" if rule.startswith(":") else " "
+        return PlatformConfigError(f"{field}{separator}{rule.removesuffix('.')}.", field=field)
+
+    @model_validator(mode="after")
+    def _has_whole_sides(self) -> Self:
+        """Each side has its address and exactly one credential, or neither."""
+        if self.management_token and not self.management_url:
             raise PlatformConfigError(
                 "host is missing: the management token is given without the management address.",
                 field="host",
             )
-        if address and not token:
+        if self.management_url and not self.management_token:
             raise PlatformConfigError(
                 "password is missing: it holds the management token, and host is given. For a "
                 "chat-only connection leave host empty.",
                 field="password",
             )
-        checked: dict[str, Any] = {**given, "allow_http": allow_http}
-        if address:
-            checked["management_url"] = management_address(
-                str(address), port=as_port(port), allow_http=allow_http
+        if not self.chat_url and (self.chat_api_key or self.chat_service_token):
+            raise PlatformConfigError(
+                "chat_url is missing: a chat credential is given without the agent's address.",
+                field="chat_url",
             )
-            checked["management_token"] = token
-        checked.update(chat_side(given, allow_http))
-        if not address and "chat_url" not in checked:
+        if self.chat_api_key and self.chat_service_token:
+            raise PlatformConfigError(
+                "chat_api_key and chat_service_token are both given: the service would ignore one. "
+                "Keep exactly one.",
+                field="chat_service_token",
+            )
+        if self.chat_url and not self.chat_api_key and not self.chat_service_token:
+            raise PlatformConfigError(
+                "chat_api_key is missing: chat_url needs exactly one of chat_api_key and "
+                "chat_service_token.",
+                field="chat_api_key",
+            )
+        if not self.management_url and not self.chat_url:
             raise PlatformConfigError(
                 "The connection is empty: give host and password (management API), or chat_url "
                 "and a chat credential, or both.",
                 field="host",
             )
-        if "data_api_url" in given:
-            checked["data_api_url"] = data_address(
-                str(given["data_api_url"]), field="data_api_url", allow_http=allow_http
-            )
-        if "web_links" in given:
-            checked["web_links"] = as_web_links(given["web_links"])
-        if "proxy" in given:
-            checked["proxy"] = as_proxy(str(given["proxy"]))
-        return cls._validated(checked)
-
-    @classmethod
-    def _validated(cls, checked: dict[str, Any]) -> PlatformConfig:
-        try:
-            return cls.model_validate(checked)
-        except ValidationError as error:
-            first = error.errors(include_input=False, include_url=False)[0]
-            field = ".".join(str(part) for part in first["loc"])
-            rule = first["msg"].removeprefix("Value error, ")
-            raise PlatformConfigError(f"{field}: {rule}.", field=field) from None
+        return self
 
     @cached_property
     def place(self) -> str:
@@ -190,13 +194,12 @@ class PlatformConfig(BaseModel):
     @property
     def secrets(self) -> list[str]:
         """Every secret in clear, for masking."""
-        fields = [self.management_token, self.chat_api_key, self.chat_service_token]
-        found = [secret.get_secret_value() for secret in fields if secret is not None]
-        proxy = self.proxy.get_secret_value() if self.proxy is not None else ""
-        user, at, _ = proxy.partition("://")[2].rpartition("@")
-        if at:
-            password = user.partition(":")[2]
-            found += [proxy, *dict.fromkeys(filter(None, (password, unquote(password))))]
+        found: list[str] = []
+        for name, declared in self.declared().items():
+            if declared.kind != "secret" or (value := getattr(self, name)) is None:
+                continue
+            secret = value.get_secret_value()
+            found += _secrets_of_address(secret) if declared.is_address else [secret]
         return found
 
     def resolve_session_settings(
@@ -253,8 +256,21 @@ class PlatformConfig(BaseModel):
 
     def same_endpoints(self, other: PlatformConfig) -> bool:
         """Whether the other configuration differs in credentials, and in links for people, only."""
-        others = {"management_token", "chat_api_key", "chat_service_token", "web_links"}
+        others = {"web_links"} | {
+            name
+            for name, declared in self.declared().items()
+            if declared.kind == "secret" and not declared.is_address
+        }
         return self.model_dump(exclude=others) == other.model_dump(exclude=others)
+
+
+def _secrets_of_address(address: str) -> list[str]:
+    """The address and its password, as written and decoded, if it has a user."""
+    user, at, _ = address.partition("://")[2].rpartition("@")
+    if not at:
+        return []
+    password = user.partition(":")[2]
+    return [address, *dict.fromkeys(filter(None, (password, unquote(password))))]
 
 
 def fingerprint(*parts: object) -> str:

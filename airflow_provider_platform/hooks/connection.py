@@ -21,11 +21,12 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.hooks.connection_form import (
-    CONNECTION_TYPE,
+from airflow_provider_platform.client.settings.connection_fields import (
     EXTRA_NAMES,
-    SETTING_LABELS,
+    FIELDS,
+    LABELS,
 )
+from airflow_provider_platform.hooks.connection_form import CONNECTION_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,7 +80,7 @@ def with_label(reason: str) -> str:
     """Return the reason of an error with the form's label before the setting that it begins with,
     as in `Chat address (chat_url) must end in ...`."""
     name = reason.partition(" ")[0].rstrip(":")
-    label = SETTING_LABELS.get(name)
+    label = LABELS.get(name)
     return reason if label is None else f"{label} ({name}){reason[len(name) :]}"
 
 
@@ -137,15 +138,8 @@ def _suggestion(name: str) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-_STANDARD_NAMES = {
-    "host": "host",
-    "base_url": "host",
-    "management_url": "host",
-    "password": "password",
-    "token": "password",
-    "management_token": "password",
-    "port": "port",
-}
+_STANDARD_NAMES = {alias: field.place for field in FIELDS for alias in field.aliases}
+"""Standard fields, by the names that people give them in `extra`."""
 
 
 def _check_type(connection: AirflowConnection) -> None:

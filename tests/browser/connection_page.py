@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.sync_api import expect
 
-from airflow_provider_platform.hooks.connection_form import EXTRA_FIELDS, HOOK_NAME, FormField
+from airflow_provider_platform.client.settings.connection_fields import EXTRA_FIELDS
+from airflow_provider_platform.hooks.connection_form import HOOK_NAME
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
+
+    from airflow_provider_platform.client.settings.connection_fields import AnyField
 
 _FIELDS = {field.name: field for field in EXTRA_FIELDS}
 
@@ -120,7 +123,7 @@ class ConnectionPage:
     def _switch(self, name: str) -> Locator:
         return self.dialog.locator(f"[id='switch:element_{name}']")
 
-    def _input(self, field: FormField) -> Locator:
+    def _input(self, field: AnyField) -> Locator:
         if field.kind == "integer":
             return self.dialog.locator(f"[id='number-input:element_{field.name}'] input")
         return self.dialog.locator(f"#element_{field.name}")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.settings.connection_fields import EXTRA_FIELDS
 from airflow_provider_platform.hooks.connection import config_from_connection
-from airflow_provider_platform.hooks.connection_form import EXTRA_FIELDS
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

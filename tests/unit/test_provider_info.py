@@ -16,11 +16,13 @@ import airflow
 import pytest
 from jsonschema import Draft7Validator
 
-from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.settings.fields import SERVICE_TOKEN_HEADERS
+from airflow_provider_platform.client.settings.connection_fields import (
+    EXTRA_FIELDS,
+    EXTRA_NAMES,
+    LABELS,
+)
 from airflow_provider_platform.client.settings.session_settings import SessionSettings
 from airflow_provider_platform.get_provider_info import get_provider_info
-from airflow_provider_platform.hooks import connection_form
 from airflow_provider_platform.hooks.connection import with_label
 
 INFO = get_provider_info()
@@ -116,23 +118,19 @@ def test_the_connection_type_is_the_hooks() -> None:
     assert CONNECTION_TYPE["hook-name"] == PlatformHook.hook_name
 
 
-def test_the_form_has_every_setting_and_no_other() -> None:
-    built_from_standard_fields = {"management_url", "management_token"}
-    settings = set(PlatformConfig.model_fields) - built_from_standard_fields
-    assert set(CONNECTION_TYPE["conn-fields"]) == settings == connection_form.EXTRA_NAMES
+def test_form_has_the_public_names_of_the_fields() -> None:
+    # Connections that exist keep their values under these names.
+    assert list(CONNECTION_TYPE["conn-fields"]) == [
+        *("chat_url", "chat_api_key", "chat_service_token", "chat_service_header"),
+        *("session_settings", "deployment_id", "data_api_url", "default_row_limit"),
+        *("max_row_limit", "request_timeout", "stream_idle_timeout", "max_attempts"),
+        *("verify_tls", "ca_bundle", "proxy", "allow_http", "web_links"),
+    ]
 
 
 def test_every_field_can_be_left_empty() -> None:
     for name, field in CONNECTION_TYPE["conn-fields"].items():
         assert "null" in field["schema"]["type"], name
-
-
-def test_defaults_of_the_form_are_those_of_the_configuration() -> None:
-    for field in connection_form.EXTRA_FIELDS:
-        if field.default is not None:
-            assert field.default == PlatformConfig.model_fields[field.name].default, field.name
-    [header] = [field for field in connection_form.EXTRA_FIELDS if field.choices]
-    assert (header.name, header.choices) == ("chat_service_header", SERVICE_TOKEN_HEADERS)
 
 
 def test_what_the_form_hides_is_what_airflow_masks() -> None:
@@ -141,8 +139,8 @@ def test_what_the_form_hides_is_what_airflow_masks() -> None:
     except ImportError:  # Airflow 3.0
         from airflow.sdk.execution_time.secrets_masker import redact
 
-    hidden = {field.name for field in connection_form.EXTRA_FIELDS if field.kind == "secret"}
-    masked = {name for name in connection_form.EXTRA_NAMES if redact({name: "x"})[name] == "***"}
+    hidden = {field.name for field in EXTRA_FIELDS if field.kind == "secret"}
+    masked = {name for name in EXTRA_NAMES if redact({name: "x"})[name] == "***"}
     if airflow.__version__.startswith("3.0."):
         assert masked == hidden - {"proxy"}
     else:
@@ -234,8 +232,8 @@ def test_the_server_relabels_and_hides_standard_fields(served_form: dict[str, An
 
 def test_the_server_serves_every_setting_in_order(served_form: dict[str, Any]) -> None:
     served = served_form["extra_fields"]
-    assert list(served) == [field.name for field in connection_form.EXTRA_FIELDS]
-    for field in connection_form.EXTRA_FIELDS:
+    assert list(served) == [field.name for field in EXTRA_FIELDS]
+    for field in EXTRA_FIELDS:
         schema = served[field.name]["schema"]
         assert schema["title"] == field.label
         assert served[field.name]["description"] == field.description
@@ -250,19 +248,14 @@ CONNECTION_PAGE = (PACKAGE.parent / "docs" / "connection.md").read_text()
 @pytest.mark.parametrize("name", sorted(SessionSettings.model_fields))
 def test_every_session_setting_is_named_in_the_form_and_explained_on_its_page(name: str) -> None:
     named = SessionSettings.caller_name(name)
-    [form] = [one for one in connection_form.EXTRA_FIELDS if one.name == "session_settings"]
+    [form] = [one for one in EXTRA_FIELDS if one.name == "session_settings"]
     assert re.search(rf"\b{named}\b", form.description)
     assert re.search(rf"^\| .*`{named}`.* \| .+ \|$", CONNECTION_PAGE, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", connection_form.SETTING_LABELS)
-def test_page_calls_each_setting_by_the_label_of_the_form_and_its_name(name: str) -> None:
-    assert f"| {connection_form.SETTING_LABELS[name]} (`{name}`) |" in CONNECTION_PAGE
-
-
-@pytest.mark.parametrize("name", connection_form.SETTING_LABELS)
+@pytest.mark.parametrize("name", LABELS)
 def test_error_begins_with_the_label_of_the_form_and_the_setting(name: str) -> None:
-    label = connection_form.SETTING_LABELS[name]
+    label = LABELS[name]
     assert with_label(f"{name} is bad.") == f"{label} ({name}) is bad."
     assert with_label(f"{name}: must be good.") == f"{label} ({name}): must be good."
 

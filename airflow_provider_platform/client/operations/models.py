@@ -27,7 +27,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel, to_snake
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.operations.credentials import (
@@ -330,11 +330,48 @@ def input_error(
     """What pydantic found wrong with arguments, as one error that names every field as its caller
     writes it: `name` makes that of the service's name."""
     found = [
-        (
-            ".".join(name(str(part)) for part in item["loc"]),
-            item["msg"].removeprefix("Value error, "),
-        )
+        (".".join(name(str(part)) for part in item["loc"]), rule_of(item))
         for item in error.errors(include_input=False, include_url=False)
     ]
     text = "; ".join(f"{field}: {rule}" if field else rule for field, rule in found)
     return PlatformInputError(f"Nothing was sent: {text}", field=found[0][0] or None)
+
+
+_RULES = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "dict_type": "must be an object",
+    "extra_forbidden": "is not a known field",
+    "finite_number": "must be a finite number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a whole number",
+    "int_type": "must be a whole number",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+    "list_type": "must be a list",
+    "literal_error": "must be {expected}",
+    "missing": "must be given",
+    "model_attributes_type": "must be an object",
+    "model_type": "must be an object",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_type": "must be text",
+}
+"""What must hold, by the type of pydantic's error."""
+
+
+def rule_of(error: ErrorDetails) -> str:
+    """Return the rule that one of pydantic's errors is about, in words that follow a name. An error
+    that is not in the table keeps pydantic's words."""
+    words = _RULES.get(error["type"])
+    if words is None:
+        return error["msg"].removeprefix("Value error, ")
+    context = {
+        name: f"{value:g}" if isinstance(value, float) else value
+        for name, value in error.get("ctx", {}).items()
+    }
+    return "must not be empty" if context.get("min_length") == 1 else words.format(**context)

@@ -7,16 +7,23 @@ import re
 import shlex
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.settings.connection_fields import FIELDS
 from airflow_provider_platform.hooks.connection import config_from_connection
-from airflow_provider_platform.hooks.connection_form import EXTRA_FIELDS, EXTRA_NAMES
 from airflow_provider_platform.hooks.platform import PlatformHook
 
-PAGE = Path(__file__).parents[3] / "docs" / "connection.md"
-TEXT = PAGE.read_text()
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from airflow_provider_platform.client.settings.connection_fields import AnyField
+
+ROOT = Path(__file__).parents[3]
+TEXT = (ROOT / "docs" / "connection.md").read_text()
+README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"^```\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
 EXPECTED = PlatformConfig.build(
     host="https://acme.example.com/api",
@@ -78,10 +85,27 @@ def test_chat_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config.management_url is None
 
 
-def test_the_table_has_every_field_with_its_default() -> None:
-    rows = dict(re.findall(r"^\| [^`|]+ \(`(\w+)`\) \|([^|]*)\|", TEXT, re.MULTILINE))
-    assert rows.keys() >= EXTRA_NAMES
-    for field in EXTRA_FIELDS:
-        default = field.default
-        written = rows[field.name].strip().strip("`")
-        assert written == ("" if default is None else json.dumps(default).strip('"')), field.name
+def undocumented(text: str, fields: Iterable[AnyField]) -> list[str]:
+    """The fields without a row in the tables of a text that has their label, name and default."""
+    missing = []
+    for field in fields:
+        default = "" if field.default is None else json.dumps(field.default).strip('"')
+        cell = f"`{default}`" if isinstance(field.default, str) else default
+        columns = rf" *{re.escape(cell)} *\|" if field.place == "extra" else ""
+        row = rf"^\| {re.escape(field.label)} \(`{field.stored_name}`\) \|{columns} *\S.*\|$"
+        if not re.search(row, text, re.MULTILINE):
+            missing.append(field.stored_name)
+    return missing
+
+
+def test_page_explains_every_field_with_its_label_and_default() -> None:
+    assert undocumented(TEXT, FIELDS) == []
+
+
+@pytest.mark.parametrize("text", [TEXT, README], ids=["page", "readme"])
+def test_tables_call_each_field_by_its_label_and_name(text: str) -> None:
+    called = {field.stored_name: field.label for field in FIELDS}
+    rows = re.findall(r"^\| ([^`|]+) \(`(\w+)`\) \|", text, re.MULTILINE)
+    assert rows
+    for label, name in rows:
+        assert called[name] == label

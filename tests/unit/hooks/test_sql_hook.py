@@ -22,7 +22,7 @@ from airflow_provider_platform.client.errors import (
     ResultTruncatedError,
 )
 from airflow_provider_platform.client.management.account.app_config import get_app_config
-from airflow_provider_platform.hooks.connection_form import EXTRA_NAMES
+from airflow_provider_platform.client.settings.connection_fields import EXTRA_NAMES
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.hooks.sql import PlatformSqlHook
 

@@ -217,12 +217,12 @@ def refused(operator: type, **given_arguments: Any) -> str:
         (
             PlatformChatOperator,
             {"prompt": "q", "session_settings": {"name": "a"}},
-            "session_settings: name: Extra inputs are not permitted",
+            "session_settings: name: is not a known field",
         ),
         (
             PlatformNotificationRecipientsOperator,
             {"notification_id": 1, "add": [None]},
-            "add: recipients.0: Input should be a valid dictionary",
+            "add: recipients.0: must be an object",
         ),
         (
             PlatformChatOperator,
