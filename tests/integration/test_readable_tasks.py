@@ -10,6 +10,7 @@ from airflow.sdk import DAG, task
 
 from airflow_provider_platform._airflow import SET_DURING_EXECUTION
 from airflow_provider_platform.sandbox.demo import dag_runs
+from tests.unit.operators.remote_tasks import held_until_followed
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
@@ -48,7 +49,7 @@ def test_the_rendered_fields_of_the_decorator_show_the_prompt(
 def test_the_prompt_is_still_there_after_a_deferral(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
-    platform_sandbox.control.set(pace=0.2)
+    control = platform_sandbox.control
     with DAG("decorated_deferred", schedule=None) as dag:
 
         @task.platform_chat(deferrable=True, poll_interval=0.1)
@@ -61,7 +62,11 @@ def test_the_prompt_is_still_there_after_a_deferral(
 
         one()
         several.expand(country=["Spain"])
-    run = run_dag(dag)
+    with (
+        held_until_followed(control, text="revenue by country"),
+        held_until_followed(control, "mid_stream", text="orders per month"),
+    ):
+        run = run_dag(dag)
     assert run.state == "success", [task.error for task in run.tasks]
     assert rendered(dag.dag_id, "one")["prompt"] == "revenue by country"
     assert rendered(dag.dag_id, "several")["prompt"] == "orders per month for Spain"

@@ -260,7 +260,7 @@ def test_storage_providers_of_the_page_are_those_that_errors_name(
 def test_question_about_a_branch_keeps_the_branch_if_it_fails(
     platform_sandbox: Sandbox, run_dag: RunDag, asked: str
 ) -> None:
-    platform_sandbox.control.set(build_seconds=0.1, dbt_pace=0.02)
+    platform_sandbox.control.set(build_seconds=0.1)
     dag = dag_runs.load_dag(PROJECT / "example_dags" / "branches.py", "branches")
     names = ("open_branch", "close_branch", "delete_branch")
     with dag:

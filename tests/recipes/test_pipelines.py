@@ -57,7 +57,7 @@ def pipeline(request: pytest.FixtureRequest, tmp_path: Path) -> DAG:
 
 @pytest.fixture(autouse=True)
 def builds(platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(dbt_pace=0.02, build_delay=0.1, build_seconds=0.3)
+    platform_sandbox.control.set(build_delay=0.1, build_seconds=0.3)
 
 
 def synced(run: FinishedRun) -> str:
@@ -183,14 +183,16 @@ def test_retry_asks_again_where_the_branch_was_being_built(
     pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
     """A tenant of July 2026 builds an open branch again after a sync and cannot report it."""
-    platform_sandbox.control.set(release=JULY, build_delay=0.0, build_seconds=3.0)
-    platform_sandbox.control.open_branch("nightly")
+    control = platform_sandbox.control
+    control.set(release=JULY, build_delay=0.0, build_seconds=600)
+    control.open_branch("nightly")
     pipeline.get_task("sync_dbt").branch_name = "nightly"  # type: ignore[attr-defined]
     asking = pipeline.get_task("ask_agent")
-    asking.retries, asking.retry_delay = 20, timedelta(seconds=1)
+    asking.retries, asking.retry_delay = 1, timedelta(seconds=1)
+    asking.on_retry_callback = [lambda _: control.advance(600)]  # which ends the build
     run = run_dag(pipeline)
     assert set(run.states.values()) == {"success"}, [task.error for task in run.tasks]
-    assert len(platform_sandbox.control.state().messages) > 1
+    assert len(control.state().messages) == 2
 
 
 @every_pipeline

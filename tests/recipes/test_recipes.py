@@ -59,7 +59,7 @@ def test_the_gate_asks_on_the_branch_of_the_sync(
 def test_a_branch_is_compared_with_production_and_closed(
     platform_sandbox: Sandbox, run_dag: RunDag, release: str
 ) -> None:
-    platform_sandbox.control.set(release=release, build_seconds=0.1, dbt_pace=0.02)
+    platform_sandbox.control.set(release=release, build_seconds=0.1)
     run = run_dag(EXAMPLES / "branches.py")
     assert set(run.states.values()) == {"success"}
     counts = run.xcom("compare")

@@ -20,8 +20,8 @@ from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.operators.reports import PlatformConnectReportOperator
 from airflow_provider_platform.operators.workbooks import PlatformDuplicateWorkbookOperator
 from airflow_provider_platform.sensors.reports import PlatformReportSensor
-from tests.unit.operators.remote_tasks import chat
-from tests.unit.operators.task_context import TaskTries, deferral
+from tests.unit.operators.remote_tasks import chat, deferral_while_held
+from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,10 +79,9 @@ def test_one_that_cannot_be_stored_fails_nothing(
 
 
 def test_nor_does_it_when_the_trigger_has_brought_the_result(platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(pace=0.05)  # it must not end before the deferral
     tries = TaskTries()
     context = tries.context()
-    waiting = deferral(chat(deferrable=True).execute, context)
+    waiting = deferral_while_held(platform_sandbox.control, chat(deferrable=True).execute, context)
     trigger: PlatformChatTrigger = waiting.trigger
 
     async def brought() -> Any:
@@ -113,9 +112,8 @@ def test_a_chat_links_to_its_thread_agent_and_branch(platform_sandbox: Sandbox) 
 
 
 def test_a_deferred_chat_has_its_links_before_it_waits(platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(pace=0.05)
     context = TaskTries().context()
-    waiting = deferral(chat(deferrable=True).execute, context)
+    waiting = deferral_while_held(platform_sandbox.control, chat(deferrable=True).execute, context)
     thread = context["ti"].xcoms["platform_thread_link"]
     assert thread.endswith(waiting.kwargs["run"]["chat_id"])
 

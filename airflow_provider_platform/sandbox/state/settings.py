@@ -47,7 +47,7 @@ class Settings(BaseModel):
     pace: Seconds = 0.0
     """Pause before each record of a chat run."""
     dbt_pace: Seconds = 0.0
-    """Time a dbt sync spends in each stage."""
+    """Time a dbt sync spends in each stage; with 0 it is over before the next request is read."""
     dialect: Literal["service", "cube"] = "service"
     """Prefix of the tool names and of the agent's graph node."""
     development: Annotated[bool, Field(strict=True)] = True

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import socket
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 if TYPE_CHECKING:
@@ -24,6 +27,21 @@ def start(platform: Platform, **body: Any) -> dict[str, Any]:
 
 def history(platform: Platform) -> list[str]:
     return [run["branchName"] for run in platform.call("GET", BASE).json()["items"]]
+
+
+def test_without_a_pace_a_sync_is_over_before_the_next_request_is_read(platform: Platform) -> None:
+    """However fast a client is: this one sends both requests at once."""
+    server = httpx.URL(platform.sandbox.management_url)
+    path = f"{server.path}/v1/{BASE}"
+    head = f"Host: {server.host}\r\nAuthorization: {platform.bearer['Authorization']}\r\n"
+    body = json.dumps({"branchName": "one"})
+    start = f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    read = f"{head}Connection: close\r\n\r\n"
+    with socket.create_connection((server.host, server.port), timeout=30) as connection:
+        connection.sendall(f"POST {path} HTTP/1.1\r\n{start}GET {path} HTTP/1.1\r\n{read}".encode())
+        answered = b"".join(iter(lambda: connection.recv(65536), b""))
+    [run] = json.loads(answered.rpartition(b"\r\n\r\n")[2])["items"]
+    assert (run["branchName"], run["status"]) == ("one", "COMPLETED")
 
 
 def test_the_order_of_the_history_is_a_setting(platform: Platform) -> None:

@@ -16,6 +16,7 @@ from airflow_provider_platform.hooks import platform
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.sensors.reports import PlatformReportSensor
+from tests.unit.operators.remote_tasks import deferral_while_held
 from tests.unit.operators.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
@@ -115,9 +116,9 @@ def test_what_will_not_pass_is_not_waited_for(
 def test_a_trigger_starts_although_airflow_falters(
     platform_sandbox: Sandbox, outage: Outage
 ) -> None:
-    platform_sandbox.control.set(pace=0.05)
     operator = PlatformChatOperator(task_id="ask", prompt="revenue by country", deferrable=True)
-    trigger = deferral(operator.execute, TaskTries().context()).trigger
+    context = TaskTries().context()
+    trigger = deferral_while_held(platform_sandbox.control, operator.execute, context).trigger
     outage(*undefined())
     event = asyncio.run(anext(trigger.run()))
     assert event.payload["status"] == "success"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,9 +13,11 @@ from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import PlatformError, PlatformTransportError
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
-from tests.unit.operators.task_context import TaskTries
+from tests.unit.operators.task_context import TaskDeferred, TaskTries, deferral
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
 PROMPT = "revenue by country"
@@ -33,6 +37,39 @@ def sync(**arguments: Any) -> PlatformDbtSyncOperator:
     return PlatformDbtSyncOperator(
         task_id="sync", **{"poll_interval": 0.05, "deferrable": False, **arguments}
     )
+
+
+def deferral_while_held(
+    control: SandboxControl, function: Any, *args: Any, **kwargs: Any
+) -> TaskDeferred:
+    """What a chat task that defers in this call hands to Airflow. The service holds the run until
+    then: one that is over before its worker could leave it to the trigger is not deferred."""
+    control.hold("after_echo")
+    try:
+        return deferral(function, *args, **kwargs)
+    finally:
+        control.release("after_echo")
+
+
+@contextmanager
+def held_until_followed(
+    control: SandboxControl, point: str = "after_echo", text: str | None = None
+) -> Iterator[None]:
+    """In the block the next run, or the one of this question, stands still until a second
+    connection follows it: that of the trigger, after the one of the worker."""
+    control.hold(point, **({} if text is None else {"text": text}))
+
+    def release() -> None:
+        (held,) = control.wait_held(point)
+        control.wait_until(
+            lambda state: sum(one.message_id == held.message_id for one in state.subscriptions) > 1
+        )
+        control.release(point)
+
+    with ThreadPoolExecutor(1) as pool:
+        released = pool.submit(release)
+        yield
+        released.result()
 
 
 def lost_prompt(control: SandboxControl) -> TaskTries:

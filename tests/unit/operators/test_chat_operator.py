@@ -20,8 +20,8 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.http import retry
 from airflow_provider_platform.operators._submission.record import STORE_KEY
-from tests.unit.operators.remote_tasks import LOOK, chat
-from tests.unit.operators.task_context import StateStore, TaskTries, deferral
+from tests.unit.operators.remote_tasks import LOOK, chat, deferral_while_held
+from tests.unit.operators.task_context import StateStore, TaskDeferred, TaskTries, deferral
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
@@ -255,7 +255,8 @@ def test_a_retry_after_the_deadline_that_cannot_reach_the_service_leaves_the_run
 def test_a_retry_after_the_deadline_looks_once(
     control: SandboxControl, monkeypatch: pytest.MonkeyPatch, ended: bool
 ) -> None:
-    monkeypatch.setattr("airflow_provider_platform.runs.chat.LOOK_SECONDS", 1.0)
+    if not ended:
+        monkeypatch.setattr("airflow_provider_platform.runs.chat.LOOK_SECONDS", 1.0)
     control.hold("mid_stream")
     tries = TaskTries()
     run = deferred(tries).kwargs["run"]
@@ -462,10 +463,12 @@ def test_without_a_store_each_try_asks(control: SandboxControl) -> None:
     assert statuses(control) == ["failed", "finished"]
 
 
-def large_event(tries: TaskTries, monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> Any:
+def large_event(
+    control: SandboxControl, tries: TaskTries, monkeypatch: pytest.MonkeyPatch
+) -> tuple[TaskDeferred, dict[str, Any]]:
     """A deferred chat whose result is too large for an event: its deferral and that event."""
     monkeypatch.setattr("airflow_provider_platform.runs.chat.MAX_EVENT_BYTES", 0)
-    waiting = deferred(tries, **arguments)
+    waiting = deferral_while_held(control, chat(deferrable=True).execute, tries.context())
 
     async def only_event() -> Any:
         async for event in waiting.trigger.run():
@@ -492,10 +495,10 @@ def test_a_result_too_large_for_an_event_has_the_queries_of_the_synchronous_mode
     history: Any,
     shape: Any,
 ) -> None:
-    control.set(history=history, message_shape=shape, pace=0.02)
+    control.set(history=history, message_shape=shape)
     expected = chat().execute(TaskTries().context())
     tries = TaskTries()
-    result = resumed(tries, *large_event(tries, monkeypatch))
+    result = resumed(tries, *large_event(control, tries, monkeypatch))
     assert expected["queries"]
     for one in (*expected["queries"], *result["queries"]):
         one.pop("uuid")
@@ -509,7 +512,7 @@ def test_queries_that_the_thread_no_longer_holds_are_counted_in_a_warning(
 ) -> None:
     control.set(history="none")
     tries = TaskTries()
-    waiting, event = large_event(tries, monkeypatch)
+    waiting, event = large_event(control, tries, monkeypatch)
     held = event["queries"]
     assert held > 0
 

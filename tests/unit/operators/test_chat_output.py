@@ -11,6 +11,7 @@ import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 from airflow.sdk import Asset
@@ -18,11 +19,14 @@ from airflow.sdk import Asset
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.chat import tool_calls
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.results.charts import confinement
 from airflow_provider_platform.results.files.answer import AnswerFiles, write_answer
 from airflow_provider_platform.results.files.output import PLAIN, Output
-from tests.unit.operators.task_context import TaskTries, deferral
+from airflow_provider_platform.sandbox.control.client import SandboxControl
+from tests.unit.operators.remote_tasks import deferral_while_held
+from tests.unit.operators.task_context import TaskTries
 from tests.unit.results.charts import outer_filter
 
 if TYPE_CHECKING:
@@ -33,13 +37,6 @@ PROMPT = "sql: SELECT id, order_id, fee, paid_at, settled FROM payments"
 WAYS = {"on the worker": False, "deferred": True}
 
 
-@pytest.fixture(autouse=True)
-def a_run_that_can_be_deferred(request: pytest.FixtureRequest) -> None:
-    """One that arrives at once may end before the worker has left it to the trigger."""
-    if "deferrable" in request.fixturenames and request.getfixturevalue("deferrable"):
-        request.getfixturevalue("platform_sandbox").control.set(pace=0.05)
-
-
 def ask(tries: TaskTries | None = None, **arguments: Any) -> dict[str, Any]:
     """Ask, on the worker or deferred; returns the result."""
     context = (tries or TaskTries()).context()
@@ -47,7 +44,9 @@ def ask(tries: TaskTries | None = None, **arguments: Any) -> dict[str, Any]:
     task = PlatformChatOperator(task_id="ask", **given)
     if not given["deferrable"]:
         return dict(task.execute(context))
-    deferred = deferral(task.execute, context)
+    sandbox = urlsplit(PlatformHook().config.require_chat_url())
+    control = SandboxControl(f"{sandbox.scheme}://{sandbox.netloc}")
+    deferred = deferral_while_held(control, task.execute, context)
 
     async def only_event() -> Any:
         [event] = [event async for event in deferred.trigger.run()]

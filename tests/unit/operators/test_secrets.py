@@ -14,7 +14,8 @@ from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.triggers._remote_run import unexpected
-from tests.unit.operators.task_context import TaskTries, deferral
+from tests.unit.operators.remote_tasks import deferral_while_held
+from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
@@ -42,10 +43,9 @@ async def event_of(trigger: Any) -> dict[str, Any]:
 
 class TestChat:
     @pytest.fixture(autouse=True)
-    def _record_by_record(self, platform_sandbox: Sandbox) -> None:
-        """A run that arrives at once is over before its task could defer. The error of a bad branch
-        must quote the branch, where these tests put the key."""
-        platform_sandbox.control.set(pace=0.1, branch_errors_name_it=True)
+    def _named_branches(self, platform_sandbox: Sandbox) -> None:
+        """The error of a bad branch must quote the branch, where these tests put the key."""
+        platform_sandbox.control.set(branch_errors_name_it=True)
 
     def test_a_tool_error_that_quotes_the_key(self, platform_sandbox: Sandbox) -> None:
         tries, key = TaskTries(), platform_sandbox.chat_api_key
@@ -60,10 +60,9 @@ class TestChat:
         assert key not in json.dumps(result)
 
     def test_its_event(self, platform_sandbox: Sandbox) -> None:
-        platform_sandbox.control.set(pace=0.05)
         key, tries = platform_sandbox.chat_api_key, TaskTries()
         operator = ask(key, deferrable=True)
-        deferred = deferral(operator.execute, tries.context())
+        deferred = deferral_while_held(platform_sandbox.control, operator.execute, tries.context())
         event = asyncio.run(event_of(deferred.trigger))
         assert "Bad branch: ***" in json.dumps(event)
         assert key not in json.dumps(event)
@@ -73,9 +72,10 @@ class TestChat:
     def test_an_event_of_a_failure_that_nobody_foresaw(
         self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        platform_sandbox.control.set(pace=0.05)
-        key = platform_sandbox.chat_api_key
-        trigger = deferral(ask("main", deferrable=True).execute, TaskTries().context()).trigger
+        key, operator = platform_sandbox.chat_api_key, ask("main", deferrable=True)
+        trigger = deferral_while_held(
+            platform_sandbox.control, operator.execute, TaskTries().context()
+        ).trigger
 
         async def fail(_: Any) -> dict[str, Any]:
             raise KeyError(f"no such thing as {key}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import nullcontext
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
@@ -41,6 +42,7 @@ from airflow_provider_platform.sensors.chat import PlatformChatThreadSensor
 from airflow_provider_platform.sensors.dbt_sync import PlatformDbtSyncSensor
 from airflow_provider_platform.sensors.notifications import PlatformNotificationSensor
 from airflow_provider_platform.sensors.reports import PlatformReportSensor
+from tests.unit.operators.remote_tasks import held_until_followed
 from tests.unit.operators.task_context import TaskTries, deferral
 
 if TYPE_CHECKING:
@@ -119,7 +121,6 @@ def add_nightly(sandbox: Sandbox, *, is_open: bool) -> None:
 def test_runs(name: str, platform_sandbox: Sandbox) -> None:
     operator, arguments = RUNS[name]
     given = dict(arguments)
-    platform_sandbox.control.set(pace=0.05, dbt_pace=0.05)
     add_nightly(platform_sandbox, is_open=name.startswith("query"))
     if "chat_id" in given:
         first = operator(task_id="first", prompt="total revenue", deferrable=False)
@@ -127,18 +128,20 @@ def test_runs(name: str, platform_sandbox: Sandbox) -> None:
     tries = TaskTries()
     context = tries.context()
     task = operator(task_id="task", deferrable=True, **given)
-    deferred = deferral(task.execute, context)
-    if "open_branch" in given:
-        synced = event_of(deferred.trigger)
-        deferred = deferral(task.execute_complete, context, synced, **stored(deferred.kwargs))
-    found = {
-        "record": stored(tries.store.get(STORE_KEY)),
-        "trigger": stored(list(deferred.trigger.serialize())),
-        "method": deferred.method_name,
-        "kwargs": stored(deferred.kwargs),
-        "note": context["ti"].xcoms.get(RECORD_KEY),
-        "event": event_of(deferred.trigger),
-    }
+    chats = isinstance(task, PlatformChatOperator)
+    with held_until_followed(platform_sandbox.control) if chats else nullcontext():
+        deferred = deferral(task.execute, context)
+        if "open_branch" in given:
+            synced = event_of(deferred.trigger)
+            deferred = deferral(task.execute_complete, context, synced, **stored(deferred.kwargs))
+        found = {
+            "record": stored(tries.store.get(STORE_KEY)),
+            "trigger": stored(list(deferred.trigger.serialize())),
+            "method": deferred.method_name,
+            "kwargs": stored(deferred.kwargs),
+            "note": context["ti"].xcoms.get(RECORD_KEY),
+            "event": event_of(deferred.trigger),
+        }
     check("runs", name, found)
 
 

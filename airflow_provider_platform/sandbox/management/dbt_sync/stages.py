@@ -120,6 +120,7 @@ class Syncs:
 async def walk(server: ServerState, sync: Sync) -> None:
     """Go through the stages, then write the branch.
 
+    Without a pace this waits nowhere: the sync is over before the sandbox reads another request.
     A ``ref`` with ``broken`` in its name does not compile in dbt, and the sync fails. A branch with
     ``broken`` in its name gets a model that does not compile in the service: the sync completes.
     """
@@ -132,7 +133,8 @@ async def walk(server: ServerState, sync: Sync) -> None:
     for stage in stages:
         sync.move(stage)
         server.journal.changed()
-        await asyncio.sleep(server.settings.dbt_pace)
+        if server.settings.dbt_pace:
+            await asyncio.sleep(server.settings.dbt_pace)
         if stage == "COMPILING_DBT" and (broken or outcome == "FAILED"):
             sync.finish("FAILED", "dbt-compile: model orders depends on a source that is missing")
             break
