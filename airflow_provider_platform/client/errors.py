@@ -321,6 +321,22 @@ class DataQueryTimeoutError(DataQueryError):
     retryable = True
 
 
+class NoPreAggregationError(PlatformError):
+    """The selector of a build matches no pre-aggregation; nothing is built."""
+
+
+class PreAggregationBuildFailedError(PlatformError):
+    """A build of pre-aggregations failed, or left tables missing."""
+
+    retryable = True
+
+
+class PreAggregationJobsLostError(PlatformError):
+    """The service does not know the jobs of a build any more, so nothing tells how it went."""
+
+    retryable = True
+
+
 class ResultValueError(PlatformError):
     """A value does not fit the type that the service gives its column. `column` and `row` (from 1)
     name it."""

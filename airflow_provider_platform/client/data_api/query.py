@@ -6,34 +6,31 @@ Values are as the service sends them: texts whatever their type, JSON booleans, 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal, Self
 
 from pydantic import Field, SecretStr
 
 from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.data_api.access import (
+    address_below,
+    find_deployment_address,
+    mint_token,
+)
 from airflow_provider_platform.client.data_api.response import SqlOpenEnd, SqlResponse
 from airflow_provider_platform.client.errors import (
     DataQueryError,
     PlatformDeadlineError,
     PlatformError,
     PlatformInputError,
-    PlatformProtocolError,
     PlatformTransportError,
 )
-from airflow_provider_platform.client.formats.addresses import DATA_PATH, data_address
 from airflow_provider_platform.client.formats.branch_words import branch_advice
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.retry import may_repeat, pause_after
 from airflow_provider_platform.client.management.data_model.opening import (
     branch_address_beside,
     find_branch_address,
-)
-from airflow_provider_platform.client.management.deployments.deployments import (
-    CreateDeploymentTokenInput,
-    create_deployment_token,
-    get_deployment,
 )
 from airflow_provider_platform.client.operations.models import InputModel
 from airflow_provider_platform.client.operations.program import (
@@ -44,12 +41,8 @@ from airflow_provider_platform.client.operations.program import (
     Program,
     ReadStream,
     Sleep,
-    call,
 )
 
-TOKEN_SECONDS = 3600
-"""How long a data token lives beyond the deadline of its query: its rows are read after that."""
-LONGEST_TOKEN_SECONDS = 86400
 REPEAT_PAUSE = 0.5
 """Seconds before a query that still runs is asked for again; the service itself waits longer."""
 
@@ -128,7 +121,9 @@ def run_sql(query: SqlQuery, config: PlatformConfig, clock: Clock) -> Program[No
     """
     try:
         url = yield from find_address(query, config)
-        token = query.token or (yield from _mint(query, clock))
+        token = query.token or (
+            yield from mint_token(query.deployment, deadline=query.deadline, clock=clock)
+        )
     except PlatformTransportError as error:
         if clock() < query.deadline:
             raise
@@ -192,35 +187,15 @@ def find_address(query: SqlQuery, config: PlatformConfig) -> Program[str]:
         return sql_address(address)
     if config.data_api_url is not None:
         return sql_address(config.data_api_url)
-    operation = get_deployment(deployment_id=query.deployment)
-    deployment = yield from call(operation, deadline=query.deadline)
-    if not deployment.deployment_url:
-        raise PlatformProtocolError(
-            "The service does not say the deployment's data API address. Set data_api_url in the "
-            "connection.",
-            where=query.where,
-        )
-    base = data_address(
-        deployment.deployment_url, field="deploymentUrl", allow_http=config.allow_http
+    address = yield from find_deployment_address(
+        query.deployment, config, deadline=query.deadline, where=query.where
     )
-    return sql_address(f"{base}{DATA_PATH}")
+    return sql_address(address)
 
 
 def sql_address(data_api_url: str) -> str:
     """Where SQL queries go, below a data API address that may end in `/v1`, or in the host."""
-    base = data_api_url.removesuffix("/v1")
-    has_path = "/" in base.partition("://")[2]
-    return f"{base if has_path else base + DATA_PATH}/v1/cubesql"
-
-
-def _mint(query: SqlQuery, clock: Clock) -> Program[SecretStr]:
-    """A data token of our own, for as long as the query may wait for its first row; asking for
-    another one does no harm."""
-    seconds = TOKEN_SECONDS + max(0, math.ceil(query.deadline - clock()))
-    body = CreateDeploymentTokenInput.build(expires_in=min(seconds, LONGEST_TOKEN_SECONDS))
-    operation = create_deployment_token(deployment_id=query.deployment, body=body)
-    answer = yield from call(operation, deadline=query.deadline)
-    return answer.cube_api_token
+    return address_below(data_api_url, "cubesql")
 
 
 def _read(

@@ -54,6 +54,9 @@ _USER_LIMIT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """How the service may word that an account has too many users: its documents give no text."""
+SCOPE_MISSING = "scope_missing"
+"""The code of a 403 because the data token lacks an API scope."""
+_SCOPE = re.compile(r"scope is missing: *(\w+)", re.IGNORECASE)
 _NEXT_STEP = {
     401: "Check the management token in the connection's password: it may be mistyped, revoked or "
     "expired.",
@@ -192,6 +195,38 @@ def data_error(
         "not be enabled there.",
     }.get(status, "A later try may succeed." if status >= 500 else "")
     return _api_error(name, status, headers, body, step, now=now)
+
+
+def data_call_error(
+    name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+) -> PlatformError:
+    """The error of a request to the data API that the deployment itself did not answer, or refused
+    because of the token."""
+    scope = _SCOPE.search(service_message(body, headers) or "") if status == 403 else None
+    step = {
+        401: "The data token was refused: check that the credential can read the deployment.",
+        403: "The data token was refused: check that the credential can read the deployment.",
+        404: "Check data_api_url in the connection, or the deployment's address; the data API may "
+        "not be enabled there.",
+    }.get(status, "A later try may succeed." if status >= 500 else "")
+    if scope is not None:
+        step = (
+            f"The deployment does not give its tokens the API scope {scope[1]}, which is off by "
+            "default. An administrator switches it on in the deployment's settings: environment "
+            f"variable CUBEJS_DEFAULT_API_SCOPES=meta,data,graphql,{scope[1]}, or "
+            "contextToApiScopes in the configuration file."
+        )
+    return _api_error(
+        name, status, headers, body, step, now=now, code=SCOPE_MISSING if scope else None
+    )
+
+
+def own_error(status: int, body: bytes) -> str | None:
+    """What the deployment itself says of a request that failed, one line; None where something
+    before it answers, or where the token or the number of requests was refused."""
+    if status in (401, 403, 404, 405, 408, 429, 502, 503, 504) or not _is_own_error(body):
+        return None
+    return service_message(body) or "no reason given"
 
 
 def _api_error(

@@ -25,10 +25,12 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.api_errors import (
     CHAT_ABORT,
     chat_error,
+    data_call_error,
     data_error,
     is_html,
     is_html_type,
     management_error,
+    own_error,
     rpc_error,
     service_message,
 )
@@ -37,6 +39,7 @@ from airflow_provider_platform.client.operations.credentials import (
     shown_credentials,
 )
 from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.operations.program import DataRefusal
 from airflow_provider_platform.client.redaction import Redactor
 
 T = TypeVar("T")
@@ -153,6 +156,22 @@ def check_data_start(
         raise data_error(name, status, headers, body, now=now)
     if is_html_type(headers):
         raise _wrong_address(name, "HTML")
+
+
+def read_data_document(
+    name: RequestName, status: int, headers: Mapping[str, str], body: bytes, *, now: float
+) -> Any | DataRefusal:
+    """The JSON document that the data API answers, or what the deployment itself refuses with (a
+    body with `error`). Raises the error that any other answer amounts to."""
+    refuse_redirect(name, status, headers)
+    if status >= 400:
+        said = own_error(status, body)
+        if said is None:
+            raise data_call_error(name, status, headers, body, now=now)
+        return DataRefusal(status, said)
+    document = _json(name, headers, body)
+    said = own_error(status, body) if isinstance(document, dict) else None
+    return document if said is None else DataRefusal(status, said)
 
 
 def read_abort(status: int, headers: Mapping[str, str], body: bytes, *, now: float) -> None:

@@ -10,6 +10,7 @@ from airflow_provider_platform.client.http.stream import Stream
 from airflow_provider_platform.client.http.transport import Transport
 from airflow_provider_platform.client.operations.program import (
     Call,
+    CallData,
     CloseStream,
     Effect,
     OpenDataStream,
@@ -43,6 +44,8 @@ class Session:
                 await self.aclose()
                 self._stream = await self._transport.open_data_stream(effect)
                 return self._stream.is_open_ended
+            case CallData():
+                return await self._transport.call_data(effect)
             case ReadStream(timeout=seconds):
                 if self._stream is None:
                     raise RuntimeError("the program reads a stream that it has not opened")

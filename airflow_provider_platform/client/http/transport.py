@@ -38,6 +38,8 @@ from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.paging import Page
 from airflow_provider_platform.client.operations.program import (
     Call,
+    CallData,
+    DataRefusal,
     OpenDataStream,
     OpenStream,
     SendChat,
@@ -177,6 +179,26 @@ class Transport:
             body=effect.body,
             seconds=effect.timeout,
             check=responses.check_data_start,
+        )
+
+    async def call_data(self, effect: CallData) -> Any | DataRefusal:
+        """Send a request to the data API and read the document that it answers."""
+        await self._learn([effect.token.get_secret_value()])
+        answered = await self._request(
+            "POST",
+            effect.url,
+            headers={
+                "Authorization": effect.token.get_secret_value(),
+                "Accept": "application/json",
+            },
+            body=effect.body,
+            limit=MAX_LIST_BYTES,
+            name=effect.name,
+            seconds=effect.timeout,
+            repeatable=effect.repeatable,
+        )
+        return responses.read_data_document(
+            effect.name, answered.status, answered.headers, answered.body, now=self.clock()
         )
 
     async def _open(

@@ -16,7 +16,11 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import SecretStr
 
-from airflow_provider_platform.client.errors import PlatformError, PlatformInputError
+from airflow_provider_platform.client.errors import (
+    PlatformError,
+    PlatformInputError,
+    RequestName,
+)
 from airflow_provider_platform.client.operations.operation import Endpoint, Operation
 
 T = TypeVar("T")
@@ -67,6 +71,33 @@ class OpenDataStream:
     token: SecretStr
     body: dict[str, Any]
     timeout: float
+
+
+@dataclass(frozen=True)
+class CallData:
+    """Send a request to the data API at `url`, of which the answer is one JSON document. The
+    outcome is that document, or `DataRefusal` where the deployment itself answers with an error.
+
+    `name` is what errors call the request, `timeout` in seconds. `repeatable` says that it may
+    reach the service twice. One attempt is made. Raises a PlatformError for HTML, a redirect, a
+    refused token, a broken connection, or an error of what is before the deployment.
+    """
+
+    name: RequestName
+    url: str
+    token: SecretStr
+    body: dict[str, Any]
+    timeout: float
+    repeatable: bool = False
+
+
+@dataclass(frozen=True)
+class DataRefusal:
+    """The deployment's own answer that a request failed: its status (200 included), and what it
+    says, one line."""
+
+    status: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -124,6 +155,7 @@ Effect = (
     Call[Any]
     | OpenStream
     | OpenDataStream
+    | CallData
     | ReadStream
     | CloseStream
     | SendChat

@@ -23,7 +23,9 @@ from airflow_provider_platform.sandbox.state.branches import (
     branches_of,
 )
 from airflow_provider_platform.sandbox.state.journal import RunEntry
+from airflow_provider_platform.sandbox.state.pre_aggregations import PreAggregationJobs
 from airflow_provider_platform.sandbox.state.server_state import ServerState
+from airflow_provider_platform.sandbox.state.warehouse import Warehouse
 
 RESUMABLE_FOR = 24 * 3600
 """Seconds after which a suspended run can no longer be resumed."""
@@ -63,13 +65,19 @@ def start(
         messages=run.messages,
         settings=server.settings,
         development=development or server.settings.development,
-        warehouse=server.warehouse,
+        warehouse=_warehouse(server, branch),
         on_sql=entry.sql.append,
     )
     thread.runs.append(run)
     server.journal.changed()
     run.task = server.spawn(_Performance(server, run, assignment).play())
     return run
+
+
+def _warehouse(server: ServerState, branch: str | None) -> Warehouse:
+    """What the agent's queries read on this branch."""
+    name = branch or branches_of(server, CHAT_DEPLOYMENT).deploy
+    return server.store(PreAggregationJobs).warehouse(server, CHAT_DEPLOYMENT, name)
 
 
 def _branch_error(server: ServerState, name: str | None, is_default: bool) -> str | None:

@@ -1,4 +1,5 @@
-"""The data API of a deployment: SQL, queries of the semantic model, and its metadata."""
+"""The data API of a deployment: SQL, queries of the semantic model, its metadata, and builds of
+pre-aggregations."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from airflow_provider_platform.sandbox.data_api import load, members, requests
+from airflow_provider_platform.sandbox.data_api import build_jobs, load, members, requests
 from airflow_provider_platform.sandbox.data_api.column_types import declared, sent
 from airflow_provider_platform.sandbox.data_api.limits import row_limit
 from airflow_provider_platform.sandbox.data_api.queries import RunningQueries
@@ -43,6 +44,7 @@ def routes() -> list[Route]:
         "cubesql": (_cubesql, ("POST",)),
         "load": (_load, ("GET", "POST")),
         "meta": (_meta, ("GET",)),
+        "pre-aggregations/jobs": (build_jobs.jobs, ("POST",)),
     }
     return [
         Route(f"{place}/cubejs-api/v1/{name}", _endpoint(*operation), methods=list(VERBS))
@@ -79,7 +81,7 @@ async def _load(request: Request) -> Response:
         raise refuse(400, f"Error: query.limit must be at most {settings.data_max_rows}")
     try:
         results = [
-            load.load(server.warehouse, one, default_rows=settings.data_default_rows)
+            load.load(asked.warehouse, one, default_rows=settings.data_default_rows)
             for one in queries
         ]
     except (load.BadQuery, QueryError) as error:
@@ -103,7 +105,7 @@ async def _lines(asked: DataRequest) -> AsyncIterator[dict[str, Any]]:
     streaming = server.settings.data_streaming
     try:
         limit = row_limit(document["query"], server.settings)
-        reading = server.warehouse.read(document["query"], limit=limit)
+        reading = asked.warehouse.read(document["query"], limit=limit)
         start: dict[str, Any] = {"schema": declared(reading.schema, server.settings)}
         yield start if streaming else {**start, "lastRefreshTime": load.REFRESHED}
         empty = True

@@ -16,7 +16,9 @@ from airflow_provider_platform.sandbox.http.responses import web_page
 from airflow_provider_platform.sandbox.management.shared.resource import DEPLOYMENTS
 from airflow_provider_platform.sandbox.state.branches import branches_of
 from airflow_provider_platform.sandbox.state.credentials import WITH_PREFIX, verify_data_token
+from airflow_provider_platform.sandbox.state.pre_aggregations import PreAggregationJobs
 from airflow_provider_platform.sandbox.state.server_state import ServerState
+from airflow_provider_platform.sandbox.state.warehouse import Warehouse
 
 CONTINUE_WAIT = "Continue wait"
 
@@ -41,6 +43,12 @@ class DataRequest:
     @property
     def key(self) -> tuple[object, ...]:
         return (self.deployment, self.branch, json.dumps(self.document, sort_keys=True))
+
+    @property
+    def warehouse(self) -> Warehouse:
+        """What its queries read."""
+        jobs = self.server.store(PreAggregationJobs)
+        return jobs.warehouse(self.server, self.deployment, self.branch)
 
 
 def read(request: Request, *, scope: str, body: checks.Check | None) -> DataRequest:

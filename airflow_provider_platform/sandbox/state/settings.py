@@ -31,6 +31,11 @@ Permission = Literal[
 BuildOutcome = Literal["built", "failed", "cancelled", "stopped", "none"]
 """How a build ends, in the words of build-status."""
 
+JobOutcome = Literal[
+    "done", "no_rows", "failure", "missing_partition", "pre_agg_not_found", "stalled", "n/a"
+]
+"""How the build of a pre-aggregation's table ends; ``no_rows`` is reported as ``done`` too."""
+
 Seconds = Annotated[float, Field(ge=0, strict=True)]
 Count = Annotated[int, Field(ge=1, strict=True)]
 
@@ -228,6 +233,32 @@ class Settings(BaseModel):
     """Time a query of the data API takes before its first row is there."""
     query_wait: Seconds = 10.0
     """How long a request waits for it before it is told to come again."""
+    jobs_start_seconds: Seconds = 0.0
+    """Time that the start of builds of pre-aggregations takes, since it asks the warehouse first;
+    beyond ``query_wait`` it answers "Continue wait"."""
+    jobs_queue_seconds: Seconds = 0.0
+    """Time that the table of a pre-aggregation is ``scheduled``."""
+    jobs_build_seconds: Seconds = 0.0
+    """Time that it is ``processing`` then."""
+    jobs_gap_seconds: Seconds = 0.0
+    """Time from the end of its build until the table is there: ``missing_partition``."""
+    jobs_rows_delay: Seconds = 0.0
+    """Time that the table is there, and ``done``, before its rows are."""
+    jobs_outcome: JobOutcome = "done"
+    """How builds that start from now on end."""
+    jobs_outcome_of: tuple[str, ...] = ()
+    """Which tables end so: full names of pre-aggregations, each with or without a month after a
+    space. Without any: all."""
+    jobs_failure_shown_once: Annotated[bool, Field(strict=True)] = True
+    """Whether a failure is reported once, and ``missing_partition`` from then on."""
+    jobs_other_data_sources: Literal["status", "missing_partition"] = "status"
+    """What is reported of tables in other data sources than the default one while they are built;
+    before July 2026 it was ``missing_partition``."""
+    jobs_lifetime: Seconds = 86400.0
+    """Time for which tokens are known, from the start and again from the first ``done`` or
+    ``failure`` that is reported."""
+    jobs_no_match: Literal["400", "empty"] = "400"
+    """What the start answers where the selector matches nothing: an error, or no tokens."""
     default_api_scopes: tuple[Literal["meta", "data", "graphql", "jobs", "sql"], ...] = (
         "meta",
         "data",

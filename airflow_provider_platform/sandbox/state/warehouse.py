@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
 COUNTRIES = {
     "Germany": "Hamburg",
@@ -110,9 +110,13 @@ class Result:
 
 
 class Warehouse:
-    """Answers read-only SQL. Used from the server's thread only."""
+    """Answers read-only SQL. Used from the server's thread only.
 
-    def __init__(self) -> None:
+    The tables named in ``without`` lack the rows of these months, or all rows where one of the
+    months is "".
+    """
+
+    def __init__(self, without: Mapping[str, Collection[str]] | None = None) -> None:
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
         self._db.executescript(_SCHEMA)
         self._db.executemany("INSERT INTO customers VALUES (?, ?, ?, ?, ?)", _customers())
@@ -122,6 +126,10 @@ class Warehouse:
         )
         self._db.executemany("INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _orders())
         self._db.executemany("INSERT INTO payments VALUES (?, ?, ?, ?, ?, ?, ?)", _payments())
+        for table, months in (without or {}).items():
+            where = "TRUE" if "" in months else f"month IN ({', '.join('?' * len(months))})"
+            values = [] if "" in months else [*months]
+            self._db.execute(f"DELETE FROM {table} WHERE {where}", values)  # noqa: S608 - our names
         self._db.commit()
         self._db.set_authorizer(_authorize)
 

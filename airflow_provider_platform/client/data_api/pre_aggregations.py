@@ -1,0 +1,661 @@
+"""Builds of pre-aggregations: which tables are selected, how builds start, and when they are over.
+
+One route of the data API does both: a start answers with a token for each table (partition, time
+zone and context, with the tables that these depend on), and a request with tokens answers with
+their statuses. A status is a word or begins with one:
+
+    status                                what it means here
+    done                                  done, for good
+    failure: ...                          failed, for good: it is reported once, and lost after that
+    missing_partition, not_found,         missing: neither in the queue nor there, unknown, or gone
+      pre_agg_not_found                   from the model; each of them can pass
+    anything else                         the build goes on
+
+A table is missing for a moment between the queue and its end, on older tenants during the whole
+build, and for ever when its failure was lost. So missing tables are waited for while any other
+table moves, and then for a grace time.
+
+"done" means that the table exists. It can be there before its rows, or without any. Only a query
+shows that rows have come: see `rows_are_there`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, SecretStr, model_validator
+
+from airflow_provider_platform.client.config import PlatformConfig
+from airflow_provider_platform.client.data_api.access import (
+    address_below,
+    find_deployment_address,
+    mint_token,
+)
+from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
+from airflow_provider_platform.client.data_api.response import CONTINUE_WAIT, SqlChunk
+from airflow_provider_platform.client.errors import (
+    NoPreAggregationError,
+    PlatformApiError,
+    PlatformAuthenticationError,
+    PlatformBadRequestError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformOutcomeUnknownError,
+    PlatformPermissionError,
+    PlatformProtocolError,
+    PlatformServerError,
+    PlatformTransportError,
+    PreAggregationBuildFailedError,
+    PreAggregationJobsLostError,
+    RequestName,
+    ResultEmptyError,
+)
+from airflow_provider_platform.client.formats.database_words import says_time_out
+from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.formats.time_zones import check_timezone
+from airflow_provider_platform.client.http.api_errors import SCOPE_MISSING
+from airflow_provider_platform.client.http.retry import (
+    may_have_been_processed,
+    may_repeat,
+    pause_after,
+)
+from airflow_provider_platform.client.operations.models import InputModel
+from airflow_provider_platform.client.operations.program import (
+    CallData,
+    Clock,
+    DataRefusal,
+    Notify,
+    Program,
+    Sleep,
+)
+from airflow_provider_platform.client.polling.failure_budget import FailureBudget
+from airflow_provider_platform.client.polling.poll_until import PollInterval, poll_until
+
+JOBS_PATH = "pre-aggregations/jobs"
+START_SECONDS = 600.0
+"""The longest wait for the answer to a start, which asks the warehouse first."""
+REPEAT_PAUSE = 0.5
+"""Seconds before a start that is still being prepared is sent again; the service waits longer."""
+TOKENS_PER_REQUEST = 500
+NAMED_TABLES = 5
+"""Tables that an error names."""
+LISTED_TABLES = 100
+"""Tables that the outcome names."""
+JOBS_LIFETIME = 24 * 3600.0
+"""Seconds from its start for which the service surely knows a job."""
+MISSING_GRACE = 300.0
+"""Seconds that tables may be missing while nothing moves, by default."""
+
+_START = RequestName("The start of the builds", f"POST /v1/{JOBS_PATH}")
+_STATUS = RequestName("The status of the builds", f"POST /v1/{JOBS_PATH}")
+_FULL_NAME = re.compile(r"[^.\s]+\.[^.\s]+")
+_NO_MATCH = re.compile(
+    r"match.*pre-?aggregation|pre-?aggregation.*match", re.IGNORECASE | re.DOTALL
+)
+
+
+def full_name(name: str) -> str:
+    """The name of a pre-aggregation, as `cube.pre_aggregation`. Raises ValueError."""
+    if not _FULL_NAME.fullmatch(name):
+        raise ValueError(f"must be full names, cube.pre_aggregation, not {quote_service(name)!r}")
+    return name
+
+
+def zoneless(moment: str) -> str:
+    """A moment as the service reads it, without an offset: a date or a time stays as it is, and one
+    with an offset becomes UTC, with the `Z` that the service knows. Raises ValueError."""
+    text = moment.strip()
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("must be two dates or times in ISO 8601, as 2025-01-31") from None
+    if found.tzinfo is None:
+        return text
+    plain = found.astimezone(UTC).replace(tzinfo=None)
+    return plain.isoformat(timespec="milliseconds") + "Z"
+
+
+Name = Annotated[str, Field(min_length=1)]
+
+
+class BuildContext(InputModel):
+    """The security context that tables are built for, as the deployment's code reads it."""
+
+    security_context: Any
+
+
+class BuildSelector(InputModel):
+    """Which tables to build. Filters are combined with AND; an absent or empty one keeps all."""
+
+    contexts: list[BuildContext] = Field(min_length=1)
+    timezones: list[Annotated[str, AfterValidator(check_timezone)]] = Field(min_length=1)
+    data_sources: list[Name] | None = None
+    cubes: list[Name] | None = None
+    pre_aggregations: list[Annotated[str, AfterValidator(full_name)]] | None = None
+    date_range: (
+        tuple[Annotated[str, AfterValidator(zoneless)], Annotated[str, AfterValidator(zoneless)]]
+        | None
+    ) = None
+    none_is_absent: ClassVar[bool] = False
+
+    @model_validator(mode="after")
+    def _is_in_order(self) -> Self:
+        if self.date_range is not None:
+            start, end = (datetime.fromisoformat(text) for text in self.date_range)
+            if start.replace(tzinfo=None) > end.replace(tzinfo=None):
+                raise ValueError("date_range must begin before it ends")
+        return self
+
+
+@dataclass
+class JobsAccess:
+    """Where the jobs of a deployment are, and the token for them; `where` ends the message of
+    errors."""
+
+    deployment_id: int
+    url: str
+    token: SecretStr
+
+    @property
+    def where(self) -> str:
+        return f"builds of pre-aggregations, deployment {self.deployment_id}"
+
+
+def open_access(
+    deployment_id: int, config: PlatformConfig, clock: Clock, *, deadline: float
+) -> Program[JobsAccess]:
+    """Find the data API of the deployment's production and get a token. Raises PlatformError."""
+    address = config.data_api_url or (
+        yield from find_deployment_address(
+            deployment_id, config, deadline=deadline, where=f"deployment {deployment_id}"
+        )
+    )
+    token = yield from mint_token(deployment_id, deadline=deadline, clock=clock)
+    return JobsAccess(deployment_id, address_below(address, JOBS_PATH), token)
+
+
+def start_builds(
+    access: JobsAccess,
+    selector: BuildSelector,
+    config: PlatformConfig,
+    clock: Clock,
+    *,
+    deadline: float,
+    repeat_lost: bool = False,
+) -> Program[list[str]]:
+    """Start the builds once, until the deadline (Unix time); the token of each table.
+
+    A start that the service is still preparing is sent again: nothing is queued then. Raises
+    NoPreAggregationError; PreAggregationBuildFailedError where the service fails to start;
+    PlatformOutcomeUnknownError where the answer was lost, or PlatformTransportError with
+    `repeat_lost`; and what requests raise.
+    """
+    body = {"action": "post", "selector": selector.to_json()}
+    failures = 0
+    while True:
+        left = deadline - clock()
+        if left <= 0:
+            raise PreAggregationBuildFailedError(
+                "The service was still preparing the builds at the deadline, so no table was "
+                "queued. A retry starts again; a larger timeout gives the warehouse more time.",
+                where=access.where,
+            )
+        pause = REPEAT_PAUSE
+        try:
+            answer = yield CallData(
+                _START, access.url, access.token, body, min(START_SECONDS, max(1.0, left))
+            )
+        except PlatformError as error:
+            failures += 1
+            pause = pause_after(error, failures)
+            again = may_repeat(error, repeatable=False) and failures < config.max_attempts
+            if not again or clock() + pause >= deadline:
+                if may_have_been_processed(error):
+                    raise _lost_start(access, error, repeat=repeat_lost) from error
+                raise
+        else:
+            tokens = _read_start(access, answer, repeat_lost=repeat_lost)
+            if tokens is not None:
+                return tokens
+        yield Sleep(pause)
+
+
+def _lost_start(access: JobsAccess, cause: PlatformError, *, repeat: bool) -> PlatformError:
+    """The error of a start whose answer, with the tokens in it, was lost."""
+    said = f"The answer to the start of the builds was lost, so they may be running: {cause.reason}"
+    if repeat:
+        return PlatformTransportError(f"{said} A retry starts them again.", where=access.where)
+    return PlatformOutcomeUnknownError(f"{said} {START_AGAIN}", where=access.where)
+
+
+START_AGAIN = (
+    "Without the tokens nobody can follow them. Clear the task to start them again, which changes "
+    "no data and costs the warehouse a second build, or set if_start_lost='repeat'."
+)
+
+
+def _read_start(access: JobsAccess, answer: Any, *, repeat_lost: bool) -> list[str] | None:
+    """The tokens in the answer to a start, None if the service is still preparing it."""
+    if isinstance(answer, DataRefusal):
+        said = answer.reason
+        if answer.status == 200 and CONTINUE_WAIT in said.lower():
+            return None
+        if answer.status == 400 and _NO_MATCH.search(said):
+            raise _no_match(access, f"The service says: {_sentence(said)}")
+        if answer.status == 400 and not says_time_out(said):
+            raise PlatformBadRequestError(
+                f"The service refuses to start the builds: {_sentence(said)} Nothing is built.",
+                where=access.where,
+                status=400,
+                operation=_START.action,
+                service_message=said,
+            )
+        raise PreAggregationBuildFailedError(
+            f"The service could not start the builds ({answer.status}): {_sentence(said)}",
+            where=access.where,
+        )
+    if answer == []:
+        raise _no_match(access, "The service started nothing.")
+    if not isinstance(answer, list) or not all(isinstance(one, str) and one for one in answer):
+        broken = PlatformProtocolError("the answer is not a list of tokens.")
+        raise _lost_start(access, broken, repeat=repeat_lost)
+    return list(dict.fromkeys(answer))
+
+
+def _no_match(access: JobsAccess, said: str) -> NoPreAggregationError:
+    return NoPreAggregationError(
+        f"The selector matches no pre-aggregation. {said} Check cubes (those that define the "
+        "pre-aggregations), pre_aggregations (cube.pre_aggregation), data_sources and date_range "
+        "against the data model: all of them must fit together.",
+        where=access.where,
+    )
+
+
+StatusKind = Literal["done", "failed", "missing", "moving"]
+_MISSING = ("missing_partition", "not_found", "pre_agg_not_found")
+
+
+def status_kind(status: str) -> StatusKind:
+    """What a status means: see the table of this module."""
+    word = status.strip().lower()
+    if word.startswith("done"):
+        return "done"
+    if word.startswith("fail"):
+        return "failed"
+    return "missing" if word.startswith(_MISSING) else "moving"
+
+
+@dataclass(frozen=True)
+class JobReport:
+    """What the service says of one token; `table` is None where it does not name the table."""
+
+    token: str
+    status: str
+    table: str | None = None
+
+    @property
+    def kind(self) -> StatusKind:
+        return status_kind(self.status)
+
+    @property
+    def name(self) -> str:
+        """The table for people; the token where the service does not name it."""
+        return quote_service(self.table or f"token {self.token}")
+
+
+def poll_jobs(
+    access: JobsAccess, tokens: Sequence[str], config: PlatformConfig, clock: Clock
+) -> Program[list[JobReport]]:
+    """What the service says of these tokens, in their order; of a token that the answer leaves out,
+    that it is not found. A refused token of ours is replaced once. Raises PlatformError."""
+    reports: list[JobReport] = []
+    for start in range(0, len(tokens), TOKENS_PER_REQUEST):
+        some = tokens[start : start + TOKENS_PER_REQUEST]
+        body = {"action": "get", "tokens": list(some)}
+        try:
+            answer = yield _poll(access, body, config)
+        except (PlatformAuthenticationError, PlatformPermissionError) as error:
+            if error.code == SCOPE_MISSING:
+                raise
+            access.token = yield from mint_token(
+                access.deployment_id, deadline=clock() + config.request_timeout, clock=clock
+            )
+            answer = yield _poll(access, body, config)
+        reports += _read_reports(access, answer, some)
+    return reports
+
+
+def _poll(access: JobsAccess, body: dict[str, Any], config: PlatformConfig) -> CallData:
+    return CallData(
+        _STATUS, access.url, access.token, body, config.request_timeout, repeatable=True
+    )
+
+
+def _read_reports(access: JobsAccess, answer: Any, tokens: Sequence[str]) -> Iterator[JobReport]:
+    """The reports of an answer, which is a list, or an object by token."""
+    if isinstance(answer, DataRefusal):
+        raise _refused_poll(access, answer)
+    if isinstance(answer, dict):
+        answer = [{**job, "token": token} for token, job in answer.items() if isinstance(job, dict)]
+    if not isinstance(answer, list):
+        raise PlatformProtocolError(
+            "The status of the builds is neither a list nor an object.", where=access.where
+        )
+    found = {job.get("token"): job for job in answer if isinstance(job, dict)}
+    for token in tokens:
+        job = found.get(token, {"status": "not_found"})
+        table, status = job.get("table"), job.get("status")
+        yield JobReport(
+            token,
+            status if isinstance(status, str) else "unknown",
+            table if isinstance(table, str) and table else None,
+        )
+
+
+def _refused_poll(access: JobsAccess, refusal: DataRefusal) -> PlatformApiError:
+    """The error of a poll that the deployment refuses; a later one can succeed unless the request
+    itself is wrong."""
+    is_ours = refusal.status == 400 and not says_time_out(refusal.reason)
+    kind = PlatformBadRequestError if is_ours else PlatformServerError
+    return kind(
+        f"The service does not report on the builds ({refusal.status}): "
+        f"{_sentence(refusal.reason)}",
+        where=access.where,
+        status=refusal.status if is_ours else 500,
+        operation=_STATUS.action,
+        service_message=refusal.reason,
+    )
+
+
+@dataclass(frozen=True)
+class BuildStage:
+    """The builds have come further."""
+
+    counts: tuple[tuple[str, int], ...]
+    total: int
+
+    def __str__(self) -> str:
+        words = ", ".join(f"{count} {word}" for word, count in self.counts)
+        return f"Pre-aggregations: {self.total} tables, {words}"
+
+
+@dataclass(frozen=True)
+class TableFailed:
+    """The build of one table failed; the others go on."""
+
+    report: JobReport
+    is_warning: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return f"The build of {self.report.name} failed: {quote_service(self.report.status)}"
+
+
+@dataclass(frozen=True)
+class BuildOutcome:
+    """Builds that are done: how many tables there are, and the names of the first of them."""
+
+    table_count: int
+    tables: tuple[str, ...] = ()
+    verified: bool | None = None
+
+
+@dataclass
+class BuildProgress:
+    """What is known of the jobs by now. An end is kept: the service forgets that it reported a
+    failure. Times are Unix times.
+
+    `submitted_at` is when the builds were started, `missing_grace` how many seconds tables may be
+    missing while nothing moves.
+    """
+
+    tokens: tuple[str, ...]
+    submitted_at: float
+    missing_grace: float = MISSING_GRACE
+    reports: dict[str, JobReport] = field(default_factory=dict)
+    still_since: float | None = None
+    """Since which report nothing moves, and tables are missing."""
+    _told: object = None
+
+    @property
+    def open_tokens(self) -> list[str]:
+        """The tokens whose builds have no end yet."""
+        return [
+            token
+            for token in self.tokens
+            if token not in self.reports or self.reports[token].kind in ("missing", "moving")
+        ]
+
+    def take(self, reports: Iterable[JobReport], now: float) -> Iterator[BuildStage | TableFailed]:
+        """Take the statuses of one poll, and give what there is to log."""
+        moved = False
+        for new in reports:
+            before = self.reports.get(new.token)
+            if before is not None and before.kind in ("done", "failed"):
+                continue
+            moved = moved or new.kind == "moving"
+            moved = moved or (before is not None and before.kind != new.kind)
+            table = new.table or (before.table if before is not None else None)
+            self.reports[new.token] = report = JobReport(new.token, new.status, table)
+            if report.kind == "failed":
+                yield TableFailed(report)
+        if moved or not self.open_tokens:
+            self.still_since = None
+        elif self.still_since is None:
+            self.still_since = now
+        yield from self._stage()
+
+    def outcome(self, now: float, where: str) -> BuildOutcome | None:
+        """How the builds ended, None while they go on. Raises PreAggregationBuildFailedError, and
+        PreAggregationJobsLostError where the service does not know jobs any more."""
+        still_open = [self.reports[token] for token in self.open_tokens if token in self.reports]
+        if len(still_open) < len(self.open_tokens):
+            return None
+        failed = [one for one in self.reports.values() if one.kind == "failed"]
+        if not still_open:
+            if failed:
+                raise self._failure(failed, [], where)
+            names = [self.reports[token].name for token in self.tokens]
+            return BuildOutcome(len(names), tuple(names[:LISTED_TABLES]))
+        if any(one.kind == "moving" for one in still_open) or not self._grace_is_over(
+            still_open, now
+        ):
+            return None
+        lost = [one for one in still_open if one.status.lower().startswith("not_found")]
+        if lost and not failed:
+            raise PreAggregationJobsLostError(
+                f"The service does not know {_count(len(lost), 'job')} of the builds any more: it "
+                "keeps a job for 24 hours, or lost it in a restart. A retry starts the builds "
+                "again.",
+                where=where,
+            )
+        raise self._failure(failed, still_open, where)
+
+    def open_tables(self) -> list[JobReport]:
+        """What is known of the tables that have no end yet."""
+        return [self.reports.get(token, JobReport(token, "unknown")) for token in self.open_tokens]
+
+    def _grace_is_over(self, missing: list[JobReport], now: float) -> bool:
+        """Whether tables have been missing for so long that nothing will come any more. A token
+        that is older than the service keeps it is unknown for good."""
+        forgotten = all(one.status.lower().startswith("not_found") for one in missing)
+        if forgotten and now - self.submitted_at >= JOBS_LIFETIME:
+            return True
+        return self.still_since is not None and now - self.still_since >= self.missing_grace
+
+    def _failure(
+        self, failed: list[JobReport], missing: list[JobReport], where: str
+    ) -> PreAggregationBuildFailedError:
+        said = []
+        if failed:
+            said.append(f"The build of {_count(len(failed), 'table')} failed: {_named(failed)}.")
+        if missing:
+            said.append(
+                f"{_count(len(missing), 'table').capitalize()} did not come for "
+                f"{self.missing_grace:g} seconds while no build moved: {_named(missing)}. Their "
+                "builds failed and their errors were lost, or the model changed."
+            )
+        done = len(self.tokens) - len(failed) - len(missing)
+        said.append(
+            f"Of {len(self.tokens)} tables {done} are done. The deployment's page of "
+            "pre-aggregations shows the error of each build; a retry builds all tables again."
+        )
+        return PreAggregationBuildFailedError(" ".join(said), where=where)
+
+    def _stage(self) -> Iterator[BuildStage]:
+        words = Counter(
+            self.reports[token].status.partition(":")[0] if token in self.reports else "unknown"
+            for token in self.tokens
+        )
+        tenths = words["done"] * 10 // len(self.tokens)
+        if (told := (frozenset(words), tenths)) != self._told:
+            self._told = told
+            counts = tuple((quote_service(word), count) for word, count in words.most_common())
+            yield BuildStage(counts, len(self.tokens))
+
+
+def wait_for_builds(
+    access: JobsAccess,
+    progress: BuildProgress,
+    config: PlatformConfig,
+    clock: Clock,
+    *,
+    deadline: float,
+    poll_interval: float,
+    stagger_first_poll: bool = False,
+) -> Program[BuildOutcome]:
+    """Wait until all builds are over; `deadline` in Unix time. With `stagger_first_poll` the first
+    poll comes within the first interval instead of at once.
+
+    Notifies of BuildStage, TableFailed and PollFailed. Raises as `BuildProgress.outcome`,
+    PlatformDeadlineError, or the sixth transient failure in a row.
+    """
+
+    def read_once() -> Program[BuildOutcome | None]:
+        return (yield from poll_builds(access, progress, config, clock))
+
+    outcome: BuildOutcome | None = yield from poll_until(
+        read_once,
+        PollInterval(poll_interval),
+        FailureBudget(),
+        deadline=deadline,
+        clock=clock,
+        begins="within the interval" if stagger_first_poll else "at once",
+    )
+    if outcome is None:
+        left = progress.open_tables()
+        raise PlatformDeadlineError(
+            f"The builds did not end before the deadline. {len(progress.tokens) - len(left)} of "
+            f"{len(progress.tokens)} tables are over; not yet: {_named(left)}. The service has no "
+            "operation that stops builds, so they go on, and a retry follows them.",
+            where=access.where,
+        )
+    return outcome
+
+
+def poll_builds(
+    access: JobsAccess, progress: BuildProgress, config: PlatformConfig, clock: Clock
+) -> Program[BuildOutcome | None]:
+    """One poll of what has no end yet; the outcome if all builds are over. Raises as
+    `BuildProgress.outcome`."""
+    reports = yield from poll_jobs(access, progress.open_tokens, config, clock)
+    for event in progress.take(reports, clock()):
+        yield Notify(event)
+    return progress.outcome(clock(), access.where)
+
+
+def wait_for_rows(
+    sql: str,
+    access: JobsAccess,
+    config: PlatformConfig,
+    clock: Clock,
+    *,
+    until: float,
+    poll_interval: float,
+) -> Program[None]:
+    """Run the query that verifies the tables, again until it brings a value, at last at `until`
+    (Unix time). Raises ResultEmptyError, and what queries raise."""
+
+    def read_once() -> Program[bool | None]:
+        return (yield from rows_are_there(sql, access, config, clock, until=until)) or None
+
+    found = yield from poll_until(
+        read_once,
+        PollInterval(poll_interval),
+        FailureBudget(),
+        deadline=until,
+        clock=clock,
+        begins="at once",
+    )
+    if found is None:
+        raise ResultEmptyError(
+            "The builds are done, and verify_sql brings no value but null and 0: the tables are "
+            "empty, or their rows have not come yet. A retry verifies again and builds nothing; "
+            "clear the task to build again.",
+            where=access.where,
+        )
+
+
+def rows_are_there(
+    sql: str, access: JobsAccess, config: PlatformConfig, clock: Clock, *, until: float
+) -> Program[bool]:
+    """Whether a query brings a value that is neither null nor 0, false or an empty text: an
+    aggregate over an empty table has one row, of such values. Raises what queries raise."""
+    query = SqlQuery.build(
+        sql,
+        deployment_id=access.deployment_id,
+        deadline=max(until, clock() + config.request_timeout),
+        token=access.token,
+        cache="must-revalidate",
+    )
+    found = False
+    program = run_sql(query, config, clock)
+    try:
+        effect = next(program)
+        while True:
+            if isinstance(effect, Notify) and isinstance(effect.event, SqlChunk):
+                rows = effect.event.rows
+                found = found or any(_says_something(value) for row in rows for value in row)
+            try:
+                # Rows are the query's business, and not for those who wait for the builds.
+                outcome = None if isinstance(effect, Notify) else (yield effect)
+            except PlatformError as error:
+                effect = program.throw(error)
+            else:
+                effect = program.send(outcome)
+    except StopIteration:
+        return found
+    finally:
+        program.close()
+
+
+def _says_something(value: Any) -> bool:
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    text = str(value).strip().lower()
+    if text in ("", "false"):
+        return False
+    try:
+        return not Decimal(text).is_zero()
+    except InvalidOperation:
+        return True
+
+
+def _named(reports: Sequence[JobReport]) -> str:
+    """The first tables with their statuses, and how many more there are."""
+    first = [f"{one.name} ({quote_service(one.status)})" for one in reports[:NAMED_TABLES]]
+    more = len(reports) - len(first)
+    return "; ".join(first) + (f" and {more} more" if more > 0 else "")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."

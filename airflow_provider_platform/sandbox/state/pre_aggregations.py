@@ -1,0 +1,245 @@
+"""Pre-aggregations: what the sample model defines, and the jobs that build their tables.
+
+A job is a list of moments that is fixed when it starts, so its status is a function of the
+sandbox's clock: nothing runs in the background, and a test moves the clock instead of waiting.
+
+    begun --------- queued ------------ built --------------- there ---------------- filled
+          scheduled        processing         missing_partition      done, no rows          done
+
+Until a job is ``filled``, its table is there without its rows, and queries that it answers find
+none. A table that ends without rows stays so until it is built again.
+"""
+
+from __future__ import annotations
+
+import calendar
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_platform.sandbox.state.settings import JobOutcome, Settings
+from airflow_provider_platform.sandbox.state.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.state.server_state import ServerState
+
+_YEAR = 2025
+_FAILURE = "Error: the warehouse cancelled the query: statement timeout"
+
+
+@dataclass(frozen=True)
+class PreAggregation:
+    """One pre-aggregation of the model; those with ``monthly`` have a partition for each month."""
+
+    cube: str
+    name: str
+    data_source: str = "default"
+    monthly: bool = False
+    depends_on: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.cube}.{self.name}"
+
+    @property
+    def months(self) -> list[str]:
+        """The partitions, as ``2025-01``; one that is empty where there are none."""
+        return [f"{_YEAR}-{month:02d}" for month in range(1, 13)] if self.monthly else [""]
+
+
+PRE_AGGREGATIONS = (
+    PreAggregation("orders", "revenue_by_month", monthly=True, depends_on="orders.order_lines"),
+    PreAggregation("orders", "order_lines"),
+    PreAggregation("customers", "by_country"),
+    PreAggregation("products", "by_category", data_source="inventory"),
+)
+
+
+@dataclass
+class Job:
+    """One table that is built. Times are Unix times by the sandbox's clock."""
+
+    token: str
+    table: str
+    pre_aggregation: PreAggregation
+    month: str
+    selector: dict[str, Any]
+    queued_at: float
+    built_at: float
+    there_at: float
+    filled_at: float
+    expires_at: float
+    outcome: JobOutcome
+    hidden: bool
+    """Whether nothing but missing_partition is reported until the table is there."""
+    failure_is_shown_once: bool
+    shown: bool = False
+
+    def status(self, now: float) -> str:
+        """What a request for the status is answered at this moment."""
+        if now < self.built_at or self.outcome == "stalled":
+            if self.hidden:
+                return "missing_partition"
+            ahead = "stalled" if self.outcome == "stalled" else "processing"
+            return "scheduled" if now < self.queued_at else ahead
+        if self.outcome == "failure":
+            consumed = self.shown and self.failure_is_shown_once
+            return "missing_partition" if consumed else f"failure: {_FAILURE}"
+        if self.outcome in ("missing_partition", "pre_agg_not_found", "n/a"):
+            return self.outcome
+        return "missing_partition" if now < self.there_at else "done"
+
+    def is_there(self, now: float) -> bool:
+        return self.outcome in ("done", "no_rows") and now >= self.there_at
+
+    def lacks_rows(self, now: float) -> bool:
+        """Whether the table is there, and its rows are not (or not yet)."""
+        return self.is_there(now) and (self.outcome == "no_rows" or now < self.filled_at)
+
+
+@dataclass
+class PreAggregationJobs:
+    """The jobs of all deployments and branches, and the newest of each table."""
+
+    by_token: dict[tuple[int, str, str], Job] = field(default_factory=dict)
+    starting: dict[str, float] = field(default_factory=dict)
+    """When the starts began that still wait for the warehouse."""
+    _newest: dict[tuple[int, str, str], Job] = field(default_factory=dict)
+    _posts: int = 0
+    _emptied: dict[str, Warehouse] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_emptied": {}}  # a database cannot be kept in a file
+
+    def selected(self, selector: Mapping[str, Any]) -> list[tuple[PreAggregation, str]]:
+        """The pre-aggregations and partitions that a selector names; the tables that they depend
+        on are not among them."""
+        return [
+            (one, month)
+            for one in PRE_AGGREGATIONS
+            if _keeps(selector.get("dataSources"), one.data_source)
+            and _keeps(selector.get("cubes"), one.cube)
+            and _keeps(selector.get("preAggregations"), one.full_name)
+            for month in one.months
+            if not month or _touches(month, selector.get("dateRange"))
+        ]
+
+    def post(
+        self, server: ServerState, deployment: int, branch: str, selector: dict[str, Any]
+    ) -> list[str]:
+        """Begin to build; the tokens, one for each partition, time zone and context."""
+        self._posts += 1
+        selected = self.selected(selector)
+        needed = {one.depends_on for one, _ in selected} - {None}
+        also = [(one, "") for one in PRE_AGGREGATIONS if one.full_name in needed]
+        again = [pair for pair in also if pair not in selected]
+        tokens = []
+        for number, context in enumerate(selector["contexts"]):
+            for timezone in selector["timezones"]:
+                for one, month in (*selected, *again):
+                    about = {"context": context, "timezone": timezone, "post": self._posts}
+                    table = _table(one, month, context, timezone)
+                    token = _digest([about, number, table])[:32]
+                    key = (deployment, branch, table)
+                    fresh = (one, month) in again and self._is_good(server, key)
+                    job = _job(server, one, month, token=token, table=table, fresh=fresh)
+                    named = {"preAggregation": one.full_name, "timezone": timezone}
+                    job.selector = {**context, **named}
+                    self.by_token[deployment, branch, token] = job
+                    self._newest[key] = job
+                    tokens.append(token)
+        return tokens
+
+    def report(
+        self, server: ServerState, deployment: int, branch: str, token: str
+    ) -> dict[str, Any]:
+        """What is known of one token."""
+        job, now = self.by_token.get((deployment, branch, token)), server.clock.now()
+        if job is None or now >= job.expires_at:
+            return {"token": token, "status": "not_found"}
+        status = job.status(now)
+        if status.startswith(("done", "failure")) and not job.shown:
+            job.shown, job.expires_at = True, now + server.settings.jobs_lifetime
+        return {"token": token, "table": job.table, "status": status, "selector": job.selector}
+
+    def warehouse(self, server: ServerState, deployment: int, branch: str) -> Warehouse:
+        """The warehouse as queries of this branch see it: a table without rows hides its cube's."""
+        now = server.clock.now()
+        empty: dict[str, set[str]] = {}
+        for (place, name, _), job in self._newest.items():
+            if (place, name) == (deployment, branch) and job.lacks_rows(now):
+                empty.setdefault(job.pre_aggregation.cube, set()).add(job.month)
+        if not empty:
+            return server.warehouse
+        key = json.dumps({cube: sorted(months) for cube, months in sorted(empty.items())})
+        return self._emptied.setdefault(key, Warehouse(without=empty))
+
+    def _is_good(self, server: ServerState, key: tuple[int, str, str]) -> bool:
+        job, now = self._newest.get(key), server.clock.now()
+        return job is not None and job.is_there(now) and not job.lacks_rows(now)
+
+
+def _job(
+    server: ServerState, one: PreAggregation, month: str, *, token: str, table: str, fresh: bool
+) -> Job:
+    """A job that starts now and takes as long as the settings say at this moment; one that is
+    fresh has nothing to build."""
+    settings, now = server.settings, server.clock.now()
+    outcome = settings.jobs_outcome if _ends_so(settings, one, month) and not fresh else "done"
+    queued, built, there, filled = _moments(settings, now) if not fresh else (now,) * 4
+    hides = settings.jobs_other_data_sources == "missing_partition"
+    return Job(
+        token,
+        table,
+        one,
+        month,
+        selector={},
+        queued_at=queued,
+        built_at=built,
+        there_at=there,
+        filled_at=filled,
+        expires_at=now + settings.jobs_lifetime,
+        outcome=outcome,
+        hidden=hides and one.data_source != "default",
+        failure_is_shown_once=settings.jobs_failure_shown_once,
+    )
+
+
+def _moments(settings: Settings, now: float) -> tuple[float, float, float, float]:
+    queued = now + settings.jobs_queue_seconds
+    built = queued + settings.jobs_build_seconds
+    there = built + settings.jobs_gap_seconds
+    return queued, built, there, there + settings.jobs_rows_delay
+
+
+def _ends_so(settings: Settings, one: PreAggregation, month: str) -> bool:
+    """Whether ``jobs_outcome`` is meant for this table: a name, or a name and a month."""
+    names = settings.jobs_outcome_of
+    return not names or one.full_name in names or f"{one.full_name} {month}" in names
+
+
+def _keeps(names: list[str] | None, name: str) -> bool:
+    """Missing and empty filters keep everything."""
+    return not names or name in names
+
+
+def _touches(month: str, date_range: list[str] | None) -> bool:
+    if date_range is None:
+        return True
+    year, number = int(month[:4]), int(month[5:])
+    last = date(year, number, calendar.monthrange(year, number)[1]).isoformat()
+    start, end = (text[:10] for text in date_range)
+    return start <= last and end >= f"{month}-01"
+
+
+def _table(one: PreAggregation, month: str, context: Any, timezone: str) -> str:
+    suffix = month.replace("-", "") + "01" if month else ""
+    mark = _digest([context, timezone])[:8]
+    return f"prod_pre_aggregations.{one.cube}_{one.name}{suffix}_{mark}"
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,205 @@
+"""Builds of pre-aggregations in the sandbox: what is asked for, what is reported, and the traps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.sandbox.raw_client import Platform
+
+CONTEXT: dict[str, Any] = {"securityContext": {}}
+MONTHS = {"preAggregations": ["orders.revenue_by_month"]}
+
+
+@pytest.fixture
+def post(platform: Platform) -> Any:
+    """Send a body to the jobs of deployment 1, with the scope that it needs."""
+    platform.control.set(default_api_scopes=["meta", "data", "graphql", "jobs"])
+
+    def send(body: Any, path: str = "pre-aggregations/jobs") -> tuple[int, Any]:
+        token = platform.call("POST", "deployments/1/token", json={"expiresIn": 600}).json()
+        answer = platform.http.post(
+            f"{platform.sandbox.url}/deployments/1/cubejs-api/v1/{path}",
+            headers={"Authorization": token["cubeApiToken"]},
+            **({"content": body} if isinstance(body, bytes) else {"json": body}),
+        )
+        return answer.status_code, answer.json()
+
+    return send
+
+
+@pytest.fixture
+def start(post: Any) -> Any:
+    """Start builds; the tokens."""
+
+    def begin(**selector: Any) -> list[str]:
+        wanted = {"contexts": [CONTEXT], "timezones": ["UTC"], **selector}
+        status, tokens = post({"action": "post", "selector": wanted})
+        assert status == 200, tokens
+        assert isinstance(tokens, list)
+        return tokens
+
+    return begin
+
+
+@pytest.fixture
+def statuses(post: Any) -> Any:
+    """The status of each token."""
+
+    def look(tokens: list[str]) -> list[str]:
+        status, jobs = post({"action": "get", "tokens": tokens})
+        assert status == 200, jobs
+        assert [job["token"] for job in jobs] == tokens
+        return [job["status"] for job in jobs]
+
+    return look
+
+
+def test_tokens_need_the_scope_jobs_which_is_off_by_default(platform: Platform, post: Any) -> None:
+    platform.control.set(default_api_scopes=["meta", "data", "graphql"])
+    refusal = {"error": "API scope is missing: jobs"}
+    assert post({"action": "get", "tokens": ["0"]}) == (403, refusal)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "No job description provided"),
+        (b"{}", "No job description provided"),
+        (b"[", "Invalid Job query format"),
+        ({"action": "cancel"}, "Invalid Job query format"),
+        ({"action": "get", "tokens": []}, "Invalid Job query format"),
+        ({"action": "get", "tokens": ["0"], "limit": 1}, "limit should not exist"),
+        ({"action": "post"}, "selector is required"),
+        ({"action": "post", "selector": {"contexts": [], "timezones": ["UTC"]}}, "contexts"),
+        ({"action": "post", "selector": {"contexts": [CONTEXT], "timezones": []}}, "timezones"),
+        ({"action": "post", "selector": {"contexts": [{}], "timezones": ["UTC"]}}, "securityC"),
+    ],
+)
+def test_a_body_is_checked_strictly(body: Any, words: str, post: Any) -> None:
+    status, answer = post(body)
+    assert (status, answer["type"]) == (400, "UserError")
+    assert words in answer["error"]
+
+
+def test_each_partition_time_zone_and_context_has_a_token(start: Any) -> None:
+    assert len(start(**MONTHS, dateRange=["2025-02-10", "2025-03-01"])) == 2 + 1
+    two = {"timezones": ["UTC", "Europe/Berlin"], "contexts": [CONTEXT, {"securityContext": 1}]}
+    assert len(start(preAggregations=["customers.by_country"], **two)) == 4
+    assert len(start(dataSources=[], cubes=["products"])) == 1
+
+
+def test_pre_aggregations_without_partitions_are_built_whatever_the_date_range(start: Any) -> None:
+    assert len(start(dateRange=["2030-01-01", "2030-12-31"])) == 3
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"preAggregations": ["by_country"]},
+        {"cubes": ["orders"], "dataSources": ["inventory"]},
+        {**MONTHS, "dateRange": ["2030-01-01", "2030-12-31"]},
+    ],
+)
+def test_a_selector_that_matches_nothing_is_refused(
+    selector: dict[str, Any], start: Any, post: Any, platform: Platform
+) -> None:
+    wanted = {"contexts": [CONTEXT], "timezones": ["UTC"], **selector}
+    status, answer = post({"action": "post", "selector": wanted})
+    assert (status, answer["type"]) == (400, "UserError")
+    platform.control.set(jobs_no_match="empty")
+    assert start(**selector) == []
+
+
+def test_a_table_is_scheduled_processed_missing_and_done(
+    start: Any, statuses: Any, platform: Platform
+) -> None:
+    platform.control.set(jobs_queue_seconds=100, jobs_build_seconds=100, jobs_gap_seconds=100)
+    tokens = start(cubes=["customers"])
+    seen = [statuses(tokens)]
+    for _ in range(3):
+        platform.control.advance(100)
+        seen.append(statuses(tokens))
+    assert seen == [["scheduled"], ["processing"], ["missing_partition"], ["done"]]
+
+
+def test_a_failure_is_reported_once_and_missing_partition_from_then_on(
+    start: Any, statuses: Any, platform: Platform
+) -> None:
+    platform.control.set(
+        jobs_outcome="failure", jobs_outcome_of=["orders.revenue_by_month 2025-03"]
+    )
+    tokens = start(**MONTHS)
+    first = statuses(tokens)
+    assert [status[:8] for status in first].count("failure:") == 1
+    assert statuses(tokens).count("missing_partition") == 1
+    assert statuses(tokens).count("done") == 12
+
+
+@pytest.mark.parametrize("outcome", ["missing_partition", "pre_agg_not_found", "stalled", "n/a"])
+def test_other_ends_last_for_ever(
+    outcome: str, start: Any, statuses: Any, platform: Platform
+) -> None:
+    platform.control.set(jobs_outcome=outcome)
+    tokens = start(cubes=["customers"])
+    platform.control.advance(7200)
+    assert statuses(tokens) == [outcome]
+
+
+def test_an_older_tenant_reports_other_data_sources_as_missing_until_they_are_done(
+    start: Any, statuses: Any, platform: Platform
+) -> None:
+    platform.control.set(jobs_other_data_sources="missing_partition", jobs_build_seconds=100)
+    tokens = start(cubes=["customers", "products"])
+    assert statuses(tokens) == ["processing", "missing_partition"]
+    platform.control.advance(100)
+    assert statuses(tokens) == ["done", "done"]
+
+
+def test_tokens_are_forgotten_a_day_after_the_start_and_after_the_first_end_that_was_seen(
+    start: Any, statuses: Any, platform: Platform
+) -> None:
+    seen, unseen = start(cubes=["customers"]), start(cubes=["customers"])
+    platform.control.advance(80_000)
+    assert statuses(seen) == ["done"]
+    platform.control.advance(80_000)
+    assert (statuses(seen), statuses(unseen)) == (["done"], ["not_found"])
+    assert statuses(["0" * 32]) == ["not_found"]
+
+
+def test_tokens_are_reported_as_an_object_too(start: Any, post: Any) -> None:
+    [token] = start(cubes=["customers"])
+    _, jobs = post({"action": "get", "tokens": [token], "resType": "object"})
+    assert list(jobs) == [token]
+    assert set(jobs[token]) == {"table", "status", "selector"}
+
+
+def test_a_table_without_rows_is_done_and_hides_the_rows_of_its_cube(
+    start: Any, statuses: Any, post: Any, platform: Platform
+) -> None:
+    def orders() -> str:
+        answer = post({"query": {"measures": ["orders.count"]}}, "load")[1]
+        return str(answer["data"][0]["orders.count"])
+
+    assert orders() == "480"
+    platform.control.set(jobs_outcome="no_rows")
+    assert set(statuses(start(**MONTHS, dateRange=["2025-01-01", "2025-01-31"]))) == {"done"}
+    assert orders() == "0"
+    platform.control.set(jobs_outcome="done", jobs_rows_delay=100)
+    assert set(statuses(start(**MONTHS))) == {"done"}
+    platform.control.advance(100)
+    assert orders() == "480"
+
+
+def test_a_start_that_takes_long_asks_to_come_again(
+    start: Any, post: Any, platform: Platform
+) -> None:
+    platform.control.set(jobs_start_seconds=100, query_wait=0)
+    wanted = {"contexts": [CONTEXT], "timezones": ["UTC"], "cubes": ["customers"]}
+    assert post({"action": "post", "selector": wanted}) == (200, {"error": "Continue wait"})
+    assert platform.control.state().changed("pre-aggregation-jobs") == []
+    platform.control.advance(100)
+    assert len(start(cubes=["customers"])) == 1
+    assert len(platform.control.state().changed("pre-aggregation-jobs")) == 1
