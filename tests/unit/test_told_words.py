@@ -23,17 +23,15 @@ QUOTES = [
 ]
 CONNECTION = (PROJECT / "docs" / "connection.md").read_text()
 CONNECTION_QUOTES = [
-    re.sub(
-        r"^[A-Z][\w ]+ \((\w+)\)(: )?", lambda label: "" if label[2] else label[1], part.strip(" .")
-    )
+    re.sub(r"^[A-Z][\w ]+ \(\w+\):? ?", "", part.strip(" ."))
     for row in re.findall(
         r"^\| (`.*?) \|", CONNECTION.partition("\n## Errors")[2].partition("\n##")[0], re.MULTILINE
     )
     for quote in re.findall(r"`([^`]*)`", row)
     for part in quote.split("…")
-    if part.strip(" .")
+    if part.strip(" .:")
 ]
-"""Without the form's label before a setting, which is added when the connection is read."""
+"""Without the setting at the beginning, which is added when the connection is read."""
 OF_OTHERS = {
     "@task.platform_chat",
     "No module named 'airflow_provider_platform'",
