@@ -46,11 +46,12 @@ class ConnectionPage:
         expect(self.dialog).to_be_hidden()
         expect(self.row(conn_id)).to_be_visible()
 
-    def test(self, conn_id: str) -> str:
-        """Press the Test button; what the page then says, title and message."""
+    def test(self, conn_id: str, *said: str) -> None:
+        """Press the Test button, and wait until the page says the texts in a message."""
         self.row(conn_id).get_by_role("button", name="Test Connection").click()
         toasts = self.page.locator("[data-scope=toast][data-part=root]")
-        return toasts.filter(has_text="Test Connection").first.inner_text()
+        for text in said:
+            expect(toasts.filter(has_text="Test Connection").first).to_contain_text(text)
 
     def row(self, conn_id: str) -> Locator:
         cell = self.page.get_by_role("cell", name=conn_id, exact=True)
@@ -60,6 +61,7 @@ class ConnectionPage:
         trigger = self.dialog.get_by_role("button", name=name, exact=True)
         if trigger.get_attribute("aria-expanded") != "true":
             trigger.click()
+        expect(trigger).to_have_attribute("aria-expanded", "true")
 
     def fill_standard(self, **values: str) -> None:
         self.open_section("Standard Fields")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.settings.connection_fields import EXTRA_FIELDS
+from airflow_provider_platform.client.settings.connection_fields import (
+    EXTRA_FIELDS,
+    SESSION_SETTINGS,
+)
 from airflow_provider_platform.hooks.connection import config_from_connection
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+from playwright.sync_api import expect
 
 from tests.browser.connection_page import ConnectionPage
 
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 
 # One API server and one browser, whatever the number of test processes.
 
+SECTIONS = ["Standard Fields", *dict.fromkeys(field.section for field in EXTRA_FIELDS)]
 DEFAULTS = {field.name: field.default for field in EXTRA_FIELDS}
 TYPED: dict[str, Any] = {
     "chat_url": "https://ai.eu.example.com/api/v1/public/acme/agents/1/chat",
@@ -129,15 +136,103 @@ def test_the_test_button_tells_of_both_sides(
     form.type_external_id("nightly")
     form.save("tested")
 
-    said = form.test("tested")
-    assert f"Management API at {platform_sandbox.management_url} works" in said
-    assert f"Chat API at {platform_sandbox.chat_url} works" in said
+    form.test(
+        "tested",
+        f"Management API at {platform_sandbox.management_url} works",
+        f"Chat API at {platform_sandbox.chat_url} works",
+    )
 
     platform_sandbox.control.rotate_chat_key()
     page.reload()
-    said = form.test("tested")
-    assert f"Management API at {platform_sandbox.management_url} works" in said
-    assert "does not work" in said
-    assert "premium or enterprise plan" in said
+    form.test(
+        "tested",
+        f"Management API at {platform_sandbox.management_url} works",
+        "does not work",
+        "premium or enterprise plan",
+    )
     state = platform_sandbox.control.state()
     assert (state.messages, state.runs) == ([], [])
+
+
+CHATTING = {"chat_url": TYPED["chat_url"], "chat_api_key": "sk-form-secret"}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"chat_url": "https://ai.example.com/x"}, "Chat address (chat_url) must end in /chat"),
+        (
+            {**CHATTING, "chat_api_key": "Bearer sk-form-secret"},
+            "Chat API key (chat_api_key) must be the bare secret",
+        ),
+        (
+            {**CHATTING, "session_settings": {"externalId": "Night Ly"}},
+            "Session settings (session_settings): externalId: must be lowercase",
+        ),
+        (
+            {**CHATTING, "proxy": "ftp://proxy.example.com"},
+            "Proxy (proxy) must begin with http:// or https://",
+        ),
+    ],
+    ids=["chat_url", "chat_api_key", "session_settings", "proxy"],
+)
+def test_test_button_names_a_wrong_value_by_the_label_of_its_field(
+    page: Page, airflow_server: AirflowServer, values: dict[str, Any], said: str
+) -> None:
+    form = ConnectionPage(page, airflow_server.url)
+    conn_id = f"wrong_{list(values)[-1]}"
+    form.add(conn_id)
+    form.fill_standard(port="443")
+    for name, value in values.items():
+        form.fill(name, value)
+    form.save(conn_id)
+    form.test(conn_id, said)
+    expect(page.get_by_text("sk-form-secret")).to_have_count(0)
+
+
+def test_only_id_and_type_of_a_connection_look_required(
+    page: Page, airflow_server: AirflowServer
+) -> None:
+    form = ConnectionPage(page, airflow_server.url)
+    form.add("optional")
+    for section in SECTIONS:
+        form.open_section(section)
+        expect(form.dialog.get_by_text("*", exact=True)).to_have_count(2)
+    form.open_section(SECTIONS[0])
+    expect(form.dialog.get_by_text("Port (optional; the Test button needs 443)")).to_be_visible()
+    expect(form.dialog.locator("[name=port]")).to_have_attribute("placeholder", "443")
+
+
+def test_form_shows_each_field_with_its_label_and_help(
+    page: Page, airflow_server: AirflowServer
+) -> None:
+    form = ConnectionPage(page, airflow_server.url)
+    form.add("explained")
+    for field in EXTRA_FIELDS:
+        form.open_section(field.section)
+        expect(form.dialog.get_by_text(field.label, exact=True)).to_be_visible()
+        expect(form.dialog.get_by_text(field.description, exact=True)).to_be_visible()
+
+
+def test_form_explains_every_session_setting(page: Page, airflow_server: AirflowServer) -> None:
+    form = ConnectionPage(page, airflow_server.url)
+    form.add("session_settings")
+    [field] = [field for field in EXTRA_FIELDS if field.name == "session_settings"]
+    form.open_section(field.section)
+    for name, words in SESSION_SETTINGS.items():
+        expect(form.dialog.get_by_text(f"{name}: {words}")).to_be_visible()
+
+
+def test_form_names_no_address_but_examples(page: Page, airflow_server: AirflowServer) -> None:
+    form = ConnectionPage(page, airflow_server.url)
+    form.add("addresses")
+    for section in SECTIONS:
+        form.open_section(section)
+        for field in EXTRA_FIELDS:
+            if field.section == section:
+                expect(form.dialog.get_by_text(field.label, exact=True)).to_be_visible()
+        expect(form.dialog.locator("a[href]")).to_have_count(0)
+        # These names are reserved for examples, so nobody takes them for the address of a page.
+        expect(
+            form.dialog.get_by_text(re.compile(r"https?://(?!(\w+\.)*example\.com\b)\w"))
+        ).to_have_count(0)

@@ -20,6 +20,7 @@ from airflow_provider_platform.client.settings.connection_fields import (
     EXTRA_FIELDS,
     EXTRA_NAMES,
     LABELS,
+    SESSION_SETTINGS,
 )
 from airflow_provider_platform.client.settings.session_settings import SessionSettings
 from airflow_provider_platform.get_provider_info import get_provider_info
@@ -245,12 +246,17 @@ def test_the_server_serves_every_setting_in_order(served_form: dict[str, Any]) -
 CONNECTION_PAGE = (PACKAGE.parent / "docs" / "connection.md").read_text()
 
 
-@pytest.mark.parametrize("name", sorted(SessionSettings.model_fields))
-def test_every_session_setting_is_named_in_the_form_and_explained_on_its_page(name: str) -> None:
-    named = SessionSettings.caller_name(name)
-    [form] = [one for one in EXTRA_FIELDS if one.name == "session_settings"]
-    assert re.search(rf"\b{named}\b", form.description)
-    assert re.search(rf"^\| .*`{named}`.* \| .+ \|$", CONNECTION_PAGE, re.MULTILINE)
+def test_form_explains_every_session_setting_of_the_service() -> None:
+    names = [SessionSettings.caller_name(name) for name in SessionSettings.model_fields]
+    assert list(SESSION_SETTINGS) == names
+    description = CONNECTION_TYPE["conn-fields"]["session_settings"]["description"]
+    for name, words in SESSION_SETTINGS.items():
+        assert f"{name}: {words}" in description
+
+
+@pytest.mark.parametrize("name", SESSION_SETTINGS)
+def test_page_explains_every_session_setting(name: str) -> None:
+    assert re.search(rf"^\| .*`{name}`.* \| .+ \|$", CONNECTION_PAGE, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", LABELS)

@@ -243,6 +243,25 @@ _NETWORK = "TLS and proxy"
 _LINKS = "Links of tasks"
 
 
+_NOT_WITH_INTERNAL_ID = "not with internalId"
+SESSION_SETTINGS = {
+    "externalId": "your own id of a user, lowercase and without spaces",
+    "internalId": "the name of a user that the platform has already",
+    "email": "the user's e-mail address",
+    "userAttributes": f"a list of name and value for row-level security, {_NOT_WITH_INTERNAL_ID}",
+    "groups": f"a list of names that give permissions, {_NOT_WITH_INTERNAL_ID}",
+    "roles": f"a list of names that give permissions, {_NOT_WITH_INTERNAL_ID}",
+    "securityContext": f"an object for the data model's access rules, {_NOT_WITH_INTERNAL_ID}",
+    "isEphemeral": "false keeps the user and its threads",
+    "ephemeralTtlSeconds": "seconds that an ephemeral user lives, one week by default",
+    "publicDashboardId": "the public dashboard that the question belongs to",
+    "timezone": "an IANA time zone, such as Europe/Berlin",
+    "settings": 'an object with a "timezone", used if there is no timezone outside of it',
+    "allowChatWorkspaceAuthoring": "with false the agent saves no reports, workbooks or dashboards",
+}
+"""What the form says of each session setting."""
+
+
 class ConnectionFields:
     """The fields, in the order of the form."""
 
@@ -303,15 +322,11 @@ class ConnectionFields:
     session_settings: ConnectionField[SessionSettings | None] = ConnectionField(
         label="Session settings",
         description=(
-            "The user of the agent, with an API key. Enter an externalId (lowercase, no spaces) "
-            "between the quotes, or paste another JSON object. Its settings: externalId (a user "
-            "of your own) or internalId (an existing user of the platform), one of them; email; "
-            "userAttributes, groups, roles and securityContext (permissions, with externalId "
-            "only); isEphemeral (false keeps the user and its threads); ephemeralTtlSeconds (how "
-            "long the user lives, one week by default); publicDashboardId (a public dashboard); "
-            "timezone (as Europe/Berlin), also inside settings; allowChatWorkspaceAuthoring "
-            "(false: the agent saves no reports, workbooks or dashboards). Not used with a service "
-            "token."
+            "The user that the agent acts for, with an API key; not used with a service token. "
+            "Enter an externalId between the quotes, or paste another JSON object, with an "
+            "externalId or an internalId. "
+            + "; ".join(f"{name}: {words}" for name, words in SESSION_SETTINGS.items())
+            + "."
         ),
         section=_CHAT,
         kind="object",
