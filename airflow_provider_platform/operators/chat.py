@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import BaseTrigger, Context, ObjectStoragePath
-    from airflow_provider_platform.client.chat.result import ChatResult
-    from airflow_provider_platform.client.chat.tool_calls import Query
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
@@ -194,32 +192,33 @@ class PlatformChatOperator(RemoteRunOperator):
     def check_before(self, attempt: Attempt) -> None:
         AnswerOutput.of(self).check(attempt.context, attempt.config)
 
-    def finish(self, attempt: Attempt, ids: Ids, outcome: ChatResult) -> dict[str, Any]:
+    def finish(self, attempt: Attempt, ids: Ids, outcome: dict[str, Any]) -> dict[str, Any]:
+        """The task's result. `outcome` holds no secrets, so nothing of it is redacted again."""
         from airflow_provider_platform.results.text.message import log_lines
 
-        secrets = attempt.client.secrets
+        queries = outcome["queries"]
         try:
-            answer = self.read(attempt, ids, outcome)
+            result: dict[str, Any] = self.read(attempt, ids, outcome)
         except ChatToolError:
             # The trigger's log may be out of reach: this is the log of the try that failed.
-            for query in outcome.queries if self.deferrable else ():
-                if query.error is not None and query.sql:
-                    sql = quote_service(query.sql)
-                    self.log.warning("The query that failed: %s", secrets.redact(sql))
+            for query in queries if self.deferrable else ():
+                if query["error"] is not None and query["sql"]:
+                    self.log.warning("The query that failed: %s", quote_service(query["sql"]))
             raise
-        self.log.info("Answer: %s", secrets.redact(quote_service(outcome.answer)))
-        for query in outcome.queries:
-            if query.truncated and not self.all_rows:
-                said = self._cut(query, attempt.client.config)
-                self.log.warning("%s", secrets.redact(said))
-            if query.chart is not None:
-                self.log.info("%s", secrets.redact(self._drawn(query)))
-            if query.chart_error is not None:
-                title = secrets.redact(quote_service(query.title or "without a title"))
-                self.log.warning("Query %r has no chart. %s", title, query.chart_error)
+        self.log.info("Answer: %s", quote_service(outcome["answer"]))
+        for query in queries:
+            title = quote_service(query["title"] or "without a title")
+            if query["truncated"] and not self.all_rows:
+                self.log.warning("%s", self._cut(query, title, attempt.client.config))
+            if query["chart"] is not None:
+                self.log.info(
+                    "A chart came with query %r: its specification is in the result, under chart",
+                    title,
+                )
+            if query["chart_error"] is not None:
+                self.log.warning("Query %r has no chart. %s", title, query["chart_error"])
         if link := self.link_line():
             self.log.info("%s", link)
-        result: dict[str, Any] = secrets.redact(answer)
         output = AnswerOutput.of(self)
         if self.output_path is not None:
             result = output.write(
@@ -266,19 +265,15 @@ class PlatformChatOperator(RemoteRunOperator):
         prompt = str(self.prompt)
         return prompt if input_digest(prompt) == ids["input_sha256"] else None
 
-    def _drawn(self, query: Query) -> str:
-        """What to say of a query that came with a chart."""
-        title = quote_service(query.title or "without a title")
-        return f"A chart came with query {title!r}: its specification is in the result, under chart"
-
-    def _cut(self, query: Query, config: PlatformConfig) -> str:
+    def _cut(self, query: dict[str, Any], title: str, config: PlatformConfig) -> str:
         """Return what the log says of a query with missing rows: how to get them with this
         connection."""
-        title = quote_service(query.title or "without a title")
         what = "result" if self.output_path is None else "file"
-        kept = f"The {what} has {len(query.rows)} of {query.total_rows} rows of query {title!r}"
-        fewer = len(query.rows) < query.sent_rows
-        more = f" Or raise max_rows: the chat sent {query.sent_rows} rows." if fewer else ""
+        kept = (
+            f"The {what} has {len(query['rows'])} of {query['total_rows']} rows of query {title!r}"
+        )
+        fewer = len(query["rows"]) < query["sent_rows"]
+        more = f" Or raise max_rows: the chat sent {query['sent_rows']} rows." if fewer else ""
         return f"{kept}. {_way_to_all_rows(config)}{more}"
 
 

@@ -44,6 +44,7 @@ class BranchRunKind(RunKind[Build]):
     """
 
     id_field = "branch_name"
+    outcome_class = Build
 
     branch_name: str = ""
     environment: str = "staging"
@@ -57,11 +58,7 @@ class BranchRunKind(RunKind[Build]):
         return fingerprint("open branch", config.management_url, deployment_id, *inputs)
 
     def submit(
-        self,
-        env: RunEnvironment,
-        earlier: Ids | None,
-        *,
-        until_end: bool,
+        self, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> Program[Build | None]:
         intent: Ids = {
             "deployment_id": env.config.resolve_deployment_id(self.deployment_id),
@@ -96,28 +93,11 @@ class BranchRunKind(RunKind[Build]):
         return (yield from poll_build_once(env, ids))
 
     def stop(
-        self,
-        config: PlatformConfig,
-        clock: Clock,
-        ids: Ids,
-        *,
-        seconds: float | None = None,
+        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
     ) -> Program[bool]:
         """Nothing is stopped: closing the branch could close it for the next try or a colleague."""
         yield from ()
         return False
-
-    def to_event(self, outcome: Build) -> dict[str, Any]:
-        return {"outcome": outcome.to_json()}
-
-    def read_event(
-        self,
-        env: RunEnvironment,
-        ids: Ids,
-        event: dict[str, Any],
-    ) -> Program[tuple[Build | None, Ids]]:
-        yield from ()
-        return Build(**event["outcome"]), ids
 
     def read(self, env: RunEnvironment, ids: Ids, outcome: Build) -> Program[dict[str, Any]]:
         return (yield from describe_opened(env, ids, outcome))

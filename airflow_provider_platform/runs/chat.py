@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_provider_platform.client.chat import errors
 from airflow_provider_platform.client.chat.events import Accepted, ThreadNamed, Waiting
 from airflow_provider_platform.client.chat.program import STOP_SECONDS, ChatCall, ChatLimits
-from airflow_provider_platform.client.chat.result import ChatResult, ToolErrorRule, check_tools
+from airflow_provider_platform.client.chat.result import (
+    ToolErrorRule,
+    as_plain,
+    check_tools,
+    count_received,
+    of_this_release,
+    with_changed_texts,
+    without_details,
+)
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import ChatSuspendedError, PlatformError
 from airflow_provider_platform.client.formats.service_text import shortened
@@ -20,6 +28,7 @@ from airflow_provider_platform.client.operations.program import (
     Program,
     with_events,
 )
+from airflow_provider_platform.client.redaction import KnownSecrets
 from airflow_provider_platform.runs.run_kind import (
     LOOK_SECONDS,
     MAX_EVENT_BYTES,
@@ -47,10 +56,12 @@ BLOCKED_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class ChatRunKind(RunKind[ChatResult]):
+class ChatRunKind(RunKind[dict[str, Any]]):
     """A question to the agent, by the arguments of `PlatformChatOperator`.
 
-    A trigger follows the run without knowing the question: `prompt` is then None.
+    The outcome is the result as plain JSON with all of its fields, without secrets: a result is
+    made plain and redacted once, where it was read. A trigger follows the run without knowing the
+    question: `prompt` is then None.
     """
 
     id_field = "message_id"
@@ -81,7 +92,7 @@ class ChatRunKind(RunKind[ChatResult]):
 
     def submit(
         self, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
-    ) -> Program[ChatResult | None]:
+    ) -> Program[dict[str, Any] | None]:
         submitted_at = env.now
         earlier = earlier or {}
         call = self._call(env, earlier)
@@ -109,7 +120,7 @@ class ChatRunKind(RunKind[ChatResult]):
             raise
         if call.run.can_be_followed and not state.accepted:
             yield Notify(RunAccepted(_ids(call, submitted_at)))
-        return call.result() if over else None
+        return _outcome(env, call) if over else None
 
     def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
         submitted_at = float(ids["submitted_at"])
@@ -124,7 +135,7 @@ class ChatRunKind(RunKind[ChatResult]):
             return False, {**_ids(call, submitted_at), "repeats": True}
         return found, _ids(call, submitted_at)
 
-    def follow(self, env: RunEnvironment, ids: Ids) -> Program[ChatResult]:
+    def follow(self, env: RunEnvironment, ids: Ids) -> Program[dict[str, Any]]:
         """Wait for the run. A trigger cannot repeat the input of a run that stays suspended: it
         raises ChatSuspendedError."""
         if env.in_triggerer:
@@ -133,32 +144,33 @@ class ChatRunKind(RunKind[ChatResult]):
         else:
             call = self._call(env, ids)
             yield from call.follow_or_resume(env.clock)
-        return call.result()
+        return _outcome(env, call)
 
-    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[ChatResult | None]:
+    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[dict[str, Any] | None]:
         call = self._known_call(replace(env, deadline=env.now + LATE_LOOK_SECONDS), ids)
         over = yield from call.poll_final_state(env.clock, seconds=LOOK_SECONDS)
-        return call.result() if over else None
+        return _outcome(env, call) if over else None
 
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
     ) -> Program[bool]:
         """Stop the run as the user who began it: the settings may have changed since."""
-        env = RunEnvironment(config, clock, deadline=clock() + LOOK_SECONDS)
+        secrets = KnownSecrets(config.secrets)
+        env = RunEnvironment(config, clock, secrets, deadline=clock() + LOOK_SECONDS)
         call = self._known_call(env, ids, identity=ids.get("identity"))
         return (yield from call.stop(clock, seconds=seconds or STOP_SECONDS))
 
-    def to_event(self, outcome: ChatResult) -> dict[str, Any]:
+    def to_event(self, env: RunEnvironment, outcome: dict[str, Any]) -> dict[str, Any]:
         """The result; if it exceeds 256 KB, only `usage` and the number of queries that have a
         result (`queries`), and the worker reads the thread."""
-        event = {"result": outcome.to_event()}
+        event = {"result": outcome}
         if len(json.dumps(event).encode()) > MAX_EVENT_BYTES:
-            return {"result": None, "usage": outcome.usage, "queries": outcome.received_queries}
+            return {"result": None, "usage": outcome["usage"], "queries": _received(outcome)}
         return event
 
     def read_event(
         self, env: RunEnvironment, ids: Ids, event: dict[str, Any]
-    ) -> Program[tuple[ChatResult | None, Ids]]:
+    ) -> Program[tuple[dict[str, Any] | None, Ids]]:
         if event["status"] == "suspended":
             if ids.get("resumed"):
                 raise ChatSuspendedError(
@@ -168,15 +180,15 @@ class ChatRunKind(RunKind[ChatResult]):
             yield say("The run stays suspended; repeating its input once.")
             call = self._call(env, ids)
             over = yield from call.ask(env.clock, until_end=False)
-            return (call.result() if over else None), {**ids, "resumed": True}
+            return (_outcome(env, call) if over else None), {**ids, "resumed": True}
         if event.get("result") is not None:
-            return ChatResult.from_event(event["result"]), ids
+            return of_this_release(event["result"]), ids
         call = self._known_call(replace(env, deadline=env.now + env.timeout), ids)
         yield from call.follow_or_resume(env.clock)
-        result = call.result()
-        result.usage = result.usage or event.get("usage")
+        result = _outcome(env, call)
+        result["usage"] = result["usage"] or event.get("usage")
         queries = event.get("queries", 0)
-        missing = queries - result.received_queries
+        missing = queries - _received(result)
         if missing > 0:
             yield warn(
                 f"{call.run}: queries missing from the result: {missing} of {queries}. The result "
@@ -187,11 +199,13 @@ class ChatRunKind(RunKind[ChatResult]):
             )
         return result, ids
 
-    def read(self, env: RunEnvironment, ids: Ids, outcome: ChatResult) -> Program[dict[str, Any]]:
+    def read(
+        self, env: RunEnvironment, ids: Ids, outcome: dict[str, Any]
+    ) -> Program[dict[str, Any]]:
         """The result as plain JSON. Raises ChatToolError by `fail_on_tool_error`."""
         yield from ()
         check_tools(outcome, self.fail_on_tool_error)
-        return outcome.to_json(details=self.details)
+        return without_details(outcome, details=self.details)
 
     def _known_call(
         self, env: RunEnvironment, ids: Ids, *, identity: dict[str, str] | None = None
@@ -275,6 +289,16 @@ class _Submission:
             return heard
 
         return before
+
+
+def _outcome(env: RunEnvironment, call: ChatCall) -> dict[str, Any]:
+    """The result of a run that is over, as plain JSON without secrets."""
+    return as_plain(with_changed_texts(call.result(), env.secrets.redact))
+
+
+def _received(outcome: dict[str, Any]) -> int:
+    """How many queries have the result or the error that the service sent for them."""
+    return count_received(query["error"] for query in outcome["queries"])
 
 
 def _ids(call: ChatCall, submitted_at: float) -> Ids:

@@ -8,7 +8,7 @@ the branch is built (`runs/branches.py`).
 # ruff: noqa: ARG002 - a kind need not use all that it is given
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
@@ -81,6 +81,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     """
 
     id_field = "sync_job_id"
+    outcome_class = DbtSyncOutcome
 
     body: StartDbtSyncInput | None = None
     wait_for_completion: bool | str = "if_supported"
@@ -93,11 +94,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         return fingerprint("dbt sync", config.management_url, deployment_id, self._body().to_json())
 
     def submit(
-        self,
-        env: RunEnvironment,
-        earlier: Ids | None,
-        *,
-        until_end: bool,
+        self, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> Program[DbtSyncOutcome | None]:
         deployment_id = env.config.resolve_deployment_id(self.deployment_id)
         submitted_at = env.now
@@ -213,21 +210,13 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         return outcome
 
     def stop(
-        self,
-        config: PlatformConfig,
-        clock: Clock,
-        ids: Ids,
-        *,
-        seconds: float | None = None,
+        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
     ) -> Program[bool]:
         if "sync_job_id" not in ids or "opened" in ids:  # the sync itself is over
             return False
         cancel = cancel_dbt_sync(deployment_id=ids["deployment_id"], sync_job_id=ids["sync_job_id"])
         yield from call(cancel, deadline=clock() + seconds if seconds else None)
         return True
-
-    def to_event(self, outcome: DbtSyncOutcome) -> dict[str, Any]:
-        return {"outcome": asdict(outcome)}
 
     def read_event(
         self, env: RunEnvironment, ids: Ids, event: dict[str, Any]

@@ -3,8 +3,7 @@
 # ruff: noqa: ARG002 - a kind need not use all that it is given
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import DashboardExportFailedError
@@ -39,6 +38,7 @@ class ExportRunKind(RunKind[ExportOutcome]):
     """
 
     id_field = "job_id"
+    outcome_class = ExportOutcome
     lifetime = LIFETIME
 
     body: StartDashboardExportInput | None = None
@@ -52,11 +52,7 @@ class ExportRunKind(RunKind[ExportOutcome]):
         return fingerprint("export", config.management_url, deployment_id, body, self.output_path)
 
     def submit(
-        self,
-        env: RunEnvironment,
-        earlier: Ids | None,
-        *,
-        until_end: bool,
+        self, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
     ) -> Program[ExportOutcome | None]:
         deployment_id = env.config.resolve_deployment_id(self.deployment_id)
         run: Ids = {"deployment_id": deployment_id, "submitted_at": env.now}
@@ -95,28 +91,11 @@ class ExportRunKind(RunKind[ExportOutcome]):
         return outcome
 
     def stop(
-        self,
-        config: PlatformConfig,
-        clock: Clock,
-        ids: Ids,
-        *,
-        seconds: float | None = None,
+        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
     ) -> Program[bool]:
         """False: the service has no operation for it and drops the export by itself."""
         yield from ()
         return False
-
-    def to_event(self, outcome: ExportOutcome) -> dict[str, Any]:
-        return {"outcome": asdict(outcome)}
-
-    def read_event(
-        self,
-        env: RunEnvironment,
-        ids: Ids,
-        event: dict[str, Any],
-    ) -> Program[tuple[ExportOutcome | None, Ids]]:
-        yield from ()
-        return ExportOutcome(**event["outcome"]), ids
 
     def read(self, env: RunEnvironment, ids: Ids, outcome: ExportOutcome) -> Program[bytes]:
         """The bytes of the exported file."""

@@ -15,7 +15,7 @@ record is written before the request leaves.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -46,13 +46,15 @@ def _never() -> bool:
 class RunEnvironment:
     """Where a run is followed, and until when.
 
-    `deadline` is in Unix time; `poll_interval` and `timeout` (how long a whole run may take) are in
-    seconds. In the triggerer many runs are followed in one process, and the input is not known.
+    `secrets` are those that must not leave: neither an event nor a result may hold one. `deadline`
+    is in Unix time; `poll_interval` and `timeout` (how long a whole run may take) are in seconds.
+    In the triggerer many runs are followed in one process, and the input is not known.
     `interrupted` reports whether the task was ended from outside.
     """
 
     config: PlatformConfig
     clock: Clock
+    secrets: KnownSecrets
     deadline: float
     poll_interval: float = 5.0
     timeout: float = 0.0
@@ -138,6 +140,8 @@ class RunKind(ABC, Generic[OutcomeT]):
 
     id_field: ClassVar[str]
     """Which of the ids tells one run from another."""
+    outcome_class: ClassVar[type[Any]]
+    """The dataclass of the outcome, unless `to_event` and `read_event` are the kind's own."""
     lifetime: ClassVar[float | None] = None
     """Seconds from the submission after which the service drops a run; None if it does not."""
 
@@ -175,21 +179,24 @@ class RunKind(ABC, Generic[OutcomeT]):
         """Stop the run, within so many seconds if given; False if there was nothing of ours to
         stop."""
 
-    @abstractmethod
-    def to_event(self, outcome: OutcomeT) -> dict[str, Any]:
-        """What the trigger's event says of the outcome, as plain JSON."""
+    def to_event(self, env: RunEnvironment, outcome: OutcomeT) -> dict[str, Any]:
+        """What the trigger's event says of the outcome, as plain JSON without secrets: the fields
+        of `outcome_class`."""
+        fields: Any = outcome
+        return env.secrets.redact({"outcome": asdict(fields)})
 
-    @abstractmethod
     def read_event(
         self, env: RunEnvironment, ids: Ids, event: dict[str, Any]
     ) -> Program[tuple[OutcomeT | None, Ids]]:
         """The outcome that the trigger's event brought, and the ids; None if the run must be
         followed further."""
+        yield from ()
+        return self.outcome_class(**event["outcome"]), ids
 
     @abstractmethod
     def read(self, env: RunEnvironment, ids: Ids, outcome: OutcomeT) -> Program[Any]:
-        """What the outcome holds for the task's result. Raises PlatformError if the outcome is a
-        failure."""
+        """What the outcome holds for the task's result, without secrets. Raises PlatformError if
+        the outcome is a failure."""
 
     def resume(self, env: RunEnvironment, ids: Ids) -> Program[Ids]:
         """Prepare to follow a run that an earlier try started, and return its ids. Only what may be

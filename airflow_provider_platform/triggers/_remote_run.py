@@ -93,6 +93,7 @@ class RemoteRunTrigger(BaseTrigger):
         env = RunEnvironment(
             client.config,
             client.clock,
+            client.secrets,
             self.deadline,
             poll_interval=self.poll_interval,
             in_triggerer=True,
@@ -106,8 +107,7 @@ class RemoteRunTrigger(BaseTrigger):
                     event_log(event)
 
             outcome = await client.run(kind.follow(env, self.ids), hear)
-        event: dict[str, Any] = client.secrets.redact(kind.to_event(outcome))
-        return {"status": "success", **event}
+        return {"status": "success", **kind.to_event(env, outcome)}
 
     async def on_kill(self) -> None:
         """Stop the run of a task that was ended from outside (Airflow 3.3+).

@@ -71,6 +71,7 @@ from airflow_provider_platform.client.chat.request import input_digest, is_messa
 from airflow_provider_platform.client.chat.result import (
     ChatResult,
     ToolErrorRule,
+    as_plain,
     check_tools,
     count_received,
 )
@@ -784,7 +785,8 @@ class ChatRun:
             searches=calls.searches() if self.details else [],
             thinking=self._fold.thoughts() if self.details else [],
         ).sanitized()
-        check_tools(result, fail_on_tool_error)
+        if fail_on_tool_error != "never":
+            check_tools(as_plain(result), fail_on_tool_error)
         return result
 
     # From lines to records.
@@ -1099,4 +1101,4 @@ _RECORD_FIELDS = {"id", "role", "sort", "isDelta", "isInProcess", "graphPath", "
 def _known_queries(calls: RecordFold) -> tuple[int, int, int]:
     """How much tool calls say: queries with a result, queries, searches."""
     queries = calls.queries()
-    return count_received(queries), len(queries), len(calls.searches())
+    return count_received(query.error for query in queries), len(queries), len(calls.searches())

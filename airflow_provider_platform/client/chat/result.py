@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, Self, TypeVar
 
@@ -38,28 +38,16 @@ class ChatResult:
     @property
     def received_queries(self) -> int:
         """How many queries have the result or the error that the service sent for them."""
-        return count_received(self.queries)
+        return count_received(query.error for query in self.queries)
 
     def to_json(self, *, details: bool = False) -> dict[str, Any]:
         """Plain JSON: `{"answer", "chat_id", "message_id", "queries", "usage"}`; with `details`
         also `searches` and `thinking`, and `user_request` and `sent_rows` of each query."""
-        return without_details(self.to_event(), details=details)
-
-    def to_event(self) -> dict[str, Any]:
-        """Return the whole result as plain JSON, for `from_event`."""
-        return as_plain(self)
+        return without_details(as_plain(self), details=details)
 
     def sanitized(self) -> Self:
         """The same result, without characters that Airflow cannot store."""
         return with_changed_texts(self, db_safe)
-
-    @classmethod
-    def from_event(cls, plain: dict[str, Any]) -> Self:
-        """Return the result that `to_event` described. Unknown fields of a later release are
-        ignored."""
-        queries = [Query(**_known(Query, query)) for query in plain["queries"]]
-        searches = [Search(**_known(Search, search)) for search in plain.get("searches", ())]
-        return cls(**{**_known(cls, plain), "queries": queries, "searches": searches})
 
 
 def as_plain(shown: Any) -> dict[str, Any]:
@@ -67,6 +55,18 @@ def as_plain(shown: Any) -> dict[str, Any]:
     return {
         one.name: [as_plain(item) for item in value] if _are_dataclasses(value) else value
         for one, value in zip(fields(shown), _fields(shown), strict=True)
+    }
+
+
+def of_this_release(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return the plain JSON of a result (`as_plain`) that another release may have stored, with the
+    fields of this release: unknown fields are dropped, missing ones have their defaults. Rows and
+    charts are not copied."""
+    known = _fields_of(ChatResult("", "", ""), plain)
+    return {
+        **known,
+        "queries": [_fields_of(Query(), query) for query in known["queries"]],
+        "searches": [_fields_of(Search(), search) for search in known["searches"]],
     }
 
 
@@ -129,28 +129,28 @@ _DETAILS = frozenset({"searches", "thinking"})
 _QUERY_DETAILS = frozenset({"user_request", "sent_rows"})
 
 
-def _known(of: type[Any], plain: dict[str, Any]) -> dict[str, Any]:
-    names = {one.name for one in fields(of)}
-    return {name: value for name, value in plain.items() if name in names}
+def _fields_of(default: Any, plain: dict[str, Any]) -> dict[str, Any]:
+    return {name: plain.get(name, value) for name, value in as_plain(default).items()}
 
 
-def count_received(queries: list[Query]) -> int:
-    """How many queries have the result or the error that the service sent for them."""
-    return sum(query.error != UNFINISHED for query in queries)
+def count_received(query_errors: Iterable[str | None]) -> int:
+    """How many queries, given by their errors, have the result or the error that the service sent
+    for them."""
+    return sum(error != UNFINISHED for error in query_errors)
 
 
-def check_tools(result: ChatResult, rule: ToolErrorRule) -> None:
-    """Raise ChatToolError where the run's tool errors make it a failure under the rule.
+def check_tools(result: dict[str, Any], rule: ToolErrorRule) -> None:
+    """Raise ChatToolError if the tool errors of a result, given as plain JSON (`as_plain`), make
+    the run a failure under the rule.
 
     A query whose result did not reach us does not count: nobody knows whether it failed.
     """
-    failed = [
-        query.error
-        for query in result.queries
-        if query.error is not None and query.error != UNFINISHED
+    query_errors = [query["error"] for query in result["queries"]]
+    failed = [error for error in query_errors if error is not None and error != UNFINISHED]
+    every_query = bool(failed) and len(failed) == len(query_errors)
+    errors = failed + [
+        error for error in result["tool_errors"] if quote_service(error) not in failed
     ]
-    every_query = bool(failed) and len(failed) == len(result.queries)
-    errors = failed + [error for error in result.tool_errors if quote_service(error) not in failed]
     if rule == "never" or not (every_query if rule == "all" else errors):
         return
     what = "Every query of the run failed" if every_query else "A tool call of the run failed"
@@ -159,6 +159,6 @@ def check_tools(result: ChatResult, rule: ToolErrorRule) -> None:
     raise ChatToolError(
         f"{what}: {reason}. "
         f"{advice + ' ' if advice else ''}"
-        f"The agent answered: {quote_service(result.answer)}",
-        where=f"chat {result.chat_id}, message {result.message_id}",
+        f"The agent answered: {quote_service(result['answer'])}",
+        where=f"chat {result['chat_id']}, message {result['message_id']}",
     )

@@ -184,6 +184,7 @@ class RemoteRunOperator(PlatformOperator):
         return RunEnvironment(
             attempt.client.config,
             attempt.client.clock,
+            attempt.client.secrets,
             self.deadline(attempt, submitted_at),
             poll_interval=float(self.poll_interval),
             timeout=float(self.timeout),

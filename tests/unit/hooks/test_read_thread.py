@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_platform.client.chat.result import as_plain
 from airflow_provider_platform.client.errors import (
     ChatRpcError,
     PlatformInputError,
@@ -126,7 +127,7 @@ def test_a_result_and_a_thread_hold_no_credential_that_the_service_quotes(
         assert result.queries[0].error is not None
         assert "Bad branch: ***" in result.queries[0].error
         assert result.thinking == [f"The user asks: {QUESTION} ***"]
-        assert key not in json.dumps(result.to_event())
+        assert key not in json.dumps(as_plain(result))
     platform_sandbox.control.set(history=history)
     thread = hook.read_thread(asked.chat_id)
     assert thread.turns[0].prompt == f"{QUESTION} ***"

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import ChatToolError
+from airflow_provider_platform.client.redaction import KnownSecrets
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.api import PlatformApiOperator
 from airflow_provider_platform.operators.chat import PlatformChatOperator
@@ -19,9 +21,11 @@ from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.unit.operators.captured_log import Capture
 
 WORKBOOKS = "/v1/deployments/1/workbooks"
 CANARY = "canary-of-an-api-key"
+LENIENT: dict[str, Any] = {"fail_on_tool_error": "never", "details": True}
 
 
 def ask(branch: str, **arguments: Any) -> PlatformChatOperator:
@@ -68,6 +72,68 @@ class TestChat:
         assert key not in json.dumps(event)
         with pytest.raises(ChatToolError, match=r"Bad branch: \*\*\*"):
             operator.execute_complete(tries.context(), event, **(deferred.kwargs or {}))
+
+    @pytest.mark.parametrize("way", ["worker", "event", "thread"])
+    def test_no_secret_leaves_with_a_result_that_the_worker_an_event_or_the_thread_brings(
+        self,
+        platform_sandbox: Sandbox,
+        monkeypatch: pytest.MonkeyPatch,
+        capture: Capture,
+        way: str,
+    ) -> None:
+        key, tries = platform_sandbox.chat_api_key, TaskTries()
+        if way == "thread":
+            monkeypatch.setattr("airflow_provider_platform.runs.chat.MAX_EVENT_BYTES", 0)
+        event, result = self.finished(
+            platform_sandbox, ask(key, **LENIENT, deferrable=way != "worker"), tries
+        )
+        assert (event is None, bool(event and event["result"])) == (way == "worker", way == "event")
+        assert "Bad branch: ***" in result["queries"][0]["error"]
+        logged = capture.lines()
+        assert logged
+        assert key not in json.dumps([event, result, tries.store, logged])
+
+    @pytest.mark.parametrize("deferrable", [False, True])
+    def test_a_result_is_redacted_once_on_the_worker_and_deferred(
+        self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, deferrable: bool
+    ) -> None:
+        results: list[Any] = []
+        redact = KnownSecrets.redact
+
+        def counted(secrets: KnownSecrets, value: Any) -> Any:
+            if not isinstance(value, str) and "Bad branch" in str(value):
+                results.append(value)
+            return redact(secrets, value)
+
+        monkeypatch.setattr(KnownSecrets, "redact", counted)
+        key = platform_sandbox.chat_api_key
+        _, result = self.finished(
+            platform_sandbox, ask(key, **LENIENT, deferrable=deferrable), TaskTries()
+        )
+        assert "Bad branch: ***" in result["queries"][0]["error"]
+        assert len(results) == 1
+
+    @pytest.mark.parametrize("deferrable", [False, True])
+    def test_a_secret_that_is_the_name_of_a_field_leaves_the_fields_their_names(
+        self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, deferrable: bool
+    ) -> None:
+        monkeypatch.setattr(PlatformConfig, "secrets", property(lambda _: ["title"]))
+        _, result = self.finished(
+            platform_sandbox, ask("main", **LENIENT, deferrable=deferrable), TaskTries()
+        )
+        assert result["queries"][0]["title"]
+
+    @staticmethod
+    def finished(
+        sandbox: Sandbox, operator: PlatformChatOperator, tries: TaskTries
+    ) -> tuple[Any, dict[str, Any]]:
+        """The event, None for a task that waits on the worker, and the result."""
+        if not operator.deferrable:
+            return None, operator.execute(tries.context())
+        deferred = deferral_while_held(sandbox.control, operator.execute, tries.context())
+        event = asyncio.run(event_of(deferred.trigger))
+        kwargs = deferred.kwargs or {}
+        return event, operator.execute_complete(tries.context(), event, **kwargs)
 
     def test_an_event_of_a_failure_that_nobody_foresaw(
         self, platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client.chat.records import Verdict
-from airflow_provider_platform.client.chat.result import ChatResult, check_tools
+from airflow_provider_platform.client.chat.result import ChatResult, as_plain, check_tools
 from airflow_provider_platform.client.chat.tool_calls import Query
 from airflow_provider_platform.client.errors import ChatToolError
 from tests.hypothesis_profiles import examples
@@ -273,7 +273,7 @@ def test_fail_on_tool_error() -> None:
 def test_the_first_error_is_in_the_message() -> None:
     result = ChatResult("So.", CHAT_ID, MESSAGE_ID, [Query(error="one"), Query(error="two")])
     with pytest.raises(ChatToolError, match=r"Every query of the run failed: one\. The agent.*So"):
-        check_tools(result, "all")
+        check_tools(as_plain(result), "all")
 
 
 def test_a_query_in_full() -> None:
