@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
+from tests.unit.operators.remote_tasks import wait_for
+
 supervisor = pytest.importorskip("airflow.sdk.execution_time.supervisor")
 if not hasattr(supervisor, "supervise_task"):
     pytest.skip("needs the task state store of Airflow 3.3", allow_module_level=True)
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
 ROOT = Path(__file__).parents[2]
-WAIT = 60.0
+WAIT = 240.0
 
 
 class Worker:
@@ -94,7 +96,7 @@ def working(
 
 def under_way(control: SandboxControl, worker: Worker) -> None:
     control.wait_held("mid_stream", WAIT)
-    control.wait_until(lambda _: worker.record.get("phase") == "running", WAIT)
+    wait_for(lambda: worker.record.get("phase") == "running", WAIT)
 
 
 @pytest.mark.parametrize("who", ["supervisor", "task", "both"])
@@ -130,7 +132,7 @@ def test_its_run_is_stopped_in_the_last_try_and_when_the_task_was_ended(
     with working(control, tmp_path, dag_id=dag_id) as worker:
         under_way(control, worker)
         worker.process.terminate()
-        control.wait_until(lambda found: [run.status for run in found.runs] == ["aborted"], 10)
+        control.wait_until(lambda found: [run.status for run in found.runs] == ["aborted"], WAIT)
         worker.end()
     assert len(control.state().aborts) == 1
 

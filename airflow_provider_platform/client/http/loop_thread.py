@@ -25,6 +25,9 @@ STOP_SECONDS = 5.0
 EXIT_SECONDS = 2.0
 """How long `stop`, and the end of a process, wait for connections to be closed."""
 
+SIGNAL_SECONDS = 0.5
+"""How long the handler of a signal may have to wait for the main thread, while that waits here."""
+
 _running: weakref.WeakSet[LoopThread] = weakref.WeakSet()
 
 
@@ -76,7 +79,7 @@ class LoopThread:
                 if not self._open:
                     raise LoopStoppedError
                 future = asyncio.run_coroutine_threadsafe(awaited(), self._loop)
-            return future.result()
+            return _outcome(future)
         except CancelledError:
             raise LoopStoppedError from None
         except BaseException:
@@ -107,6 +110,18 @@ class LoopThread:
         if self._open:
             self._open = False
             self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+def _outcome(future: Future[T]) -> T:
+    """What the future ends with. Who waits looks up now and then: Python runs the handler of a
+    signal in the main thread, and the kernel may have given the signal to another one (it does so
+    when the process was stopped), which does not wake the main thread."""
+    while True:
+        try:
+            return future.result(SIGNAL_SECONDS)
+        except TimeoutError:
+            if future.done():
+                return future.result()
 
 
 def _run(loop: asyncio.AbstractEventLoop, cleanup: Cleanup) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from tests.unit.operators.task_context import TaskDeferred, TaskTries, deferral
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
@@ -31,6 +32,15 @@ def chat(**arguments: Any) -> PlatformChatOperator:
         task_id="ask",
         **{"prompt": PROMPT, "poll_interval": 0.05, "deferrable": False, **arguments},
     )
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait until something holds that is no matter of the sandbox, whose control does not hear of
+    it. Raises AssertionError."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "the condition did not come true"
+        time.sleep(0.01)
 
 
 def sync(**arguments: Any) -> PlatformDbtSyncOperator:

@@ -16,7 +16,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.operators._submission import kills
 from airflow_provider_platform.operators._submission.record import STORE_KEY
-from tests.unit.operators.remote_tasks import chat, sync
+from tests.unit.operators.remote_tasks import chat, sync, wait_for
 from tests.unit.operators.task_context import StateStore, TaskTries, deferral
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def under_way(control: SandboxControl, task: Any, tries: TaskTries, **arguments:
     operator = chat(**arguments)
     ended = task(operator, tries)
     control.wait_held("mid_stream")
-    control.wait_until(lambda _: tries.store.get(STORE_KEY, {}).get("phase") == "running")
+    wait_for(lambda: tries.store.get(STORE_KEY, {}).get("phase") == "running")
     return operator, ended
 
 
@@ -210,7 +210,7 @@ def test_a_sync_that_is_waited_for_is_left_to_the_retry_at_once(
     control.set(dbt_pace=60)
     operator, tries = sync(poll_interval=600), TaskTries()
     ended = task(operator, tries)
-    control.wait_until(lambda _: tries.store.get(STORE_KEY, {}).get("phase") == "running")
+    wait_for(lambda: tries.store.get(STORE_KEY, {}).get("phase") == "running")
     operator.on_kill()
     assert isinstance(ended.end(), PlatformInterruptedError)
     assert [one.status for one in control.state().syncs] != ["CANCELLED"]

@@ -175,8 +175,10 @@ def test_closing_twice_is_closing() -> None:
         client.close()
 
 
-def test_an_interrupt_from_a_signal_handler_ends_what_is_under_way() -> None:
-    """And lets nothing begin after it, whatever the program makes of it."""
+@pytest.mark.parametrize("to", ["the process", "another thread"])
+def test_an_interrupt_from_a_signal_handler_ends_what_is_under_way(to: str) -> None:
+    """And lets nothing begin after it, whatever the program makes of it. The kernel may give the
+    signal of a process that was stopped to a thread that runs no handler."""
     seen: list[str] = []
 
     def program() -> Program[None]:
@@ -188,7 +190,14 @@ def test_an_interrupt_from_a_signal_handler_ends_what_is_under_way() -> None:
 
     client = PlatformClient(config_for("http://127.0.0.1:9"))
     before = signal.signal(signal.SIGUSR1, lambda *_: client.interrupt())
-    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1))
+
+    def send() -> None:
+        if to == "the process":
+            os.kill(os.getpid(), signal.SIGUSR1)
+        else:
+            signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+
+    timer = threading.Timer(0.2, send)
     try:
         with client, pytest.raises(PlatformInterruptedError):
             client.run(program())
