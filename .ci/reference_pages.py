@@ -29,7 +29,7 @@ PAGES = PROJECT / "docs" / "reference"
 EXAMPLES = PROJECT / "example_dags"
 MADE = "This page is generated from the code: `make reference`."
 PREFIXES = {
-    "branches": ("Branch", "Build"),
+    "branches": ("Branch", "Build", "MergedBuild"),
     "chat": ("Chat", "DataQuery", "ResultWrite"),
     "dbt_sync": ("DbtSync", "Branch", "Build"),
     "exports": ("DashboardExport", "ResultWrite"),

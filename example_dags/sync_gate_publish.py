@@ -11,7 +11,6 @@ The waits for the sync and the builds hold no worker (`deferrable`).
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Param, task
@@ -20,11 +19,11 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.branches import (
     PlatformCloseBranchOperator,
     PlatformDeleteBranchOperator,
+    PlatformMergeBranchOperator,
     PlatformOpenBranchOperator,
 )
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.workbooks import PlatformPublishWorkbookOperator
-from airflow_provider_platform.sensors.branches import PlatformBuildSensor
 
 log = logging.getLogger(__name__)
 
@@ -83,55 +82,13 @@ with DAG(
         task_id="close_branch", branch_name=sync.output["branch_name"]
     )
 
-    # No retries: where the answer to a merge is lost, a person looks whether it was made.
-    @task(retries=0)
-    def merge(branch: str) -> str | None:
-        """Merge the branch into production. Returns the commit that production has then."""
-        from airflow_provider_platform.client.errors import (
-            PlatformAddressError,
-            PlatformNotFoundError,
-        )
-        from airflow_provider_platform.client.management.data_model.branches import (
-            MergeToDefaultBranchRequest,
-            list_branches,
-            merge_to_default,
-        )
-        from airflow_provider_platform.client.management.deployments.deployments import (
-            get_deployment_settings,
-        )
-
-        hook = PlatformHook()
-        try:
-            settings = hook.run(get_deployment_settings())
-        except (PlatformAddressError, PlatformNotFoundError) as error:
-            raise RuntimeError(
-                "Nothing was merged. This tenant (a release before v0.4.0) does not say how "
-                f"production is built. Merge {branch} in the platform, then mark this task as "
-                "successful."
-            ) from error
-        if settings.deploy_mode == "cli":
-            raise RuntimeError(
-                "Nothing was merged. The deployment is in deploy mode cli, in which a merge does "
-                f"not build production. Upload the model of {branch} with the platform's CLI."
-            )
-        body = MergeToDefaultBranchRequest(
-            branch_name=branch, message="Checked by Airflow", remove_branch_after_merge=False
-        )
-        if not hook.run(merge_to_default(body=body)).merged:
-            raise RuntimeError(
-                f"The service answered that it merged nothing of {branch}, so nothing is "
-                "published. Compare the branch with production in the platform."
-            )
-        commits = {one.name: one.last_hash for one in hook.iterate(list_branches())}
-        return commits[settings.deploy_branch_name]
-
-    merged = merge(sync.output["branch_name"])
-
-    # Until this build is over, production answers from the model before.
-    production_is_built = PlatformBuildSensor(
-        task_id="production_is_built",
-        hash=merged,
-        timeout=timedelta(minutes=30),
+    # Merges what the gate has seen, and waits for production's build: until that is over,
+    # production answers from the model before.
+    merge = PlatformMergeBranchOperator(
+        task_id="merge",
+        branch_name=sync.output["branch_name"],
+        hash=open_branch.output["hash"],
+        message="Checked by Airflow, run {{ run_id }}",
         deferrable=True,
     )
     publish = PlatformPublishWorkbookOperator(
@@ -144,6 +101,6 @@ with DAG(
     )
 
     gated = gate(open_branch.output["branch_name"])
-    gated >> merged >> production_is_built >> publish
+    gated >> merge >> publish
     gated >> close_branch.as_teardown(setups=[sync, open_branch])
     [publish, close_branch] >> delete_branch

@@ -311,6 +311,17 @@ class BuildFailedError(PlatformError):
     retryable = True
 
 
+class MergedBuildFailedError(PlatformError):
+    """A merge was made, and the build of production after it failed or was cancelled. A retry waits
+    for the build again and merges nothing again."""
+
+    retryable = True
+
+
+class BranchNotMergedError(PlatformError):
+    """The service merged nothing, or the merge would have been in vain and was not sent."""
+
+
 class DataQueryError(PlatformError):
     """The data API refuses the query, or ran it and failed."""
 

@@ -1,4 +1,5 @@
-"""Operators for branches of the data model: open one, so that it answers, close and delete it."""
+"""Operators for branches of the data model: open one, so that it answers, merge, close and delete
+it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from airflow_provider_platform.operators._base.operator import DeploymentOperato
 from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
 
 BUILD_TIMEOUT = 900.0
+MERGE_TIMEOUT = 1800.0
 ENVIRONMENTS = ("staging", "dev_mode", "if_supported")
+TARGETS = ("default", "parent")
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import BaseTrigger, Context
     from airflow_provider_platform.operators._base.operator import Checks
     from airflow_provider_platform.runs.branches import BranchRunKind
+    from airflow_provider_platform.runs.merges import MergeRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 
 
@@ -173,6 +177,108 @@ class PlatformCloseBranchOperator(DeploymentOperator):
         }
 
 
+class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
+    """Merge a branch into production, and wait until production is built from the merge.
+
+    Until that build is over production answers from the model before. The task reads the
+    deployment's settings first: in deploy mode `cli` a merge does not build production, so nothing
+    is merged and the task fails. A branch whose commit production has already is not merged again:
+    the task waits for the build and succeeds with `merged` False.
+
+    Use it after the tasks that checked the branch, and before those that read production.
+
+    The branch is merged once. A merge whose answer was lost is looked up by the commits of both
+    branches. Only if these cannot tell is it sent once more, and only if the branch has not moved:
+    that changes nothing if production has the merge. A task that is cleared does not merge again
+    what it has merged.
+
+    Returns `{"branch_name", "into", "merged", "branch_deleted", "hash", "status"}`, also pushed key
+    by key. `into` is the branch that was merged into; `hash` is the commit that production was
+    built from, and `status` is `built`. Both are None where no build was waited for.
+
+    A conflict, an answer that nothing was merged and a branch that is gone fail the task without a
+    retry. A build that fails fails the try; a retry waits for the build again. A 403 names the
+    missing permission: merging into production needs SchemaUpdate, waiting needs DeploymentRead.
+    Needs release v0.4.0 or later.
+
+    :param branch_name: the branch to merge; a branch in dev mode by its own name, not its fork's
+    :param into: `default`, the production branch, or `parent`, the branch that it was made from.
+        Only production is built by a merge, so only its build is waited for
+    :param message: the message of the merge; default: a sentence with the DAG and the task
+    :param delete_branch: delete the branch with the merge
+    :param hash: the commit that was checked, as `PlatformOpenBranchOperator` returns it: a branch
+        that somebody has committed to since is not merged
+    :param wait_for_build: wait until production is built from the merge
+    :param cancel_on_kill: no effect: a merge cannot be undone
+    :param timeout: seconds (or a timedelta) of wall time until production is built; an earlier
+        `execution_timeout` counts too
+    :param multiple_outputs: push the result key by key too, so that `merge.output["hash"]` works
+    """
+
+    operator_extra_links = Links(BranchLink)
+
+    checks: ClassVar[Checks] = {
+        "branch_name": arguments.text,
+        "into": partial(arguments.choice, choices=TARGETS),
+        "message": arguments.optional_text,
+        "delete_branch": arguments.boolean,
+        "hash": arguments.optional_text,
+        "wait_for_build": arguments.boolean,
+    }
+
+    def __init__(
+        self,
+        *,
+        branch_name: str,
+        into: Literal["default", "parent"] = "default",
+        message: str | None = None,
+        delete_branch: bool | str = False,
+        hash: str | None = None,
+        wait_for_build: bool | str = True,
+        timeout: float | timedelta = MERGE_TIMEOUT,
+        cancel_on_kill: bool = False,
+        multiple_outputs: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            timeout=timeout,
+            cancel_on_kill=cancel_on_kill,
+            multiple_outputs=multiple_outputs,
+            **kwargs,
+        )
+        self.branch_name = branch_name
+        self.into = into
+        self.message = message
+        self.delete_branch: Any = delete_branch
+        self.hash = hash
+        self.wait_for_build: Any = wait_for_build
+        self.validate_known_arguments()
+
+    def run_kind(self) -> MergeRunKind:
+        from airflow_provider_platform.runs.merges import MergeRunKind
+
+        return MergeRunKind(
+            branch_name=self.branch_name,
+            into=self.into,
+            message=self.message or f"Merged by Airflow: DAG {self.dag_id}, task {self.task_id}",
+            delete_branch=bool(self.delete_branch),
+            checked_hash=self.hash,
+            wait_for_build=bool(self.wait_for_build),
+            deployment_id=self.deployment_id,
+        )
+
+    def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
+        from airflow_provider_platform.triggers.branches import PlatformMergedBuildTrigger
+
+        return PlatformMergedBuildTrigger(
+            platform_conn_id=self.platform_conn_id,
+            run=ids,
+            deadline=deadline,
+            poll_interval=self.poll_interval,
+            cancel_on_kill=False,  # there is nothing to stop
+        )
+
+
 class PlatformDeleteBranchOperator(DeploymentOperator):
     """Delete a branch, and before it the fork that dev mode made of it.
 
@@ -184,7 +290,8 @@ class PlatformDeleteBranchOperator(DeploymentOperator):
 
     Returns `{"branch_name", "deleted"}`; `deleted` are the names that this try deleted.
 
-    :param branch_name: the branch to delete; nothing is deleted where it renders to nothing
+    :param branch_name: the branch to delete; nothing is deleted, the fork neither, where it renders
+        to nothing
     :param fork: the name that was asked, as `PlatformOpenBranchOperator` returns it: in dev mode
         the personal fork; the branch's own name is deleted once
     :param remove_on_upstream: delete the branch in the connected Git repository too
@@ -218,9 +325,8 @@ class PlatformDeleteBranchOperator(DeploymentOperator):
         with ShortTraceback(), self.opened(context) as hook:
             deployment_id = hook.resolve_deployment_id(self.deployment_id)
             client = hook.open_client()
-            for name in dict.fromkeys([self.fork, self.branch_name]):
-                if name is None:
-                    continue
+            names = [] if self.branch_name is None else [self.fork, self.branch_name]
+            for name in dict.fromkeys(filter(None, names)):
                 not_deleted = client.run(
                     delete_branch(
                         deployment_id, name, remove_on_upstream=bool(self.remove_on_upstream)

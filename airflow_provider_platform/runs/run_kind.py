@@ -203,3 +203,8 @@ class RunKind(ABC, Generic[OutcomeT]):
         repeated without harm is done here."""
         yield from ()
         return ids
+
+    def carried_over(self, ids: Ids) -> Ids | None:
+        """What a new submission of the same input must know of the run before it, whatever became
+        of that one; it is given to `submit` as `earlier`. None: nothing."""
+        return None

@@ -1,8 +1,9 @@
-"""`PlatformBuildTrigger`: waits until an opened branch is built."""
+"""Triggers that wait for a build: of an opened branch, and of production after a merge."""
 
 from __future__ import annotations
 
 from airflow_provider_platform.runs.branches import BranchRunKind
+from airflow_provider_platform.runs.merges import MergeRunKind
 from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 
@@ -13,3 +14,12 @@ class PlatformBuildTrigger(RemoteRunTrigger):
 
     def run_kind(self) -> BranchRunKind:
         return BranchRunKind()
+
+
+class PlatformMergedBuildTrigger(RemoteRunTrigger):
+    """Waits until production is built from a merge; `run` holds `deployment_id` and `merge`, the
+    fields of `Merge`. The event is `{"status": "success", "outcome": {...}}`. A merge cannot be
+    undone: nothing is stopped."""
+
+    def run_kind(self) -> MergeRunKind:
+        return MergeRunKind()

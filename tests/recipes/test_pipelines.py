@@ -266,9 +266,8 @@ class TestMerge:
         platform_sandbox.control.set(build_delay=0.5, build_seconds=0.5)
         run = run_dag(pipeline)
         assert set(run.states.values()) == {"success"}, run.states
-        built = run.xcom("production_is_built")
-        assert built["hash"] == run.xcom("merge")
-        assert (built["mode"], built["status"]) == ("production", "built")
+        built = run.xcom("merge")
+        assert (built["into"], built["merged"], built["status"]) == ("main", True, "built")
         seen = platform_sandbox.control.state()
         [merged] = seen.changed("branches", "merged")
         [published] = seen.changed("dashboards", "published")
@@ -287,11 +286,11 @@ class TestMerge:
     @pytest.mark.parametrize(
         ("setting", "said"),
         [
-            ({"merge_outcome": "nothing"}, "it merged nothing of"),
+            ({"merge_outcome": "nothing"}, "it merged nothing"),
             ({"merge_outcome": "conflict"}, "conflicts with main"),
             ({"deploy_mode": "cli"}, "deploy mode cli, in which a merge does not build production"),
             ({"deploy_branch_merge_allowed": False}, "Merging into main is not allowed"),
-            ({"release": DEV_MODE}, "does not say how production is built"),
+            ({"release": DEV_MODE}, "release before v0.4.0"),
         ],
         ids=["nothing merged", "conflict", "deploy mode cli", "not allowed", "v0.3.0"],
     )
@@ -319,8 +318,8 @@ class TestMerge:
         control = platform_sandbox.control
         control.report_build("main", "failed", "the warehouse refused the connection")
         run = run_dag(pipeline)
-        assert run.states["production_is_built"] == "failed"
-        assert "the warehouse refused" in str(run.task("production_is_built").error)
+        assert run.states["merge"] == "failed"
+        assert "the warehouse refused" in str(run.task("merge").error)
         assert control.state().changed("dashboards", "published") == []
         assert control.state().changed("branches", "deleted") == []
 

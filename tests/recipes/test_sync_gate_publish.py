@@ -38,7 +38,6 @@ def test_a_closed_gate_publishes_nothing(platform_sandbox: Sandbox, dag: DAG) ->
         "gate": "success",
         "close_branch": "success",
         "merge": "skipped",
-        "production_is_built": "skipped",
         "publish_workbook": "skipped",
         "delete_branch": "skipped",
     }

@@ -298,7 +298,10 @@ class RemoteRunOperator(PlatformOperator):
         if record is not None and step is Step.REPORT:
             self._report_lost(attempt, record.ids)
         if record is None or step in (Step.START, Step.REPORT):
-            return self._submit(attempt, None)
+            earlier: Ids | None = None
+            if record is not None and record.key == attempt.submission.key:
+                earlier = attempt.kind.carried_over(record.ids)
+            return self._submit(attempt, earlier)
         if step is Step.FIND_OUT:
             return self._recover(attempt, record.ids)
         if step is Step.RELOAD:
@@ -439,7 +442,7 @@ class RemoteRunOperator(PlatformOperator):
         )
         if disposition.stop and self._kill.leaves_run:
             return  # the record says that it runs, and the retry stops it if need be
-        if disposition.stop and known is not None and not stopped:
+        if disposition.stop and known is not None and not stopped and attempt.cancel_on_kill:
             self.log.warning("No try will take the run up again; stopping it.")
             self._kill.stop_quietly(attempt, known)
         if disposition.phase is not None:

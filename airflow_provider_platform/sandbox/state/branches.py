@@ -158,8 +158,10 @@ class DeploymentBranches:
         if taken in branch.merged:
             return False
         branch.merged |= {taken}
-        revision = f"{into.model.revision}+{branch.model.revision}"
-        self.write(into, replace(branch.model, revision=_digest(revision)), server)
+        model = branch.model
+        if server.settings.merge_commit == "own":
+            model = replace(model, revision=_digest(f"{into.model.revision}+{model.revision}"))
+        self.write(into, model, server)
         return True
 
     # -- opening -----------------------------------------------------------------------------

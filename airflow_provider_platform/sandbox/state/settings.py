@@ -166,6 +166,8 @@ class Settings(BaseModel):
     says it is not valid."""
     merge_outcome: Literal["merged", "nothing", "conflict"] = "merged"
     """``nothing``: merges answer ``merged`` false; ``conflict``: they are refused with 409."""
+    merge_commit: Literal["own", "fast_forward"] = "own"
+    """Which commit the target has after a merge: one that the merge makes, or the branch's."""
     merge_removes_branch: Annotated[bool, Field(strict=True)] = True
     """What merging to the default branch does where ``removeBranchAfterMerge`` is not sent."""
     deploy_mode: Literal["git", "cli"] = "git"

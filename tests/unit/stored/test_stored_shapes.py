@@ -26,7 +26,10 @@ from airflow_provider_platform.links import PlatformLink
 from airflow_provider_platform.operators._submission.orphaned_runs import RECORD_KEY
 from airflow_provider_platform.operators._submission.record import STORE_KEY, read_record
 from airflow_provider_platform.operators.api import PlatformApiOperator
-from airflow_provider_platform.operators.branches import PlatformOpenBranchOperator
+from airflow_provider_platform.operators.branches import (
+    PlatformMergeBranchOperator,
+    PlatformOpenBranchOperator,
+)
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
@@ -58,6 +61,7 @@ RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
         {"branch_name": "nightly", "open_branch": "dev_mode"},
     ),
     "open branch": (PlatformOpenBranchOperator, {"branch_name": "nightly"}),
+    "merge branch": (PlatformMergeBranchOperator, {"branch_name": "nightly"}),
     "export": (PlatformExportDashboardOperator, {"dashboard_id": 501, "output_path": "/tmp/a.pdf"}),
     "query": (PlatformQueryOperator, {"sql": "SELECT 1 AS one", "branch_name": "nightly"}),
     "query in pages": (

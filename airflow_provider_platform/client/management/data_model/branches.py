@@ -179,6 +179,12 @@ _WRITE_BRANCH = (
 )
 
 
+_MERGE = (
+    "SchemaUpdate on the deployment (roles Developer and Admin have it; SchemaUpdateDevBranches is "
+    "not enough to merge into the production branch)"
+)
+
+
 @endpoint("GET", _BRANCHES, operation_id="listBranches", permission=_READ)
 def list_branches(
     *, deployment_id: DeploymentId = None, query: PageQuery | None = None
@@ -255,7 +261,7 @@ def pull_branch(*, body: PullRequest, deployment_id: DeploymentId = None) -> Pul
     """Pull a branch from its remote; builds it where something changed."""
 
 
-@endpoint("POST", f"{_DEPLOYMENT}/merge", operation_id="mergeIntoParentBranch", permission=_WRITE)
+@endpoint("POST", f"{_DEPLOYMENT}/merge", operation_id="mergeIntoParentBranch", permission=_MERGE)
 def merge_to_parent(
     *, deployment_id: DeploymentId = None, body: MergeIntoParentBranchRequest | None = None
 ) -> MergeResponse:
@@ -266,7 +272,7 @@ def merge_to_parent(
     "POST",
     f"{_DEPLOYMENT}/merge-to-default",
     operation_id="mergeToDefaultBranch",
-    permission=_WRITE,
+    permission=_MERGE,
 )
 def merge_to_default(
     *, body: MergeToDefaultBranchRequest, deployment_id: DeploymentId = None

@@ -20,7 +20,7 @@ as not yet built and not yet failed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -186,9 +186,11 @@ def wait_for_build(
     poll_interval: float,
     clock: Clock,
     stagger_first_poll: bool = False,
+    poll: Callable[[], Program[Build | BuildSeen]] | None = None,
 ) -> Program[Build]:
     """Wait until the branch is built; `deadline` in Unix time. With `stagger_first_poll` the first
-    poll comes within the first interval instead of at once.
+    poll comes within the first interval instead of at once. `poll` asks once, in place of
+    `poll_build`.
 
     Notifies of BuildSeen when it changes, and of BuildLogLine. Raises what `judge` raises,
     PlatformDeadlineError, or the sixth transient failure in a row.
@@ -197,7 +199,7 @@ def wait_for_build(
 
     def read_once() -> Program[Build | None]:
         nonlocal last
-        found = yield from poll_build(wanted, clock)
+        found = yield from (poll_build(wanted, clock) if poll is None else poll())
         if isinstance(found, Build):
             return found
         if found != last:
@@ -227,6 +229,13 @@ def poll_build(wanted: BuildWanted, clock: Clock) -> Program[Build | BuildSeen]:
     """Ask for the build status once. Raises what `judge` raises, with the end of the build's log in
     a BuildFailedError, and any failure of the call."""
     answer = yield from call(wanted.operation, once=True)
+    return (yield from judge_with_log(answer, wanted, clock))
+
+
+def judge_with_log(
+    answer: BuildStatusResponse, wanted: BuildWanted, clock: Clock
+) -> Program[Build | BuildSeen]:
+    """`judge`, with the end of the build's log in a BuildFailedError."""
     try:
         return judge(answer, wanted, clock())
     except BuildFailedError as error:

@@ -139,7 +139,7 @@ def open_branch(
         try:
             return (yield from _switch_staging_on(where))
         except (PlatformAddressError, PlatformApiError) as error:
-            if not _may_be_missing(error):
+            if not may_be_missing(error):
                 raise
             missing = error
         has_branches = yield from _has_branches(where, missing)
@@ -160,7 +160,7 @@ def open_branch(
     try:
         return (yield from _enter_dev_mode(where))
     except (PlatformAddressError, PlatformApiError) as error:
-        if not _may_be_missing(error):
+        if not may_be_missing(error):
             raise
         missing = error
     yield from _has_branches(where, missing)
@@ -207,7 +207,7 @@ def delete_branch(
     try:
         yield from call(remove_branch(deployment_id=deployment_id, query=query))
     except (PlatformAddressError, PlatformApiError) as error:
-        if not _may_be_missing(error):
+        if not may_be_missing(error):
             raise
         missing = error
     else:
@@ -334,7 +334,7 @@ def _commits(where: _Where, fork: str) -> Program[tuple[str | None, str | None]]
     """The commits of a fork and of the branch it is of, None where the service does not say."""
     operation = list_branches(deployment_id=where.deployment_id)
     try:
-        branches = yield from _all_rows(operation, where.deadline)
+        branches = yield from all_rows(operation, where.deadline)
     except PlatformError:
         return None, None
     hashes = {branch.name: branch.last_hash for branch in branches}
@@ -350,8 +350,8 @@ def _switch_staging_off(where: _Where, environment: str) -> Program[NothingToClo
     try:
         yield from call(operation)
     except (PlatformAddressError, PlatformApiError) as error:
-        if _may_be_missing(error):
-            yield from _check_tenant(where, error)
+        if may_be_missing(error):
+            yield from check_tenant(where.deployment_id, error, where.deadline)
             return NothingToClose(
                 "the branch does not exist any more, or the tenant has no staging environments"
             )
@@ -380,12 +380,12 @@ def _leave_dev_mode(where: _Where, environment: str) -> Program[NothingToClose |
     except PlatformBadRequestError as error:
         return NothingToClose(f"dev mode was left already ({error.status})")
     except (PlatformAddressError, PlatformNotFoundError) as error:
-        yield from _check_tenant(where, error)
+        yield from check_tenant(where.deployment_id, error, where.deadline)
         return NothingToClose("dev mode was left already, or the tenant has none")
     return None
 
 
-def _may_be_missing(error: PlatformError) -> bool:
+def may_be_missing(error: PlatformError) -> bool:
     """Whether an error can mean that the tenant lacks the operation."""
     if isinstance(error, PlatformApiError):
         return error.status in _MISSING
@@ -399,13 +399,13 @@ def _has_branches(where: _Where, missing: PlatformError) -> Program[bool]:
     address or the deployment is wrong.
     """
     try:
-        branches = yield from _all_rows(
+        branches = yield from all_rows(
             list_branches(deployment_id=where.deployment_id), where.deadline
         )
     except (PlatformAddressError, PlatformApiError) as error:
-        if not _may_be_missing(error):
+        if not may_be_missing(error):
             raise
-        yield from _check_tenant(where, missing)
+        yield from check_tenant(where.deployment_id, missing, where.deadline)
         return False
     if all(branch.name != where.branch_name for branch in branches):
         raise BranchNotWrittenError(
@@ -416,14 +416,14 @@ def _has_branches(where: _Where, missing: PlatformError) -> Program[bool]:
     return True
 
 
-def _check_tenant(where: _Where, missing: PlatformError) -> Program[None]:
+def check_tenant(
+    deployment_id: int, missing: PlatformError, deadline: float | None
+) -> Program[None]:
     """Raise `missing` where the address is not the platform's, or the deployment does not exist.
     Every release can list its reports."""
     query = ReportsQuery.build(first=1)
     try:
-        yield from call(
-            list_reports(deployment_id=where.deployment_id, query=query), deadline=where.deadline
-        )
+        yield from call(list_reports(deployment_id=deployment_id, query=query), deadline=deadline)
     except (PlatformAddressError, PlatformNotFoundError):
         raise missing from None
     except PlatformError:
@@ -433,7 +433,7 @@ def _check_tenant(where: _Where, missing: PlatformError) -> Program[None]:
 def _parent_of(deployment_id: int, branch_name: str) -> Program[str | None]:
     """The parent of a branch, None where the service does not say it."""
     try:
-        branches = yield from _all_rows(list_branches(deployment_id=deployment_id), None)
+        branches = yield from all_rows(list_branches(deployment_id=deployment_id), None)
     except PlatformError:
         return None
     return next((branch.parent_branch for branch in branches if branch.name == branch_name), None)
@@ -461,11 +461,11 @@ def _listed_address(
         deployment_id=deployment_id, query=EnvironmentsQuery.build(type=STAGING)
     )
     try:
-        environments = yield from _all_rows(operation, deadline)
+        environments = yield from all_rows(operation, deadline)
     except (PlatformAddressError, PlatformPermissionError):
         return None
     except PlatformApiError as error:
-        if not _may_be_missing(error):
+        if not may_be_missing(error):
             raise
         return None
     for environment in environments:
@@ -481,7 +481,8 @@ def _rest_address(environment: DeploymentEnvironment) -> str | None:
     return None
 
 
-def _all_rows(operation: Operation[Page[Any]], deadline: float | None) -> Program[list[Any]]:
+def all_rows(operation: Operation[Page[Any]], deadline: float | None) -> Program[list[Any]]:
+    """All rows of a list; `deadline` in Unix time."""
     walk = PageWalk(operation)
     rows: list[Any] = []
     while walk.operation is not None:

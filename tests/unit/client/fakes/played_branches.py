@@ -22,6 +22,7 @@ MISSING: dict[str, PlatformError] = {
     "HTML": PlatformAddressError("an HTML page"),
 }
 """How a tenant answers for an operation that it does not have."""
+MERGES = ("mergeToDefaultBranch", "mergeIntoParentBranch")
 BUILT: dict[str, Any] = {"status": "built"}
 
 
@@ -31,6 +32,11 @@ class PlayedBranches(PlayedTenant):
     has no staging environments, without `build_api` neither these nor dev mode nor the list of
     branches. `builds` are the answers for the build status, one for each call; the last one stays.
     `log` is the answer for the deployment's log, None where it has no such operation.
+
+    `commits` are the branches' commits. A merge gives its target a commit of its own or, with
+    `fast_forward`, the branch's, and answers False where the target has the branch's commit. With
+    `lost` the faults of a merge come after it was made. `settings` are the deployment's beside its
+    production branch `main`, None where the tenant has no such operation.
     """
 
     staging: bool = True
@@ -42,6 +48,11 @@ class PlayedBranches(PlayedTenant):
     builds: list[dict[str, Any]] = field(default_factory=lambda: [BUILT])
     log: Any = None
     environments: Any = field(default_factory=list)
+    commits: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, Any] | None = field(default_factory=dict)
+    fast_forward: bool = False
+    merges: list[tuple[str, str]] = field(default_factory=list)
+    """Branch and target of each merge that changed something."""
     deployment_url: str | None = "https://acme.example.com"
 
     switched_on: set[str] = field(default_factory=set)
@@ -56,6 +67,8 @@ class PlayedBranches(PlayedTenant):
         faults = self.faults.get(name, [])
         fault = faults.pop(0) if faults else None
         if fault is not None:
+            if self.lost and name in MERGES:
+                self._body_of(operation)
             raise fault
         return operation.read(self._body_of(operation))
 
@@ -74,14 +87,22 @@ class PlayedBranches(PlayedTenant):
         if name == "getDeploymentEnvironments":
             return {"data": self.environments}
         if name == "getDeploymentSettings":
-            return {"id": 1, "deployBranchName": "main"}
+            if self.settings is None:
+                raise MISSING[self.missing]
+            return {"id": 1, "deployBranchName": "main", "deployMode": "git", **self.settings}
         if name == "getDeployment":
             return {"id": 1, "deploymentUrl": self.deployment_url}
         if not self.build_api:
             raise MISSING[self.missing]
         if name == "listBranches":
-            items = [{"name": name, "parentBranch": self.branches[name]} for name in self.branches]
-            return {"items": items}
+            items = [
+                {"name": name, "parentBranch": parent, "lastHash": self.commits.get(name)}
+                for name, parent in self.branches.items()
+            ]
+            production = {"name": "main", "lastHash": self.commits.get("main")}
+            return {"items": [production, *items] if self.commits else items}
+        if name in MERGES:
+            return self._merge(name, body)
         if name == "setBranchStagingEnvironment":
             return self._switch(body["branchName"], body["enabled"])
         if name == "startDevMode":
@@ -101,6 +122,21 @@ class PlayedBranches(PlayedTenant):
             return {"status": "built", "branchName": self.dev_mode or "main", "mode": mode}
         told = self.builds.pop(0) if len(self.builds) > 1 else self.builds[0]
         return {"branchName": branch_name, "mode": "dev_mode", **told}
+
+    def _merge(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        branch = self._existing(body["branchName"])
+        target = "main" if name == "mergeToDefaultBranch" else self.branches[branch]
+        made = (self.commits[branch], target)
+        deletes = body.get("removeBranchAfterMerge") or body.get("deleteBranch")
+        merged = made not in self.merges
+        if merged:
+            self.merges.append(made)
+            before = self.commits[target]
+            own = f"{before}+{self.commits[branch]}"
+            self.commits[target] = self.commits[branch] if self.fast_forward else own
+            if deletes:
+                del self.branches[branch]
+        return {"merged": merged, "branchDeleted": bool(merged and deletes)}
 
     def _switch(self, branch_name: str, enabled: bool) -> dict[str, Any]:
         if not self.staging:

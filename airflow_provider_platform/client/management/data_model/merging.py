@@ -1,0 +1,480 @@
+"""Merges a branch into production or into its parent, and waits until production is built from it.
+
+A merge is a call that answers `merged`, and nothing else: no operation lists merges. Whether a
+merge whose answer was lost was made follows from the commits that the list of branches shows:
+
+    the branch is                 its target is                   the merge
+    anywhere                      at the branch's commit          was made
+    gone, and the merge deletes   at another commit than before   was made
+    at the commit of the merge    where it was before             was not made
+    at the commit of the merge    at another commit               `UNSURE`: ours, or somebody's
+    at another commit, or gone    anywhere else                   cannot be told
+
+`UNSURE` is decided by a second call, which is safe: the branch is at the same commit, so it merges
+what the first one would have merged, or nothing if production holds that already.
+
+In deploy mode `cli` a merge does not build production, so nothing is sent. In deploy mode `git`
+production answers from the model before until the build of the merged commit is over. The build
+status names the commit that it is about. It can be that of the model before, of a commit that
+somebody made between our look and our merge, of the merge, or of a later commit, which holds the
+merge too. The list of branches tells these apart: what counts is the build of the commit at which
+production is now, once that is not the commit from before the merge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+from airflow_provider_platform.client.errors import (
+    BranchNotFoundError,
+    BranchNotMergedError,
+    BranchUnsupportedError,
+    BuildFailedError,
+    MergedBuildFailedError,
+    PlatformAddressError,
+    PlatformApiError,
+    PlatformConflictError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformNotFoundError,
+    PlatformOutcomeUnknownError,
+    PlatformProtocolError,
+    from_payload,
+)
+from airflow_provider_platform.client.formats.service_text import quote_service
+from airflow_provider_platform.client.http.retry import may_have_been_processed
+from airflow_provider_platform.client.management.data_model.branches import (
+    BranchResponse,
+    MergeIntoParentBranchRequest,
+    MergeResponse,
+    MergeToDefaultBranchRequest,
+    list_branches,
+    merge_to_default,
+    merge_to_parent,
+)
+from airflow_provider_platform.client.management.data_model.builds import (
+    ACTIVATION_GRACE,
+    Build,
+    BuildSeen,
+    BuildWanted,
+    judge_with_log,
+    wait_for_build,
+)
+from airflow_provider_platform.client.management.data_model.opening import (
+    all_rows,
+    check_tenant,
+    may_be_missing,
+)
+from airflow_provider_platform.client.management.deployments.deployments import (
+    BuildStatusResponse,
+    DeploymentSettings,
+    get_deployment_settings,
+)
+from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.operations.program import Clock, Program, call
+
+DEFAULT = "default"
+PARENT = "parent"
+BUILT_FROM_UPLOADS = "cli"
+"""The deploy mode in which only uploads build production."""
+
+SETTINGS_SINCE = "v0.4.0 (August 2026)"
+
+Lost = Literal["made", "not made", "unsure"]
+MADE: Lost = "made"
+NOT_MADE: Lost = "not made"
+UNSURE: Lost = "unsure"
+
+
+@dataclass(frozen=True)
+class Merge:
+    """One merge: which branch into which, and the commits of both before it.
+
+    `production`: whether the target is the production branch. `allowed`: what the deployment's
+    settings say of merges into it, None where they say nothing. `merged` is None until the service
+    has answered, then whether this merge changed the target (False: the target held the commit
+    already). `merged_at` (Unix time) is when that was known.
+    """
+
+    deployment_id: int
+    branch_name: str
+    into: str
+    target: str
+    production: bool
+    source_hash: str | None = None
+    target_hash: str | None = None
+    allowed: bool | None = None
+    merged: bool | None = None
+    branch_deleted: bool = False
+    merged_at: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON: the fields of this class."""
+        return asdict(self)
+
+    @property
+    def where(self) -> str:
+        """What ends the message of an error about this merge."""
+        return _where(self.deployment_id, self.branch_name)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the target holds the branch's commit already."""
+        return self.source_hash is not None and self.source_hash == self.target_hash
+
+    def answered(self, now: float, *, merged: bool, branch_deleted: bool = False) -> Merge:
+        """This merge, with what came of it."""
+        return replace(self, merged=merged, branch_deleted=branch_deleted, merged_at=now)
+
+
+def plan_merge(
+    deployment_id: int,
+    branch_name: str,
+    into: str,
+    *,
+    checked_hash: str | None = None,
+    deadline: float | None = None,
+) -> Program[Merge]:
+    """Read what a merge needs to know before it is sent: the deploy mode, the target, the commits.
+    `into` is `default` (production) or `parent`, `checked_hash` the commit that the branch must be
+    at, `deadline` in Unix time.
+
+    Raises BranchNotFoundError; BranchNotMergedError where a merge would be in vain (deploy mode
+    `cli`, a branch that has moved on from `checked_hash`, the production branch, a branch without
+    a parent); BranchUnsupportedError where the tenant's release lacks the operations; and what
+    requests raise.
+    """
+    where = _where(deployment_id, branch_name)
+    settings = yield from _settings(deployment_id, where, deadline)
+    production = settings.deploy_branch_name
+    if not production:
+        raise PlatformProtocolError(
+            "Nothing was merged: the deployment's settings do not name its production branch.",
+            where=where,
+        )
+    branches = yield from _branches(deployment_id, deadline)
+    branch = branches.get(branch_name)
+    if branch is None:
+        raise BranchNotFoundError(
+            "Nothing was merged: there is no branch of this name. Check its spelling, and whether "
+            "somebody merged or deleted it.",
+            where=where,
+        )
+    if branch_name == production:
+        raise BranchNotMergedError(
+            "Nothing was merged: this is the production branch. Name the branch to merge into it.",
+            where=where,
+        )
+    target = production if into == DEFAULT else branch.parent_branch
+    if not target:
+        raise BranchNotMergedError(
+            "Nothing was merged: the service names no parent of this branch. Use into='default' to "
+            "merge it into production.",
+            where=where,
+        )
+    if target == production and settings.deploy_mode == BUILT_FROM_UPLOADS:
+        raise BranchNotMergedError(
+            "Nothing was merged: the deployment is in deploy mode cli, in which a merge does not "
+            "build production, and the next upload overwrites it. Upload the branch's model with "
+            "the platform's CLI, or change the deploy mode to git.",
+            where=where,
+        )
+    if checked_hash is not None and branch.last_hash not in (None, checked_hash):
+        raise BranchNotMergedError(
+            f"Nothing was merged: the branch is at commit {quote_service(branch.last_hash)}, and "
+            f"commit {quote_service(checked_hash)} was checked. Somebody committed since. Check "
+            "the branch again.",
+            where=where,
+        )
+    into_branch = branches.get(target)
+    return Merge(
+        deployment_id,
+        branch_name,
+        into,
+        target,
+        target == production,
+        branch.last_hash,
+        None if into_branch is None else into_branch.last_hash,
+        settings.deploy_branch_merge_allowed if target == production else None,
+    )
+
+
+def send_merge(
+    merge: Merge,
+    *,
+    message: str,
+    delete_branch: bool,
+    clock: Clock,
+    deadline: float | None = None,
+    sent_before: bool = False,
+) -> Program[Merge]:
+    """Merge, with every flag sent. A lost answer is looked up by the commits; an `UNSURE` one is
+    sent once more. `sent_before` says that an earlier request with this merge may have been
+    processed, and that nothing but its commits tells.
+
+    Raises BranchNotMergedError where the service merged nothing or sees a conflict,
+    BranchNotFoundError where the branch was deleted meanwhile, and what requests raise. An error
+    after which the merge may have been made is retryable, and its message says so.
+    """
+    operation = _operation(merge, message, delete_branch)
+    try:
+        answer = yield from call(operation, deadline=deadline)
+    except PlatformError as error:
+        if not may_have_been_processed(error):
+            yield from _refuse(merge, error)
+            raise
+        try:
+            lost = yield from find_merge(merge, delete_branch=delete_branch, deadline=deadline)
+        except (BranchNotFoundError, PlatformOutcomeUnknownError):
+            raise
+        except PlatformError:
+            raise _in_doubt(merge, error) from error
+        if lost == MADE:
+            return merge.answered(clock(), merged=True, branch_deleted=delete_branch)
+        if lost == UNSURE and not sent_before:
+            return (
+                yield from send_merge(
+                    merge,
+                    message=message,
+                    delete_branch=delete_branch,
+                    clock=clock,
+                    deadline=deadline,
+                    sent_before=True,
+                )
+            )
+        raise _in_doubt(merge, error) from error
+    if answer.merged:
+        return merge.answered(clock(), merged=True, branch_deleted=bool(answer.branch_deleted))
+    return (yield from _merged_nothing(merge, sent_before, clock, deadline))
+
+
+def find_merge(
+    merge: Merge, *, delete_branch: bool, deadline: float | None = None
+) -> Program[Lost]:
+    """Whether a merge whose answer was lost was made, by the commits that the branches have now.
+
+    Raises PlatformOutcomeUnknownError where they cannot tell, BranchNotFoundError where the branch
+    was deleted before it was merged, and what requests raise.
+    """
+    branches = yield from _branches(merge.deployment_id, deadline)
+    return judge_lost(merge, branches, delete_branch=delete_branch)
+
+
+def judge_lost(merge: Merge, branches: dict[str, BranchResponse], *, delete_branch: bool) -> Lost:
+    """What the commits of the branches say of a merge whose answer was lost: the table of this
+    module. Raises PlatformOutcomeUnknownError, BranchNotFoundError."""
+    branch, target = branches.get(merge.branch_name), branches.get(merge.target)
+    now_at = None if target is None else target.last_hash
+    stayed = now_at is not None and now_at == merge.target_hash
+    moved = None not in (now_at, merge.target_hash) and not stayed
+    if now_at is not None and now_at == merge.source_hash:
+        return MADE
+    if branch is None:
+        if delete_branch and moved:
+            return MADE
+        if stayed:
+            raise BranchNotFoundError(
+                f"The branch was deleted before it was merged: {merge.target} is where it was.",
+                where=merge.where,
+            )
+    elif branch.last_hash == merge.source_hash:
+        return NOT_MADE if stayed else UNSURE
+    elif stayed:
+        return NOT_MADE
+    raise PlatformOutcomeUnknownError(
+        f"The answer to the merge was lost, and the commits do not tell whether it was made: "
+        f"{merge.target} went from {_shown(merge.target_hash)} to {_shown(now_at)}, and the branch "
+        f"from {_shown(merge.source_hash)} to "
+        f"{'nowhere, since it was deleted' if branch is None else _shown(branch.last_hash)}. "
+        "Compare them in the platform. Then mark this task as successful, or clear it to merge "
+        "what the branch holds now.",
+        where=merge.where,
+    )
+
+
+def wait_for_merged_build(
+    merge: Merge,
+    *,
+    deadline: float,
+    poll_interval: float,
+    clock: Clock,
+    stagger_first_poll: bool = False,
+) -> Program[Build]:
+    """Wait until production is built from a commit that holds the merge; `deadline` in Unix time.
+
+    Notifies of BuildSeen and BuildLogLine. Raises MergedBuildFailedError, PlatformDeadlineError,
+    and what `wait_for_build` raises.
+    """
+    try:
+        return (
+            yield from wait_for_build(
+                _wanted(merge),
+                deadline=deadline,
+                poll_interval=poll_interval,
+                clock=clock,
+                stagger_first_poll=stagger_first_poll,
+                poll=partial(poll_merged_build, merge, clock),
+            )
+        )
+    except PlatformDeadlineError as error:
+        raise PlatformDeadlineError(
+            f"The branch is merged, and production answers from the model before: {error.reason} "
+            "A retry waits on, and merges nothing again.",
+            where=merge.where,
+        ) from error
+
+
+def poll_merged_build(merge: Merge, clock: Clock) -> Program[Build | BuildSeen]:
+    """Ask once for the build of the target. Raises MergedBuildFailedError, and what `judge`
+    raises."""
+    wanted = _wanted(merge)
+    answer: BuildStatusResponse = yield from call(wanted.operation, once=True)
+    if not (yield from _holds_merge(merge, answer.last_hash, clock)):
+        said = answer.words("error_text") or ""
+        return BuildSeen(merge.target, answer.status, said, answer.last_hash)
+    try:
+        return (yield from judge_with_log(answer, wanted, clock))
+    except BuildFailedError as error:
+        raise MergedBuildFailedError(
+            f"The branch is merged into {merge.target}, and production answers from the model "
+            f"before. {error.reason} Mend the data model and merge again, or start the build again "
+            "in the platform; a retry waits for it and merges nothing again.",
+            where=merge.where,
+        ) from error
+
+
+def _holds_merge(merge: Merge, built: str | None, clock: Clock) -> Program[bool]:
+    """Whether a build of this commit is one of the merge, or of a later commit."""
+    if not built or merge.target_hash is None:
+        return True  # the service does not name commits
+    if merge.merged is False:
+        return built == merge.target_hash or (yield from _is_head(merge, built))
+    if built != merge.target_hash:
+        return (yield from _is_head(merge, built))
+    # A merge that makes no commit leaves the target where it was. The list may also lag.
+    return clock() - merge.merged_at > ACTIVATION_GRACE and (yield from _is_head(merge, built))
+
+
+def _is_head(merge: Merge, commit: str) -> Program[bool]:
+    """Whether the target is at this commit now."""
+    branches = yield from _branches(merge.deployment_id, None)
+    target = branches.get(merge.target)
+    return target is None or target.last_hash in (None, commit)
+
+
+def _wanted(merge: Merge) -> BuildWanted:
+    return BuildWanted(merge.deployment_id, merge.target)
+
+
+def _operation(merge: Merge, message: str, delete_branch: bool) -> Operation[MergeResponse]:
+    """The call. Every flag is sent: their defaults are not documented."""
+    if merge.into == DEFAULT:
+        to_default = MergeToDefaultBranchRequest.build(
+            branch_name=merge.branch_name, message=message, delete_branch=delete_branch
+        )
+        return merge_to_default(deployment_id=merge.deployment_id, body=to_default)
+    to_parent = MergeIntoParentBranchRequest.build(
+        branch_name=merge.branch_name,
+        message=message,
+        delete_branch=delete_branch,
+        squash_commits=False,
+        switch_to_parent_branch=False,
+    )
+    return merge_to_parent(deployment_id=merge.deployment_id, body=to_parent)
+
+
+def _merged_nothing(
+    merge: Merge, sent_before: bool, clock: Clock, deadline: float | None
+) -> Program[Merge]:
+    """What `merged: false` means. Raises BranchNotMergedError."""
+    branches = yield from _branches(merge.deployment_id, deadline)
+    branch, target = branches.get(merge.branch_name), branches.get(merge.target)
+    now_at = None if target is None else target.last_hash
+    if sent_before and None not in (now_at, merge.target_hash) and now_at != merge.target_hash:
+        return merge.answered(clock(), merged=True)
+    if now_at is not None and now_at == merge.source_hash:
+        return replace(merge, target_hash=now_at).answered(clock(), merged=False)
+    at = _shown(merge.source_hash if branch is None else branch.last_hash)
+    raise BranchNotMergedError(
+        f"The service answered that it merged nothing. The branch is at {at}, {merge.target} at "
+        f"{_shown(now_at)}: somebody may have merged the branch already, or it has no changes. "
+        "Compare them in the platform. If production is as it should be, mark this task as "
+        f"successful.{_not_allowed(merge)}",
+        where=merge.where,
+    )
+
+
+def _refuse(merge: Merge, error: PlatformError) -> Program[None]:
+    """Raise a refusal of the merge in the words of merges, where there are such."""
+    if isinstance(error, PlatformConflictError):
+        raise BranchNotMergedError(
+            f"Nothing was merged: the branch conflicts with {merge.target}. The service says: "
+            f"{quote_service(error.service_message or '409').removesuffix('.')}. Resolve the "
+            f"conflict on the branch in the platform, then check and merge it again.",
+            where=merge.where,
+        ) from error
+    if isinstance(error, PlatformNotFoundError):
+        branches = yield from _branches(merge.deployment_id, None)
+        if merge.branch_name not in branches:
+            raise BranchNotFoundError(
+                "Nothing was merged: somebody deleted the branch a moment ago.", where=merge.where
+            ) from error
+    if (hint := _not_allowed(merge)) and isinstance(error, PlatformApiError):
+        raise from_payload({**error.to_payload(), "message": error.reason + hint}) from error
+
+
+def _in_doubt(merge: Merge, error: PlatformError) -> PlatformError:
+    """The error of a merge whose answer was lost, and which the target does not hold (yet)."""
+    payload = error.to_payload()
+    doubt = (
+        f" The merge into {merge.target} may have been made, or may still be made. A retry "
+        "compares the commits before it merges."
+    )
+    return from_payload({**payload, "message": f"{error.reason}{doubt}", "where": merge.where})
+
+
+def _not_allowed(merge: Merge) -> str:
+    if merge.allowed is not False:
+        return ""
+    return (
+        f" The deployment's settings do not allow merges into {merge.target} "
+        "(deployBranchMergeAllowed)."
+    )
+
+
+def _settings(
+    deployment_id: int, where: str, deadline: float | None
+) -> Program[DeploymentSettings]:
+    """The deployment's settings. Raises BranchUnsupportedError where the tenant has no such
+    operation."""
+    try:
+        return (
+            yield from call(get_deployment_settings(deployment_id=deployment_id), deadline=deadline)
+        )
+    except (PlatformAddressError, PlatformApiError) as error:
+        if not may_be_missing(error):
+            raise
+        missing = error
+    yield from check_tenant(deployment_id, missing, deadline)
+    raise BranchUnsupportedError(
+        f"Nothing was merged: this tenant is of a release before {SETTINGS_SINCE}, which does not "
+        "say how production is built. Merge the branch in the platform, then mark this task as "
+        "successful.",
+        where=where,
+    ) from missing
+
+
+def _branches(deployment_id: int, deadline: float | None) -> Program[dict[str, BranchResponse]]:
+    """The branches by name."""
+    rows = yield from all_rows(list_branches(deployment_id=deployment_id), deadline)
+    return {branch.name: branch for branch in rows if branch.name}
+
+
+def _where(deployment_id: int, branch_name: str) -> str:
+    return f"branch {quote_service(branch_name)}, deployment {deployment_id}"
+
+
+def _shown(commit: str | None) -> str:
+    return f"commit {quote_service(commit)}" if commit else "an unknown commit"

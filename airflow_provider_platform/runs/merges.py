@@ -1,0 +1,255 @@
+"""Merging a branch, and waiting until production is built from the merge.
+
+The ids of such a run hold under `merge` what the merge is: the fields of `Merge`, as plain JSON.
+Its `merged` is None until the service has answered.
+"""
+
+# ruff: noqa: ARG002 - a kind need not use all that it is given
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_platform.client.config import PlatformConfig, fingerprint
+from airflow_provider_platform.client.errors import BranchNotFoundError, PlatformError
+from airflow_provider_platform.client.http.retry import (
+    cannot_have_been_processed,
+    may_have_been_processed,
+)
+from airflow_provider_platform.client.management.data_model.builds import Build
+from airflow_provider_platform.client.management.data_model.merging import (
+    MADE,
+    UNSURE,
+    Merge,
+    find_merge,
+    plan_merge,
+    poll_merged_build,
+    send_merge,
+    wait_for_merged_build,
+)
+from airflow_provider_platform.client.operations.program import Clock, Notify, Program
+from airflow_provider_platform.runs.run_kind import (
+    Ids,
+    Intended,
+    RunAccepted,
+    RunEnvironment,
+    RunKind,
+    Traced,
+    say,
+    warn,
+)
+
+
+@dataclass(frozen=True)
+class MergeRunKind(RunKind[Build]):
+    """A merge, by the arguments of `PlatformMergeBranchOperator`.
+
+    A merge cannot be undone, so nothing is stopped. A trigger waits for the build only and is given
+    no arguments.
+    """
+
+    id_field = "branch_name"
+
+    branch_name: str = ""
+    into: str = "default"
+    message: str = ""
+    delete_branch: bool = False
+    checked_hash: str | None = None
+    wait_for_build: bool = True
+    deployment_id: int | None = None
+
+    def idempotency_key(self, config: PlatformConfig) -> str:
+        config.require_management_url()
+        deployment_id = config.resolve_deployment_id(self.deployment_id)
+        inputs = (self.branch_name, self.into)
+        return fingerprint("merge branch", config.management_url, deployment_id, *inputs)
+
+    def submit(
+        self,
+        env: RunEnvironment,
+        earlier: Ids | None,
+        *,
+        until_end: bool,
+    ) -> Program[Build | None]:
+        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        before = _merge_of(earlier)
+        # Whatever ends this try, the record keeps a merge that may have been made.
+        known: Ids = dict(earlier or {})
+        yield Notify(Traced(lambda: known or None))
+        merge: Merge | None = None
+        sent_before = False
+        if before is not None and before.merged is None:
+            merge, sent_before = yield from self._lost(env, before)
+            before = None
+        if merge is None:
+            merge = yield from self._planned(env, deployment_id, before)
+        known |= {
+            "deployment_id": deployment_id,
+            "submitted_at": env.now,
+            "branch_name": self.branch_name,
+            "merge": merge.to_json(),
+        }
+        if merge.merged is None:
+            yield Notify(Intended(dict(known)))
+            try:
+                merge = yield from send_merge(
+                    merge,
+                    message=self.message,
+                    delete_branch=self.delete_branch,
+                    clock=env.clock,
+                    deadline=env.deadline,
+                    sent_before=sent_before,
+                )
+            except PlatformError as error:
+                was_not_sent = sent_before and cannot_have_been_processed(error)
+                if not (may_have_been_processed(error) or was_not_sent):
+                    del known["merge"]  # the service has refused it
+                raise
+        run: Ids = {**known, "merge": merge.to_json()}
+        yield Notify(RunAccepted(run))
+        yield say(_about(merge))
+        if self.delete_branch and merge.merged and not merge.branch_deleted:
+            yield warn(
+                f"The service did not delete branch {merge.branch_name} with the merge. Delete it "
+                "with PlatformDeleteBranchOperator, or in the platform."
+            )
+        return None if self._waits(merge) else Build(None)
+
+    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
+        """Whether the commits show that a merge whose answer was lost was made. Raises
+        PlatformOutcomeUnknownError if they cannot tell."""
+        merge = _merge_of(ids)
+        if merge is None:
+            return False, ids
+        found = yield from find_merge(
+            merge, delete_branch=self.delete_branch, deadline=env.deadline
+        )
+        if found != MADE:
+            return False, ids
+        made = self._found(env, merge)
+        yield say(_about(made))
+        return True, {**ids, "merge": made.to_json()}
+
+    def follow(self, env: RunEnvironment, ids: Ids) -> Program[Build]:
+        merge = Merge(**ids["merge"])
+        if not self._waits(merge):
+            return Build(None)
+        return (
+            yield from wait_for_merged_build(
+                merge,
+                deadline=env.deadline,
+                poll_interval=env.poll_interval,
+                clock=env.clock,
+                stagger_first_poll=env.in_triggerer,
+            )
+        )
+
+    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[Build | None]:
+        merge = Merge(**ids["merge"])
+        if not self._waits(merge):
+            return Build(None)
+        found = yield from poll_merged_build(merge, env.clock)
+        return found if isinstance(found, Build) else None
+
+    def stop(
+        self,
+        config: PlatformConfig,
+        clock: Clock,
+        ids: Ids,
+        *,
+        seconds: float | None = None,
+    ) -> Program[bool]:
+        """False: a merge cannot be undone."""
+        yield from ()
+        return False
+
+    def to_event(self, env: RunEnvironment, outcome: Build) -> dict[str, Any]:
+        return {"outcome": outcome.to_json()}
+
+    def read_event(
+        self,
+        env: RunEnvironment,
+        ids: Ids,
+        event: dict[str, Any],
+    ) -> Program[tuple[Build | None, Ids]]:
+        yield from ()
+        return Build(**event["outcome"]), ids
+
+    def read(self, env: RunEnvironment, ids: Ids, outcome: Build) -> Program[dict[str, Any]]:
+        merge = Merge(**ids["merge"])
+        if outcome.status is not None:
+            yield say(f"{merge.target} is built (commit {outcome.hash})")
+        return {
+            "branch_name": merge.branch_name,
+            "into": merge.target,
+            "merged": bool(merge.merged),
+            "branch_deleted": merge.branch_deleted,
+            "hash": outcome.hash,
+            "status": outcome.status,
+        }
+
+    def carried_over(self, ids: Ids) -> Ids | None:
+        """The merge: a cleared task does not merge again what it has merged."""
+        return ids if "merge" in ids else None
+
+    def _lost(self, env: RunEnvironment, merge: Merge) -> Program[tuple[Merge | None, bool]]:
+        """What became of a merge whose answer was lost: the merge, None if it is to be planned
+        anew, and whether it is sent once more to find out."""
+        found = yield from find_merge(
+            merge, delete_branch=self.delete_branch, deadline=env.deadline
+        )
+        if found == MADE:
+            return self._found(env, merge), False
+        if found != UNSURE:
+            return None, False
+        yield warn(
+            f"{merge.target} has moved since the answer to the merge was lost, and "
+            f"{merge.branch_name} has not. Merging once more: that changes nothing if "
+            f"{merge.target} holds the merge already."
+        )
+        return merge, True
+
+    def _planned(
+        self, env: RunEnvironment, deployment_id: int, made: Merge | None
+    ) -> Program[Merge]:
+        """What is to be merged now; `made` is a merge of an earlier try."""
+        try:
+            merge = yield from plan_merge(
+                deployment_id,
+                self.branch_name,
+                self.into,
+                checked_hash=self.checked_hash,
+                deadline=env.deadline,
+            )
+        except BranchNotFoundError:
+            if made is None:
+                raise
+            return made  # merged before, and deleted since
+        if made is not None and made.source_hash and made.source_hash == merge.source_hash:
+            return made
+        if merge.is_held:
+            return merge.answered(env.now, merged=False)
+        return merge
+
+    def _found(self, env: RunEnvironment, merge: Merge) -> Merge:
+        return merge.answered(env.now, merged=True, branch_deleted=self.delete_branch)
+
+    def _waits(self, merge: Merge) -> bool:
+        """Whether production's build is waited for: only production is built by a merge."""
+        return self.wait_for_build and merge.production
+
+
+def _merge_of(ids: Ids | None) -> Merge | None:
+    return Merge(**ids["merge"]) if ids and "merge" in ids else None
+
+
+def _about(merge: Merge) -> str:
+    """What became of the merge, for the log."""
+    if not merge.merged:
+        return (
+            f"Nothing to merge: {merge.target} is at the commit of {merge.branch_name} already "
+            f"({merge.source_hash})"
+        )
+    deleted = " and deleted the branch" if merge.branch_deleted else ""
+    built = "" if merge.production else "; it is not production, so its build is not waited for"
+    return f"Merged {merge.branch_name} into {merge.target}{deleted}{built}"

@@ -1,0 +1,309 @@
+"""A branch is merged once, whatever becomes of the answer, and the build of it is found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.errors import (
+    BranchNotFoundError,
+    BranchNotMergedError,
+    BranchUnsupportedError,
+    MergedBuildFailedError,
+    PlatformConflictError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformNotFoundError,
+    PlatformOutcomeUnknownError,
+    PlatformPermissionError,
+    PlatformServerError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.management.data_model.branches import BranchResponse
+from airflow_provider_platform.client.management.data_model.builds import ACTIVATION_GRACE, Build
+from airflow_provider_platform.client.management.data_model.merging import (
+    MADE,
+    NOT_MADE,
+    UNSURE,
+    Merge,
+    judge_lost,
+    plan_merge,
+    send_merge,
+    wait_for_merged_build,
+)
+from tests.unit.client.fakes.played_branches import MISSING, PlayedBranches
+from tests.unit.client.fakes.played_tenant import NO_ANSWER, NOON
+
+BRANCH = "dbt-sync/main-1"
+DOWN = PlatformServerError("down", status=503)
+REFUSED = PlatformTransportError("no connection", processed=False)
+
+
+def tenant(**options: Any) -> PlayedBranches:
+    return PlayedBranches(**{"commits": {"main": "m1", BRANCH: "b1"}, **options})
+
+
+def planned(played: PlayedBranches, into: str = "default", **options: Any) -> Merge:
+    return played.run(plan_merge(1, BRANCH, into, **options))
+
+
+def sent(played: PlayedBranches, merge: Merge, **options: Any) -> Merge:
+    arguments = {"message": "Nightly", "delete_branch": False, "clock": played.clock, **options}
+    return played.run(send_merge(merge, **arguments))
+
+
+def bodies(played: PlayedBranches) -> list[Any]:
+    """The bodies of the merges that were sent."""
+    return [one.body for one in played.operations if one.operation_id.startswith("merge")]
+
+
+class TestPlan:
+    def test_plan_names_target_and_commits(self) -> None:
+        merge = planned(tenant())
+        assert (merge.target, merge.production) == ("main", True)
+        assert (merge.source_hash, merge.target_hash, merge.merged) == ("b1", "m1", None)
+
+    def test_parent_is_the_target_if_asked_for(self) -> None:
+        played = tenant(branches={BRANCH: "staging", "staging": "main"})
+        merge = planned(played, "parent")
+        assert (merge.target, merge.production) == ("staging", False)
+
+    def test_deploy_mode_cli_refuses_a_merge_into_production(self) -> None:
+        played = tenant(settings={"deployMode": "cli"})
+        with pytest.raises(BranchNotMergedError, match=r"deploy mode cli.*does not build"):
+            planned(played)
+        assert not bodies(played)
+
+    def test_deploy_mode_cli_allows_a_merge_into_another_branch(self) -> None:
+        played = tenant(
+            settings={"deployMode": "cli"}, branches={BRANCH: "staging", "staging": "main"}
+        )
+        assert planned(played, "parent").target == "staging"
+
+    def test_missing_branch_is_named(self) -> None:
+        with pytest.raises(BranchNotFoundError, match=f"no branch of this name.*{BRANCH}"):
+            planned(tenant(branches={"other": "main"}))
+
+    def test_branch_that_moved_on_since_its_check_is_not_merged(self) -> None:
+        with pytest.raises(BranchNotMergedError, match=r"commit b1.*commit b0 was checked"):
+            planned(tenant(), checked_hash="b0")
+        assert planned(tenant(), checked_hash="b1").source_hash == "b1"
+
+    def test_production_branch_is_not_merged_into_itself(self) -> None:
+        with pytest.raises(BranchNotMergedError, match="this is the production branch"):
+            tenant().run(plan_merge(1, "main", "default"))
+
+    @pytest.mark.parametrize("missing", MISSING)
+    def test_tenant_without_settings_names_the_release_it_needs(self, missing: str) -> None:
+        with pytest.raises(BranchUnsupportedError, match=r"release before v0\.4\.0"):
+            planned(tenant(settings=None, missing=missing))
+
+    def test_unknown_deployment_is_told_from_an_old_release(self) -> None:
+        with pytest.raises(PlatformNotFoundError):
+            planned(tenant(settings=None, deployment=False))
+
+
+class TestSend:
+    @pytest.mark.parametrize("delete", [True, False])
+    def test_every_flag_is_sent(self, delete: bool) -> None:
+        played = tenant(branches={BRANCH: "staging", "staging": "main"})
+        played.commits["staging"] = "s1"
+        sent(played, planned(played), delete_branch=delete)
+        played.branches.setdefault(BRANCH, "staging")
+        sent(played, planned(played, "parent"), delete_branch=delete)
+        assert bodies(played) == [
+            {"branchName": BRANCH, "message": "Nightly", "removeBranchAfterMerge": delete},
+            {
+                "branchName": BRANCH,
+                "message": "Nightly",
+                "deleteBranch": delete,
+                "squashCommits": False,
+                "switchToParentBranch": False,
+            },
+        ]
+
+    def test_answer_that_nothing_was_merged_is_a_failure(self) -> None:
+        """Somebody else merged the branch between our look and our call."""
+        played = tenant()
+        merge = planned(played)
+        sent(played, merge)
+        with pytest.raises(BranchNotMergedError, match=r"merged nothing.*mark this task"):
+            sent(played, merge)
+
+    def test_nothing_merged_is_no_failure_if_production_is_at_the_commit(self) -> None:
+        played = tenant(fast_forward=True)
+        merge = planned(played)
+        sent(played, merge)  # by somebody else
+        assert sent(played, merge).merged is False
+
+    def test_conflict_names_both_branches_and_the_next_step(self) -> None:
+        error = PlatformConflictError("409", status=409, service_message="orders.yml differs")
+        played = tenant(faults={"mergeToDefaultBranch": [error]})
+        with pytest.raises(
+            BranchNotMergedError, match=r"conflicts with main.*orders\.yml differs\. Resolve"
+        ):
+            sent(played, planned(played))
+
+    def test_branch_that_is_deleted_in_the_middle_is_named(self) -> None:
+        played = tenant()
+        merge = planned(played)
+        del played.branches[BRANCH]
+        with pytest.raises(BranchNotFoundError, match="deleted the branch a moment ago"):
+            sent(played, merge)
+
+    def test_refusal_names_the_setting_that_forbids_merges(self) -> None:
+        played = tenant(
+            settings={"deployBranchMergeAllowed": False},
+            faults={"mergeToDefaultBranch": [PlatformPermissionError("refused.", status=403)]},
+        )
+        with pytest.raises(PlatformPermissionError, match="deployBranchMergeAllowed") as raised:
+            sent(played, planned(played))
+        assert raised.value.status == 403
+
+
+class TestLostAnswer:
+    @pytest.mark.parametrize("fast_forward", [True, False])
+    @pytest.mark.parametrize("delete", [True, False])
+    @pytest.mark.parametrize("error", [NO_ANSWER, DOWN])
+    def test_merge_that_was_made_is_found_and_made_once(
+        self, error: PlatformError, delete: bool, fast_forward: bool
+    ) -> None:
+        played = tenant(
+            fast_forward=fast_forward, lost=True, faults={"mergeToDefaultBranch": [error]}
+        )
+        merge = sent(played, planned(played), delete_branch=delete)
+        assert (merge.merged, len(played.merges)) == (True, 1)
+        # Only where the commits cannot tell is the merge sent again.
+        assert len(bodies(played)) == (1 if fast_forward or delete else 2)
+
+    @pytest.mark.parametrize("error", [NO_ANSWER, DOWN])
+    def test_merge_that_production_does_not_hold_is_left_to_a_retry(
+        self, error: PlatformError
+    ) -> None:
+        played = tenant(faults={"mergeToDefaultBranch": [error]})
+        with pytest.raises(type(error), match="A retry compares the commits") as raised:
+            sent(played, planned(played))
+        assert raised.value.retryable
+        assert len(bodies(played)) == 1
+
+    def test_look_up_that_fails_leaves_the_merge_in_doubt(self) -> None:
+        played = tenant(lost=True, faults={"mergeToDefaultBranch": [NO_ANSWER]})
+        merge = planned(played)
+        played.faults["listBranches"] = [REFUSED]
+        with pytest.raises(PlatformTransportError, match="may have been made") as raised:
+            sent(played, merge)
+        assert raised.value.processed is None
+
+    def test_merge_of_somebody_else_is_not_taken_for_ours(self) -> None:
+        """Production moved, and our merge was not made: it is sent and made."""
+        played = tenant(faults={"mergeToDefaultBranch": [NO_ANSWER]})
+        merge = planned(played)
+        played.commits["main"] = "theirs"
+        assert sent(played, merge).merged is True
+        assert played.commits["main"] == "theirs+b1"
+
+    COMMITS = st.sampled_from([None, "m1", "b1", "x", "y"])
+
+    @given(COMMITS, st.one_of(st.just("gone"), COMMITS), st.booleans())
+    def test_a_lost_merge_is_sent_again_only_for_the_same_commit(
+        self, now_at: str | None, branch_at: str | None, delete: bool
+    ) -> None:
+        merge = Merge(1, BRANCH, "default", "main", True, "b1", "m1")
+        branches = {"main": BranchResponse(name="main", last_hash=now_at)}
+        if branch_at != "gone":
+            branches[BRANCH] = BranchResponse(name=BRANCH, last_hash=branch_at)
+        try:
+            found = judge_lost(merge, branches, delete_branch=delete)
+        except BranchNotFoundError:
+            assert (branch_at, now_at) == ("gone", "m1")
+        except PlatformOutcomeUnknownError:
+            assert branch_at != "b1"
+        else:
+            if found == UNSURE:
+                assert (branch_at, now_at in ("m1", "b1")) == ("b1", False)
+            elif found == NOT_MADE:
+                assert now_at == "m1"
+            else:
+                assert found == MADE
+                assert now_at == "b1" or (branch_at == "gone" and delete and now_at in ("x", "y"))
+
+
+class TestBuild:
+    def waited(
+        self, played: PlayedBranches, merge: Merge, *builds: dict[str, Any], seconds: float = 900.0
+    ) -> Build:
+        played.builds = [{"mode": "production", **build} for build in builds]
+        return played.run(
+            wait_for_merged_build(
+                merge, deadline=NOON + seconds, poll_interval=5.0, clock=played.clock
+            )
+        )
+
+    @pytest.mark.parametrize("fast_forward", [True, False])
+    def test_build_of_the_model_before_is_waited_through(self, fast_forward: bool) -> None:
+        played = tenant(fast_forward=fast_forward)
+        merge = sent(played, planned(played))
+        commit = played.commits["main"]
+        old = {"status": "built", "lastHash": "m1"}
+        building = {"status": "building", "lastHash": commit}
+        built = {"status": "built", "lastHash": commit}
+        found = self.waited(played, merge, old, old, building, built)
+        assert found == Build("built", commit, "production")
+        assert len(played.times("buildStatus")) == 4
+
+    def test_failed_build_of_the_model_before_is_waited_through(self) -> None:
+        played = tenant()
+        merge = sent(played, planned(played))
+        old = {"status": "failed", "lastHash": "m1", "errorText": "of yesterday"}
+        built = {"status": "built", "lastHash": "m1+b1"}
+        assert self.waited(played, merge, old, built).hash == "m1+b1"
+
+    def test_build_of_a_commit_between_look_and_merge_is_waited_through(self) -> None:
+        played = tenant()
+        merge = planned(played)
+        played.commits["main"] = "theirs"
+        merge = sent(played, merge)
+        theirs = {"status": "built", "lastHash": "theirs"}
+        both = {"status": "built", "lastHash": "theirs+b1"}
+        assert self.waited(played, merge, theirs, both).hash == "theirs+b1"
+
+    def test_build_of_a_later_commit_holds_the_merge(self) -> None:
+        played = tenant()
+        merge = sent(played, planned(played))
+        played.commits["main"] = "later"
+        assert self.waited(played, merge, {"status": "built", "lastHash": "later"}).hash == "later"
+
+    def test_failed_build_says_that_a_retry_merges_nothing(self) -> None:
+        played = tenant()
+        merge = sent(played, planned(played))
+        failed = {"status": "failed", "lastHash": "m1+b1", "errorText": "orders.yml"}
+        with pytest.raises(
+            MergedBuildFailedError, match=r"merged into main.*orders\.yml.*merges nothing again"
+        ):
+            self.waited(played, merge, failed)
+
+    def test_deadline_says_that_the_branch_is_merged(self) -> None:
+        played = tenant()
+        merge = sent(played, planned(played))
+        with pytest.raises(PlatformDeadlineError, match=r"is merged.*merges nothing again"):
+            self.waited(played, merge, {"status": "building", "lastHash": "m1+b1"}, seconds=60)
+
+    def test_merge_without_a_commit_of_its_own_is_taken_after_the_grace_time(self) -> None:
+        played = tenant()
+        merge = planned(played).answered(NOON, merged=True)  # and production did not move
+        found = self.waited(played, merge, {"status": "built", "lastHash": "m1"})
+        assert found.hash == "m1"
+        assert played.now - NOON > ACTIVATION_GRACE
+
+    def test_service_that_names_no_commits_is_believed(self) -> None:
+        played = tenant()
+        merge = sent(played, planned(played))
+        assert self.waited(played, merge, {"status": "built"}).status == "built"
+
+    def test_five_failures_in_a_row_are_tolerated(self) -> None:
+        played = tenant(faults={"buildStatus": [DOWN] * 5})
+        merge = sent(played, planned(played))
+        assert self.waited(played, merge, {"status": "built", "lastHash": "m1+b1"}).hash == "m1+b1"

@@ -1,0 +1,307 @@
+"""Merges by tasks: made once over all tries, waited for in both modes, refused with a reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform.client.errors import (
+    MergedBuildFailedError,
+    PlatformDeadlineError,
+    PlatformInputError,
+    PlatformTransportError,
+)
+from airflow_provider_platform.client.management.data_model.branches import (
+    MergeToDefaultBranchRequest,
+    list_branches,
+    merge_to_default,
+)
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators._submission.record import STORE_KEY
+from airflow_provider_platform.operators.branches import PlatformMergeBranchOperator
+from tests.unit.operators.task_context import TaskTries
+from tests.unit.operators.test_branch_operators import both_modes, stored, through
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
+
+BRANCH = "dbt-sync/main-1"
+MERGE = {"api": "management", "method": "POST", "path": "/merge"}
+
+
+def merging(**arguments: Any) -> PlatformMergeBranchOperator:
+    return PlatformMergeBranchOperator(
+        task_id="merge",
+        **{"branch_name": BRANCH, "poll_interval": 0.05, "deferrable": False, **arguments},
+    )
+
+
+def requests(control: SandboxControl) -> list[str]:
+    """The paths of the merges that were sent."""
+    paths = [one.path for one in control.state().requests if one.method == "POST"]
+    return [path.rpartition("/")[2] for path in paths if "/merge" in path]
+
+
+def merged(control: SandboxControl) -> list[str]:
+    return [str(entry.id) for entry in control.state().changed("branches", "merged")]
+
+
+def commits() -> dict[str, str | None]:
+    """The commit of each branch."""
+    return {str(one.name): one.last_hash for one in PlatformHook().iterate(list_branches())}
+
+
+def merge_by_somebody_else(**options: Any) -> None:
+    body = MergeToDefaultBranchRequest.build(
+        branch_name=BRANCH, message="by hand", **{"delete_branch": False, **options}
+    )
+    PlatformHook().run(merge_to_default(body=body))
+
+
+@pytest.fixture(autouse=True)
+def branch(control: SandboxControl) -> None:
+    control.add_branch(BRANCH)
+
+
+@both_modes
+@pytest.mark.parametrize("merge_commit", ["own", "fast_forward"])
+def test_merge_returns_once_production_is_built_from_it(
+    deferrable: bool, merge_commit: str, control: SandboxControl
+) -> None:
+    control.set(build_delay=0.2, build_seconds=0.2, merge_commit=merge_commit)
+    before = commits()["main"]
+    found = through(merging(deferrable=deferrable), TaskTries())
+    assert found == {
+        "branch_name": BRANCH,
+        "into": "main",
+        "merged": True,
+        "branch_deleted": False,
+        "hash": commits()["main"],
+        "status": "built",
+    }
+    assert found["hash"] != before
+    assert (merged(control), requests(control)) == ([BRANCH], ["merge-to-default"])
+
+
+@both_modes
+def test_branch_is_deleted_with_the_merge_if_asked_for(
+    deferrable: bool, control: SandboxControl
+) -> None:
+    found = through(merging(deferrable=deferrable, delete_branch=True), TaskTries())
+    assert found["branch_deleted"] is True
+    assert BRANCH not in control.branches()
+
+
+def test_merge_into_the_parent_waits_for_no_build(control: SandboxControl) -> None:
+    control.add_branch("feature", parent=BRANCH)
+    found = through(merging(branch_name="feature", into="parent"), TaskTries())
+    assert (found["into"], found["merged"], found["status"]) == (BRANCH, True, None)
+    assert requests(control) == ["merge"]
+
+
+def test_merge_is_not_waited_for_if_its_author_wants_that(control: SandboxControl) -> None:
+    control.set(build_seconds=60)
+    found = through(merging(wait_for_build=False), TaskTries())
+    assert (found["merged"], found["status"]) == (True, None)
+
+
+@both_modes
+def test_deploy_mode_cli_is_reported_and_nothing_is_merged(
+    deferrable: bool, control: SandboxControl
+) -> None:
+    control.set(deploy_mode="cli")
+    with pytest.raises(AirflowFailException, match="deploy mode cli, in which a merge does not"):
+        through(merging(deferrable=deferrable), TaskTries())
+    assert not requests(control)
+
+
+@both_modes
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"merge_outcome": "nothing"}, "answered that it merged nothing"),
+        ({"merge_outcome": "conflict"}, "conflicts with main"),
+        ({"token_lacks": ("SchemaUpdate",)}, "lacks this permission: SchemaUpdate"),
+        ({"dev_branches_only": True}, "SchemaUpdateDevBranches is not enough"),
+        ({"deploy_branch_merge_allowed": False}, "deployBranchMergeAllowed"),
+        ({"release": "0.3.0"}, "release before v0.4.0"),
+        ({"release": "0.2.1"}, "release before v0.4.0"),
+        ({"release": "0.2.1", "missing_operation": "404"}, "release before v0.4.0"),
+        ({"release": "0.2.1", "missing_operation": "405"}, "release before v0.4.0"),
+    ],
+    ids=str,
+)
+def test_refusal_fails_the_task_with_its_reason_and_is_not_retried(
+    settings: dict[str, Any], words: str, deferrable: bool, control: SandboxControl
+) -> None:
+    control.set(**settings)
+    with pytest.raises(AirflowFailException, match=words):
+        through(merging(deferrable=deferrable), TaskTries())
+    assert not merged(control)
+
+
+def test_branch_that_does_not_exist_is_named(control: SandboxControl) -> None:
+    with pytest.raises(AirflowFailException, match=r"no branch of this name.*branch nowhere"):
+        through(merging(branch_name="nowhere"), TaskTries())
+    assert not requests(control)
+
+
+def test_branch_that_moved_on_since_its_check_is_not_merged(control: SandboxControl) -> None:
+    checked = commits()[BRANCH]
+    control.add_branch(BRANCH)  # which a sync writes again
+    with pytest.raises(AirflowFailException, match=r"was checked\. Somebody committed since"):
+        through(merging(hash=checked), TaskTries())
+    assert not requests(control)
+
+
+@both_modes
+def test_branch_that_somebody_else_merged_is_not_merged_again(
+    deferrable: bool, control: SandboxControl
+) -> None:
+    control.set(merge_commit="fast_forward")
+    merge_by_somebody_else()
+    found = through(merging(deferrable=deferrable), TaskTries())
+    assert (found["merged"], found["status"]) == (False, "built")
+    assert len(requests(control)) == 1  # theirs
+
+
+class TestTries:
+    @both_modes
+    @pytest.mark.parametrize("merge_commit", ["own", "fast_forward"])
+    @pytest.mark.parametrize("delete", [True, False])
+    def test_lost_answer_is_looked_up_by_the_try_that_lost_it(
+        self, deferrable: bool, merge_commit: str, delete: bool, control: SandboxControl
+    ) -> None:
+        control.set(merge_commit=merge_commit)
+        control.fault("lost_response", **MERGE)
+        task = merging(deferrable=deferrable, delete_branch=delete)
+        found = through(task, TaskTries())
+        assert (found["merged"], found["branch_deleted"]) == (True, delete)
+        assert merged(control) == [BRANCH]
+
+    @both_modes
+    def test_merge_that_was_not_made_is_made_by_the_retry(
+        self, deferrable: bool, control: SandboxControl
+    ) -> None:
+        control.fault("drop", **MERGE)
+        tries = TaskTries()
+        with pytest.raises(PlatformTransportError, match="A retry compares the commits"):
+            through(merging(deferrable=deferrable), tries)
+        assert tries.store[STORE_KEY]["phase"] == "intent"
+        assert through(merging(deferrable=deferrable), tries)["merged"] is True
+        assert merged(control) == [BRANCH]
+
+    @both_modes
+    @pytest.mark.parametrize("merge_commit", ["own", "fast_forward"])
+    def test_retry_of_a_try_that_died_before_the_answer_merges_nothing_twice(
+        self, deferrable: bool, merge_commit: str, control: SandboxControl
+    ) -> None:
+        control.set(merge_commit=merge_commit)
+        tries = self.died(control)
+        merge_by_somebody_else()  # stands for the request that the dead try had sent
+        found = through(merging(deferrable=deferrable), tries)
+        assert (found["merged"], found["status"]) == (True, "built")
+        assert merged(control) == [BRANCH]
+
+    def test_retry_does_not_merge_what_nobody_checked(self, control: SandboxControl) -> None:
+        """The branch and production have both moved since: nobody knows what was merged."""
+        tries = self.died(control)
+        merge_by_somebody_else()
+        control.add_branch(BRANCH)
+        with pytest.raises(AirflowFailException, match="do not tell whether it was made"):
+            through(merging(), tries)
+        assert tries.store[STORE_KEY]["phase"] == "lost"
+        tries.clear()
+        assert through(merging(), tries)["merged"] is True
+
+    @both_modes
+    def test_failed_build_is_waited_for_again_and_nothing_is_merged_again(
+        self, deferrable: bool, control: SandboxControl
+    ) -> None:
+        control.set(build_outcome="failed")
+        tries = TaskTries()
+        with pytest.raises(MergedBuildFailedError, match="merges nothing again"):
+            through(merging(deferrable=deferrable), tries)
+        control.report_build("main", "built")  # a person started it again
+        assert through(merging(deferrable=deferrable), tries)["status"] == "built"
+        assert len(requests(control)) == 1
+
+    @both_modes
+    def test_deadline_leaves_the_merge_and_a_retry_waits_on(
+        self, deferrable: bool, control: SandboxControl
+    ) -> None:
+        control.set(build_seconds=3600)
+        tries = TaskTries()
+        with pytest.raises(PlatformDeadlineError, match="The branch is merged"):
+            through(merging(deferrable=deferrable, timeout=0.5), tries)
+        control.advance(3600)
+        assert through(merging(deferrable=deferrable), tries)["status"] == "built"
+        assert len(requests(control)) == 1
+
+    @both_modes
+    @pytest.mark.parametrize("delete", [True, False])
+    def test_cleared_task_merges_nothing_again(
+        self, deferrable: bool, delete: bool, control: SandboxControl
+    ) -> None:
+        tries = TaskTries()
+        first = through(merging(deferrable=deferrable, delete_branch=delete), tries)
+        tries.clear()
+        assert through(merging(deferrable=deferrable, delete_branch=delete), tries) == first
+        assert len(requests(control)) == 1
+
+    def test_cleared_task_merges_a_branch_that_was_written_again(
+        self, control: SandboxControl
+    ) -> None:
+        tries = TaskTries()
+        first = through(merging(), tries)
+        tries.clear()
+        control.add_branch(BRANCH)
+        assert through(merging(), tries)["hash"] != first["hash"]
+        assert len(requests(control)) == 2
+
+    def test_refused_merge_is_sent_by_a_cleared_task(self, control: SandboxControl) -> None:
+        """Although production has moved since: a refusal is no lost answer."""
+        control.set(merge_outcome="conflict")
+        tries = TaskTries()
+        with pytest.raises(AirflowFailException):
+            through(merging(), tries)
+        control.set(merge_outcome="nothing")
+        control.add_branch("main")
+        tries.clear()
+        with pytest.raises(AirflowFailException, match="merged nothing"):
+            through(merging(), tries)
+
+    @staticmethod
+    def died(control: SandboxControl) -> TaskTries:
+        """The tries of a task whose first one died between its record and its request's answer."""
+        tries = TaskTries()
+        control.fault("drop", **MERGE)
+        with pytest.raises(PlatformTransportError):
+            through(merging(), tries)
+        tries.store[STORE_KEY] = stored(tries.store[STORE_KEY])
+        return tries
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ({"branch_name": ""}, "branch_name"),
+            ({"into": "production"}, "into must be one of default, parent"),
+            ({"delete_branch": "perhaps"}, "delete_branch"),
+            ({"wait_for_build": "perhaps"}, "wait_for_build"),
+            ({"timeout": 0}, "timeout"),
+        ],
+        ids=str,
+    )
+    def test_bad_arguments_are_refused_when_the_dag_is_parsed(
+        self, arguments: dict[str, Any], words: str
+    ) -> None:
+        with pytest.raises(PlatformInputError, match=words):
+            merging(**arguments)
+
+    def test_message_is_sent_and_names_the_task_by_default(self) -> None:
+        assert merging().run_kind().message.endswith("task merge")
+        assert merging(message="Nightly").run_kind().message == "Nightly"
