@@ -193,8 +193,12 @@ def _proxy(value: Any) -> str:
 def _existing_path(value: Any) -> Path:
     from pathlib import Path
 
-    path = Path(value)
-    if not path.exists():
+    path = Path(str(value))
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):  # a name too long, a null byte, a folder that may not be read
+        exists = False
+    if not exists:
         raise ValueError("names no file or folder on this machine")
     return path
 

@@ -19,9 +19,12 @@ from airflow_provider_platform.client.config import (
 )
 from airflow_provider_platform.client.errors import PlatformConfigError, PlatformInputError
 from airflow_provider_platform.client.formats.service_token import unverified_claims
+from airflow_provider_platform.client.settings.connection_fields import FIELDS
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from airflow_provider_platform.client.settings.connection_fields import AnyField
 
 SECRET = "canary-5f2b"
 HOST = "https://acme.example.com/api"
@@ -360,6 +363,48 @@ def test_defaults_and_loose_values(field: str, value: Any, expected: Any) -> Non
 def test_bad_values(field: str, value: Any) -> None:
     fields = {"chat_url": CHAT, "chat_service_token": SECRET, **MANAGEMENT}
     refused(field, **{**fields, field: value})
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda items: st.lists(items, max_size=2) | st.dictionaries(st.text(max_size=5), items),
+    max_leaves=4,
+)
+
+
+SIDES = {
+    "management_url": ("password",),
+    "management_token": ("password", "host"),
+    "chat_url": ("chat_url",),
+    "chat_api_key": ("chat_service_token",),
+    "chat_service_token": ("chat_api_key",),
+}
+"""The field that an error names if one of these is empty, or if it is one too many."""
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
+@given(value=JSON)
+@example(value=7)
+@example(value="\x00")
+@example(value="x" * 5000)
+@example(value=10**400)
+@example(value={"externalId": {"externalId": []}})
+@example(value="[" * 100_000)
+def test_any_value_of_a_field_is_accepted_or_refused_by_its_name(
+    field: AnyField, value: Any
+) -> None:
+    fields = {"chat_url": CHAT, "chat_service_token": SECRET, **MANAGEMENT, field.name: value}
+    try:
+        config = PlatformConfig.build(**fields)
+    except PlatformConfigError as error:
+        named, reason = error.field, error.reason
+    else:
+        assert repr(config)
+        return
+    # Without its address or its credential, a side names what is missing.
+    assert named in {field.stored_name, *SIDES.get(field.name, ())}
+    assert str(named) in reason
+    assert reason.endswith(".")
 
 
 def test_a_ca_bundle_is_a_file_or_folder(tmp_path: Path) -> None:
