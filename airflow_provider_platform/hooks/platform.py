@@ -45,10 +45,10 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformInputError,
 )
-from airflow_provider_platform.client.formats.durations import Seconds, in_seconds
+from airflow_provider_platform.client.formats.input_values import Seconds, in_seconds
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
 from airflow_provider_platform.client.http.events import Events
-from airflow_provider_platform.client.http.turns import turn
+from airflow_provider_platform.client.http.fair_scheduling import yield_turn
 from airflow_provider_platform.client.management.account import app_config
 from airflow_provider_platform.client.operations import paging
 from airflow_provider_platform.client.operations.operation import (
@@ -260,9 +260,9 @@ class PlatformHook(BaseHook):
 
     async def read_config_on_loop(self) -> PlatformConfig:
         """`read_config` for an event loop."""
-        await turn()
+        await yield_turn()
         connection = await get_connection_on_loop(type(self), self.platform_conn_id)
-        await turn()
+        await yield_turn()
         config = config_from_connection(connection, self.platform_conn_id)
         await LOG_MASK.hide_on_loop(config.secrets)
         return config

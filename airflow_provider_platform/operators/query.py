@@ -25,7 +25,6 @@ from airflow_provider_platform.operators._base.operator import (
     default_deferrable,
     earliest_deadline,
 )
-from airflow_provider_platform.operators._files.outlets import tell_outlets
 from airflow_provider_platform.operators._files.output import (
     file_fits_its_name,
     optional_format,
@@ -34,6 +33,7 @@ from airflow_provider_platform.operators._files.output import (
     planned_output,
     respect_existing,
     skip_empty,
+    tell_outlets,
     written_by,
     written_files,
 )

@@ -154,9 +154,9 @@ RESOURCES: dict[str, tuple[str, frozenset[str]]] = {
         "management.reports.placements",
         frozenset({"workbookId", "resultLocation", "endResultCell"}),
     ),
-    "ReportSnapshot": ("management.reports.snapshots", frozenset({"fillMissingRows"})),
+    "ReportSnapshot": ("management.workbooks.dashboards", frozenset({"fillMissingRows"})),
     "FillMissingRows": (
-        "management.reports.snapshots",
+        "management.workbooks.dashboards",
         frozenset({"member", "excludedDimensions"}),
     ),
     "CreatorMode": (

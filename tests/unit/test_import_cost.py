@@ -45,13 +45,12 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
     loaded = json.loads(done.stdout.splitlines()[-1])
     ours = [name for name in loaded if name.startswith("airflow_provider_platform.")]
     light = (
-        "client.formats.durations",
+        "client.formats.input_values",
         "client.formats.service_text",
         "client.errors",
         "client.operations.log_events",
         "client.operations.rules",
         "client.redaction",
-        "client.formats.booleans",
     )
     allowed = (
         "notifications.answer",

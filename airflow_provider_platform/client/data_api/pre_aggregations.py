@@ -57,8 +57,8 @@ from airflow_provider_platform.client.errors import (
     ResultEmptyError,
 )
 from airflow_provider_platform.client.formats.database_words import says_time_out
+from airflow_provider_platform.client.formats.input_values import check_timezone
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.client.formats.time_zones import check_timezone
 from airflow_provider_platform.client.http.api_errors import SCOPE_MISSING
 from airflow_provider_platform.client.http.retry import (
     may_have_been_processed,

@@ -28,6 +28,7 @@ from airflow_provider_platform.client.http.content import (
     gzip_reader,
     is_open_ended,
 )
+from airflow_provider_platform.client.http.fair_scheduling import yield_turn
 from airflow_provider_platform.client.http.library_logs import hide_headers
 from airflow_provider_platform.client.http.tls_and_proxy import (
     keep_alive_options,
@@ -35,7 +36,6 @@ from airflow_provider_platform.client.http.tls_and_proxy import (
     tls_context,
     unused_context,
 )
-from airflow_provider_platform.client.http.turns import turn
 from airflow_provider_platform.client.operations.credentials import is_credential_name
 
 FRESH_SECONDS = 2.0
@@ -214,7 +214,7 @@ class Connections:
     async def _origin(self, config: PlatformConfig, url: httpx.URL) -> _Origin:
         name = f"{url.scheme}://{url.netloc.decode()}"
         if name not in self._origins and not self.closed:
-            await turn()
+            await yield_turn()
         if self.closed:
             raise PlatformClosedError("This client is closed: nothing was sent.")
         if name not in self._origins:

@@ -19,8 +19,7 @@ from airflow_provider_platform.client.formats.addresses import (
     management_address,
     split_address,
 )
-from airflow_provider_platform.client.formats.booleans import read_boolean
-from airflow_provider_platform.client.formats.durations import in_seconds
+from airflow_provider_platform.client.formats.input_values import in_seconds, read_boolean
 from airflow_provider_platform.client.formats.web_links import check_patterns
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from airflow_provider_platform.client.formats.booleans import read_boolean
-from airflow_provider_platform.client.formats.time_zones import check_timezone
+from airflow_provider_platform.client.formats.input_values import check_timezone, read_boolean
 from airflow_provider_platform.client.operations.models import InputModel
 
 TimeZone = Annotated[str, AfterValidator(check_timezone)]

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from airflow_provider_platform._airflow import SET_DURING_EXECUTION
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.formats.booleans import read_boolean
-from airflow_provider_platform.client.formats.durations import in_seconds
+from airflow_provider_platform.client.formats.input_values import in_seconds, read_boolean
 from airflow_provider_platform.client.redaction import CUT, printable
 
 if TYPE_CHECKING:

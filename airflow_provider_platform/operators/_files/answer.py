@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._files.outlets import tell_outlets
 from airflow_provider_platform.operators._files.output import (
     folder_fits_its_files,
     optional_format,
     optional_options,
     planned_output,
+    tell_outlets,
 )
 from airflow_provider_platform.operators._files.paths import optional_folder, storage_path
 

@@ -10,6 +10,8 @@ from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._files.paths import output_target
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
     from airflow_provider_platform.results.files.output import Output
     from airflow_provider_platform.results.files.save import SavedRows
@@ -140,3 +142,15 @@ def written_files(saved: SavedRows) -> dict[str, Any]:
     if saved.manifest is not None:
         found["manifest"] = saved.manifest
     return found
+
+
+def tell_outlets(context: Context, outlets: Sequence[Any], facts: dict[str, Any]) -> None:
+    """Put the facts of a file into the event of each asset among the outlets, so that a DAG that is
+    scheduled on it finds what it needs. Keys that the author has set stay."""
+    events: Any = context.get("outlet_events")
+    if events is None:
+        return
+    for outlet in outlets:
+        if getattr(outlet, "uri", None) is not None:
+            extra = events[outlet].extra
+            extra.update({key: value for key, value in facts.items() if key not in extra})

@@ -38,7 +38,7 @@ def _custom_cron(name: str, value: Any) -> str | None:
 
 
 def _timezone(name: str, value: Any) -> str | None:
-    from airflow_provider_platform.client.formats.time_zones import check_timezone
+    from airflow_provider_platform.client.formats.input_values import check_timezone
 
     return arguments.by_rule(check_timezone, name, value)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 from pydantic import BeforeValidator, Field, field_validator
 
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.client.formats.booleans import read_boolean
+from airflow_provider_platform.client.formats.input_values import read_boolean
 from airflow_provider_platform.client.operations.models import InputModel
 
 if TYPE_CHECKING:

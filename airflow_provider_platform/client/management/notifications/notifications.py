@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from airflow_provider_platform.client.formats.time_zones import check_timezone
+from airflow_provider_platform.client.formats.input_values import check_timezone
 from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
 from airflow_provider_platform.client.management.notifications.cron import check_cron, cron_times
 from airflow_provider_platform.client.management.notifications.schedules import (

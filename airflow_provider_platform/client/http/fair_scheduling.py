@@ -1,5 +1,5 @@
-"""Taking turns on an event loop: what a thousand waits do at their start is done one after the
-other, so that the loop sees to everything else in between."""
+"""Fair scheduling on an event loop: a thousand waits that start together do their work at the start
+one after the other, and the loop does all other work in between."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, deque[asyncio.Future[None
 )
 
 
-async def turn() -> None:
-    """Wait for a turn: each round of the loop has one, in the order in which they were asked for.
-    Whoever has one should take milliseconds until it waits for something."""
+async def yield_turn() -> None:
+    """Wait for a turn. Each round of the loop gives one turn, first come, first served. The caller
+    should take milliseconds until it waits for something."""
     loop = asyncio.get_running_loop()
     waiting = _waiting.setdefault(loop, deque())
     mine = loop.create_future()

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.http import session as session_module
-from airflow_provider_platform.client.http.session import Session
+from airflow_provider_platform.client.http import driver
+from airflow_provider_platform.client.http.driver import Session
+from airflow_provider_platform.client.http.fair_scheduling import yield_turn
 from airflow_provider_platform.client.http.transport import Transport
-from airflow_provider_platform.client.http.turns import turn
 from airflow_provider_platform.client.management.dbt_sync.run import SyncLimits
 from airflow_provider_platform.client.management.dbt_sync.run import wait as wait_for_sync
 from airflow_provider_platform.client.management.exports.run import wait as wait_for_export
@@ -37,7 +37,7 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(delay: float) -> None:
         seconds.append(delay)
 
-    monkeypatch.setattr(session_module, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(driver, "asyncio", SimpleNamespace(sleep=sleep))
     random.seed(7)
     return seconds
 
@@ -129,7 +129,7 @@ def test_each_round_of_the_loop_has_one_turn() -> None:
             loop.call_soon(count)
 
         async def start() -> None:
-            await turn()
+            await yield_turn()
             taken.append(rounds)
 
         loop.call_soon(count)
