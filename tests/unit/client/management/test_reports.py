@@ -26,7 +26,7 @@ from airflow_provider_platform.client.management.reports.reports import (
     list_reports,
     upsert_report,
 )
-from airflow_provider_platform.client.management.reports.snapshots import ReportSnapshot
+from airflow_provider_platform.client.management.workbooks.dashboards import ReportSnapshot
 
 PLACEMENT = {"workbookId": "sheet-1", "resultLocation": "Sheet1!A1", "endResultCell": "D9"}
 
