@@ -51,7 +51,7 @@ def record() -> dict[str, Any]:
     dag_runs.ensure_database()
     found: dict[str, Any] = {}
     for file in sorted(EXAMPLES.glob("*.py")):
-        with Sandbox() as sandbox:
+        with Sandbox(default_api_scopes=("meta", "data", "graphql", "jobs")) as sandbox:
             for name in ("DEFAULT", "NEXT"):
                 os.environ[f"AIRFLOW_CONN_PLATFORM_{name}"] = sandbox.connection_json()
             dag = dag_runs.load_dag(file, file.stem)

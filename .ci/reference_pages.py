@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 PROJECT = Path(__file__).parents[1]
 PAGES = PROJECT / "docs" / "reference"
 EXAMPLES = PROJECT / "example_dags"
+LINE = 100
+"""Characters of a line of code."""
 MADE = "This page is generated from the code: `make reference`."
 PREFIXES = {
     "branches": ("Branch", "Build", "MergedBuild"),
@@ -127,6 +129,8 @@ def _overview(found: list[Subject]) -> str:
 def _page(subject: Subject, xcom: Any) -> str:
     says, use, returns = _sections(subject)
     imported = f"from {subject.module} import {subject.name}"
+    if len(imported) > LINE:
+        imported = f"from {subject.module} import (\n    {subject.name},\n)"
     if subject.kind == "decorator":
         imported = "from airflow.sdk import task"
     parts = [

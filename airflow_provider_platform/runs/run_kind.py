@@ -32,6 +32,8 @@ Ids = dict[str, Any]
 OutcomeT = TypeVar("OutcomeT")
 """What a run that is over has given."""
 
+NOT_STOPPED = "The service has no operation that stops this run: it goes on."
+"""What the log says where `can_stop` is False."""
 LOOK_SECONDS = 15.0
 """How long a single look at a run may take, however late it is made."""
 MAX_EVENT_BYTES = 256 * 1024
@@ -144,6 +146,9 @@ class RunKind(ABC, Generic[OutcomeT]):
     """The dataclass of the outcome, unless `to_event` and `read_event` are the kind's own."""
     lifetime: ClassVar[float | None] = None
     """Seconds from the submission after which the service drops a run; None if it does not."""
+    can_stop: ClassVar[bool] = True
+    """Whether a run that nobody follows any more is stopped. Where the service cannot stop it, the
+    run goes on after a deadline too, and a retry follows it further instead of starting another."""
 
     @abstractmethod
     def idempotency_key(self, config: PlatformConfig) -> str:

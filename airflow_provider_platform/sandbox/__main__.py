@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         release=options.release,
         build_seconds=options.build_seconds,
         dialect=options.dialect,
+        default_api_scopes=("meta", "data", "graphql", *(["jobs"] if options.jobs else [])),
     )
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -74,6 +75,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--dialect", default="service", choices=("service", "cube"), help="prefix of tool names"
+    )
+    parser.add_argument(
+        "--jobs",
+        action="store_true",
+        help="give data tokens the API scope jobs too, which builds of pre-aggregations need",
     )
     parser.add_argument(
         "--keep",

@@ -23,7 +23,7 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.operations.log_events import EventLog
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.runs.killed_tasks import UNKNOWN, stops_run
-from airflow_provider_platform.runs.run_kind import LogLine, RunEnvironment
+from airflow_provider_platform.runs.run_kind import NOT_STOPPED, LogLine, RunEnvironment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -195,8 +195,11 @@ class RemoteRunTrigger(BaseTrigger):
             self.log.warning("The remote run could not be stopped: %s", error)
 
     async def _stop_quietly(self, client: AsyncPlatformClient) -> bool:
+        kind = self.run_kind()
+        if kind is not None and not kind.can_stop:
+            self.log.info(NOT_STOPPED)
+            return False
         try:
-            kind = self.run_kind()
             stopped = kind is not None and await client.run(
                 kind.stop(client.config, client.clock, self.ids)
             )

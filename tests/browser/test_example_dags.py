@@ -46,6 +46,7 @@ CHANGED: dict[str, dict[str, Any]] = {
         "email": "admin@acme.example.com",
         "if_exists": "skip",
     },
+    "pre_aggregations": {"pre_aggregation": "orders.revenue_by_month", "month": "2025-04"},
     "prompt_per_customer": {"customers": ["Müller 08"]},
     "quality_check": {"limit": 50_000, "most_orders": 480},
     "rotate_key": {"connection": "platform_default"},

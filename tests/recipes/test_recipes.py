@@ -8,7 +8,7 @@ import re
 import warnings
 from html import unescape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -66,6 +66,32 @@ def test_a_branch_is_compared_with_production_and_closed(
     assert counts["branch"] == counts["production"] > 0
     assert run.xcom("close_branch")["closed"] is True
     assert run.states["delete_branch"] == "success"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, None),
+        ({"jobs_outcome": "failure"}, "statement timeout"),
+        ({"jobs_outcome": "no_rows"}, "verify_sql brings no value"),
+        ({"default_api_scopes": ["meta", "data", "graphql"]}, "API scope is missing: jobs"),
+    ],
+)
+def test_builds_are_reported_only_if_they_have_rows(
+    platform_sandbox: Sandbox, run_dag: RunDag, settings: dict[str, Any], words: str | None
+) -> None:
+    scopes = {"default_api_scopes": ["meta", "data", "graphql", "jobs"]}
+    platform_sandbox.control.set(**{**scopes, **settings})
+    dag = without_retries("pre_aggregations")
+    dag.get_task("build").missing_grace = 0.5  # type: ignore[attr-defined]
+    dag.get_task("build").poll_interval = 0.1  # type: ignore[attr-defined]
+    run = run_dag(dag)
+    if words is None:
+        assert set(run.states.values()) == {"success"}
+        assert run.xcom("report").startswith("2 tables are built: prod_pre_aggregations.orders_")
+        return
+    assert run.states == {"build": "failed", "report": "upstream_failed"}
+    assert words in str(run.task("build").error)
 
 
 def test_each_customer_is_asked_about_once_and_gets_the_own_answer_by_mail(

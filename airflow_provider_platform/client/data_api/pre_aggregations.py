@@ -25,11 +25,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.access import (
@@ -55,6 +54,10 @@ from airflow_provider_platform.client.errors import (
     PreAggregationJobsLostError,
     RequestName,
     ResultEmptyError,
+)
+from airflow_provider_platform.client.formats.build_selector import (
+    check_full_name,
+    zoneless_range,
 )
 from airflow_provider_platform.client.formats.database_words import says_time_out
 from airflow_provider_platform.client.formats.input_values import check_timezone
@@ -94,31 +97,13 @@ MISSING_GRACE = 300.0
 
 _START = RequestName("The start of the builds", f"POST /v1/{JOBS_PATH}")
 _STATUS = RequestName("The status of the builds", f"POST /v1/{JOBS_PATH}")
-_FULL_NAME = re.compile(r"[^.\s]+\.[^.\s]+")
 _NO_MATCH = re.compile(
     r"match.*pre-?aggregation|pre-?aggregation.*match", re.IGNORECASE | re.DOTALL
 )
 
 
-def full_name(name: str) -> str:
-    """The name of a pre-aggregation, as `cube.pre_aggregation`. Raises ValueError."""
-    if not _FULL_NAME.fullmatch(name):
-        raise ValueError(f"must be full names, cube.pre_aggregation, not {quote_service(name)!r}")
-    return name
-
-
-def zoneless(moment: str) -> str:
-    """A moment as the service reads it, without an offset: a date or a time stays as it is, and one
-    with an offset becomes UTC, with the `Z` that the service knows. Raises ValueError."""
-    text = moment.strip()
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError("must be two dates or times in ISO 8601, as 2025-01-31") from None
-    if found.tzinfo is None:
-        return text
-    plain = found.astimezone(UTC).replace(tzinfo=None)
-    return plain.isoformat(timespec="milliseconds") + "Z"
+def _zoneless_range(moments: list[str]) -> list[str]:
+    return [*zoneless_range(moments)]
 
 
 Name = Annotated[str, Field(min_length=1)]
@@ -137,20 +122,8 @@ class BuildSelector(InputModel):
     timezones: list[Annotated[str, AfterValidator(check_timezone)]] = Field(min_length=1)
     data_sources: list[Name] | None = None
     cubes: list[Name] | None = None
-    pre_aggregations: list[Annotated[str, AfterValidator(full_name)]] | None = None
-    date_range: (
-        tuple[Annotated[str, AfterValidator(zoneless)], Annotated[str, AfterValidator(zoneless)]]
-        | None
-    ) = None
-    none_is_absent: ClassVar[bool] = False
-
-    @model_validator(mode="after")
-    def _is_in_order(self) -> Self:
-        if self.date_range is not None:
-            start, end = (datetime.fromisoformat(text) for text in self.date_range)
-            if start.replace(tzinfo=None) > end.replace(tzinfo=None):
-                raise ValueError("date_range must begin before it ends")
-        return self
+    pre_aggregations: list[Annotated[str, AfterValidator(check_full_name)]] | None = None
+    date_range: Annotated[list[str], AfterValidator(_zoneless_range)] | None = None
 
 
 @dataclass
@@ -189,28 +162,29 @@ def start_builds(
     deadline: float,
     repeat_lost: bool = False,
 ) -> Program[list[str]]:
-    """Start the builds once, until the deadline (Unix time); the token of each table.
+    """Start the builds once; the token of each table.
 
-    A start that the service is still preparing is sent again: nothing is queued then. Raises
+    A start that the service is still preparing is sent again until the deadline (Unix time):
+    nothing is queued then. A request that is under way may overrun the deadline by the
+    `request_timeout`, since its answer has the tokens. Raises
     NoPreAggregationError; PreAggregationBuildFailedError where the service fails to start;
     PlatformOutcomeUnknownError where the answer was lost, or PlatformTransportError with
     `repeat_lost`; and what requests raise.
     """
     body = {"action": "post", "selector": selector.to_json()}
-    failures = 0
+    failures = requests = 0
     while True:
         left = deadline - clock()
-        if left <= 0:
+        if left <= 0 and requests:
             raise PreAggregationBuildFailedError(
                 "The service was still preparing the builds at the deadline, so no table was "
                 "queued. A retry starts again; a larger timeout gives the warehouse more time.",
                 where=access.where,
             )
-        pause = REPEAT_PAUSE
+        pause, seconds = REPEAT_PAUSE, min(START_SECONDS, max(config.request_timeout, left))
+        requests += 1
         try:
-            answer = yield CallData(
-                _START, access.url, access.token, body, min(START_SECONDS, max(1.0, left))
-            )
+            answer = yield CallData(_START, access.url, access.token, body, seconds)
         except PlatformError as error:
             failures += 1
             pause = pause_after(error, failures)
@@ -401,7 +375,7 @@ class BuildOutcome:
     """Builds that are done: how many tables there are, and the names of the first of them."""
 
     table_count: int
-    tables: tuple[str, ...] = ()
+    tables: list[str] = field(default_factory=list)
     verified: bool | None = None
 
 
@@ -461,7 +435,7 @@ class BuildProgress:
             if failed:
                 raise self._failure(failed, [], where)
             names = [self.reports[token].name for token in self.tokens]
-            return BuildOutcome(len(names), tuple(names[:LISTED_TABLES]))
+            return BuildOutcome(len(names), names[:LISTED_TABLES])
         if any(one.kind == "moving" for one in still_open) or not self._grace_is_over(
             still_open, now
         ):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_platform._airflow import AirflowTaskTimeout, get_task_states
 from airflow_provider_platform.client.errors import PlatformError, PlatformInterruptedError
 from airflow_provider_platform.runs.killed_tasks import UNKNOWN, run_within, stops_run
+from airflow_provider_platform.runs.run_kind import NOT_STOPPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,6 +74,9 @@ class RunKill:
         """Stop a run, if its author wants that; a failure is logged."""
         if not attempt.cancel_on_kill:
             return
+        if not attempt.kind.can_stop:
+            self._log(attempt.log.info, NOT_STOPPED)
+            return
         client = attempt.client
         with self._stop_logged(attempt) as report:
             report(client.run(attempt.kind.stop(client.config, client.clock, ids)))
@@ -97,6 +101,11 @@ class RunKill:
                 "The service has not accepted the submission yet, so it cannot be stopped; it may "
                 "still be processed.",
             )
+            return
+        if not attempt.kind.can_stop:
+            self._log(attempt.log.warning, NOT_STOPPED)
+            if attempt.ids is not None:
+                attempt.client.interrupt()
             return
         with self._stop_logged(attempt) as report:
             report(_stop_in_time(attempt, ids, until - time.monotonic()))

@@ -43,6 +43,8 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformOutcomeUnknownError,
     PlatformProtocolError,
+    PreAggregationBuildFailedError,
+    PreAggregationJobsLostError,
 )
 
 if TYPE_CHECKING:
@@ -288,24 +290,25 @@ class FailureDisposition:
 
 
 def disposition_of(
-    error: PlatformError, *, submitted: bool, named: bool, last_try: bool
+    error: PlatformError, *, submitted: bool, named: bool, last_try: bool, can_stop: bool = True
 ) -> FailureDisposition:
     """Return how a try ends that met this error.
 
     `submitted`: the submission is known to have gone out before the request that failed. `named`:
-    the run can be looked up or stopped. `last_try`: no later try will find the run.
+    the run can be looked up or stopped. `last_try`: no later try will find the run. `can_stop`:
+    a run that is too late is stopped; if it cannot be, it goes on and the record keeps it.
     """
     if isinstance(error, PlatformOutcomeUnknownError):
         return FailureDisposition("lost", stop=False)
     if isinstance(error, PlatformDeadlineError | PlatformProtocolError):
         return (
             FailureDisposition("failed", stop=True)
-            if named
+            if named and can_stop
             else FailureDisposition(None, stop=False)
         )
     if _run_has_ended(error) or (not submitted and _was_not_taken(error)):
         return FailureDisposition("failed", stop=False)
-    return FailureDisposition(None, stop=last_try or not error.retryable)
+    return FailureDisposition(None, stop=can_stop and (last_try or not error.retryable))
 
 
 def run_is_dead(error: PlatformError) -> bool:
@@ -313,7 +316,12 @@ def run_is_dead(error: PlatformError) -> bool:
     stopped, or ended without an answer, or does not go on and has no reported end. (Polling a run
     that was stopped can show each of these.)"""
     return isinstance(
-        error, ChatAbortedError | ChatNoAnswerError | ChatEndUnknownError | DbtSyncCancelledError
+        error,
+        ChatAbortedError
+        | ChatNoAnswerError
+        | ChatEndUnknownError
+        | DbtSyncCancelledError
+        | PreAggregationJobsLostError,
     )
 
 
@@ -325,6 +333,8 @@ def _run_has_ended(error: PlatformError) -> bool:
         | DbtSyncFailedError
         | DbtSyncCancelledError
         | DashboardExportFailedError
+        | PreAggregationBuildFailedError
+        | PreAggregationJobsLostError
         | ChatError
     )
     return isinstance(error, ends) and not isinstance(error, ChatRpcError)

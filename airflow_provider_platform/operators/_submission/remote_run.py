@@ -165,27 +165,29 @@ class RemoteRunOperator(PlatformOperator):
                 with self._opened(context, record.ids) as attempt:
                     self.log.error("The trigger did not report in time; stopping the remote run.")
                     self._kill.stop_quietly(attempt, record.ids)
-                    attempt.submission.note("failed", record.ids)
+                    if attempt.kind.can_stop:
+                        attempt.submission.note("failed", record.ids)
         with ShortTraceback():
             return super().resume_execution(next_method, next_kwargs, context)
 
-    def deadline(self, attempt: Attempt, submitted_at: float) -> float:
-        """When the run must be over (Unix time): `timeout` after its submission, or this try's
+    def deadline(self, attempt: Attempt, followed_since: float) -> float:
+        """When the run must be over (Unix time): `timeout` after its submission (of a run that
+        cannot be stopped, after the begin of the try that follows it), or this try's
         `execution_timeout`, whichever comes first; at most as long as the service keeps it."""
         lifetime = attempt.kind.lifetime
         seconds = float(self.timeout) if lifetime is None else min(float(self.timeout), lifetime)
-        end = submitted_at + seconds
+        end = followed_since + seconds
         return earliest_deadline(end, self.execution_timeout, attempt.context, now=attempt.now)
 
     def _environment(self, attempt: Attempt, ids: Ids | None = None) -> RunEnvironment:
         """Where a run is followed; the deadline is that of the run with these ids, or of a run that
         is submitted now."""
-        submitted_at = attempt.now if ids is None else float(ids["submitted_at"])
+        followed_since = attempt.now if ids is None else _followed_since(ids)
         return RunEnvironment(
             attempt.client.config,
             attempt.client.clock,
             attempt.client.secrets,
-            self.deadline(attempt, submitted_at),
+            self.deadline(attempt, followed_since),
             poll_interval=float(self.poll_interval),
             timeout=float(self.timeout),
             interrupted=lambda: self._kill.happened,
@@ -345,7 +347,9 @@ class RemoteRunOperator(PlatformOperator):
         """Re-attach to a run that an earlier try has started; past its deadline, poll it once."""
         attempt.ids, attempt.reattached = ids, True
         self.store_link(attempt.context, attempt.config, **ids)
-        if attempt.now < float(ids["submitted_at"]) + float(self.timeout):
+        if not attempt.kind.can_stop:
+            ids = {**ids, "followed_since": attempt.now}  # its deadline did not end it
+        if attempt.now < _followed_since(ids) + float(self.timeout):
             self.log.info("Taking up the run that an earlier try has started.")
             try:
                 resume = attempt.kind.resume(self._environment(attempt, ids), ids)
@@ -394,7 +398,7 @@ class RemoteRunOperator(PlatformOperator):
 
     def _defer(self, attempt: Attempt, ids: Ids) -> None:
         self._kill.is_deferring = True
-        deadline = self.deadline(attempt, float(ids["submitted_at"]))
+        deadline = self.deadline(attempt, _followed_since(ids))
         limits = max(0.0, deadline - attempt.now) + BACKSTOP_SECONDS
         attempt.submission.flush_pending()
         self.defer(
@@ -439,6 +443,7 @@ class RemoteRunOperator(PlatformOperator):
             submitted=submitted,
             named=known is not None,
             last_try=attempt.is_last_try(error),
+            can_stop=attempt.kind.can_stop,
         )
         if disposition.stop and self._kill.leaves_run:
             return  # the record says that it runs, and the retry stops it if need be
@@ -450,3 +455,10 @@ class RemoteRunOperator(PlatformOperator):
         elif known is not None and not self._kill.happened:
             # Again, in case that the store could not be reached before.
             attempt.submission.note("running" if attempt.ids else "intent", known)
+
+
+def _followed_since(ids: Ids) -> float:
+    """When the time of this run began (Unix time): at its submission, or where a later try follows
+    a run that cannot be stopped, with that try."""
+    since: float = ids["followed_since"] if "followed_since" in ids else ids["submitted_at"]
+    return float(since)

@@ -75,7 +75,7 @@ def running_sandbox(folder: Path) -> Iterator[dict[str, Any]]:
     log_file = folder / "sandbox.log"
     ready_file.unlink(missing_ok=True)
     command = [sys.executable, "-m", "airflow_provider_platform.sandbox"]
-    command += ["--keep", str(folder / "sandbox"), "--dbt-pace", "0.2"]
+    command += ["--keep", str(folder / "sandbox"), "--dbt-pace", "0.2", "--jobs"]
     command += ["--ready-file", str(ready_file)]
     with log_file.open("w") as log, running(command, stdout=log) as process:
         deadline = time.monotonic() + _READY_SECONDS

@@ -34,6 +34,9 @@ from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from airflow_provider_platform.operators.notifications import PlatformCreateNotificationOperator
+from airflow_provider_platform.operators.pre_aggregations import (
+    PlatformBuildPreAggregationsOperator,
+)
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.operators.workbooks import (
     PlatformDuplicateWorkbookOperator,
@@ -63,6 +66,10 @@ RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
     "open branch": (PlatformOpenBranchOperator, {"branch_name": "nightly"}),
     "merge branch": (PlatformMergeBranchOperator, {"branch_name": "nightly"}),
     "export": (PlatformExportDashboardOperator, {"dashboard_id": 501, "output_path": "/tmp/a.pdf"}),
+    "pre-aggregations": (
+        PlatformBuildPreAggregationsOperator,
+        {"cubes": ["customers"], "verify_sql": "SELECT 1 AS one"},
+    ),
     "query": (PlatformQueryOperator, {"sql": "SELECT 1 AS one", "branch_name": "nightly"}),
     "query in pages": (
         PlatformQueryOperator,
@@ -125,6 +132,7 @@ def add_nightly(sandbox: Sandbox, *, is_open: bool) -> None:
 def test_runs(name: str, platform_sandbox: Sandbox) -> None:
     operator, arguments = RUNS[name]
     given = dict(arguments)
+    platform_sandbox.control.set(default_api_scopes=["meta", "data", "graphql", "jobs"])
     add_nightly(platform_sandbox, is_open=name.startswith("query"))
     if "chat_id" in given:
         first = operator(task_id="first", prompt="total revenue", deferrable=False)

@@ -291,7 +291,7 @@ def test_builds_that_are_done_end_the_wait() -> None:
     outcome = wait(
         jobs(a="scheduled", b="processing"), jobs(a="done", b="processing"), jobs(b="done")
     )
-    assert outcome == BuildOutcome(2, ("t_a", "t_b"))
+    assert outcome == BuildOutcome(2, ["t_a", "t_b"])
 
 
 def test_only_what_has_no_end_is_polled() -> None:
@@ -328,7 +328,7 @@ def test_a_token_that_the_answer_leaves_out_is_not_found() -> None:
 
 def test_an_object_by_token_is_read_as_well() -> None:
     answer = {"a": {"table": "t_a", "status": "done"}, "b": {"table": "t_b", "status": "done"}}
-    assert wait(answer) == BuildOutcome(2, ("t_a", "t_b"))
+    assert wait(answer) == BuildOutcome(2, ["t_a", "t_b"])
 
 
 def test_one_failed_build_fails_all_once_the_others_are_over() -> None:

@@ -1,0 +1,202 @@
+"""Builds of pre-aggregations: how they are started once, followed and read.
+
+The tokens that the service answers the start with are the record: a retry polls them and starts
+nothing while the service knows them. Nothing stops a build, so builds go on after a deadline and
+after a task that was ended, and the next try follows them further.
+
+The ids of such a run hold `tokens`, whether the end is waited for (`waits`), and once they are done
+what there is to return (`built`). `build_id` is of our own making: it tells one start from another.
+"""
+
+# ruff: noqa: ARG002 - a kind need not use all that it is given
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from airflow_provider_platform.client.config import PlatformConfig, fingerprint
+from airflow_provider_platform.client.data_api.pre_aggregations import (
+    MISSING_GRACE,
+    START_AGAIN,
+    BuildOutcome,
+    BuildProgress,
+    BuildSelector,
+    JobsAccess,
+    open_access,
+    poll_builds,
+    rows_are_there,
+    start_builds,
+    wait_for_builds,
+    wait_for_rows,
+)
+from airflow_provider_platform.client.errors import PlatformOutcomeUnknownError
+from airflow_provider_platform.client.operations.program import Clock, Notify, Program
+from airflow_provider_platform.runs.run_kind import (
+    LOOK_SECONDS,
+    Ids,
+    Intended,
+    RunAccepted,
+    RunEnvironment,
+    RunKind,
+    say,
+    warn,
+)
+
+RECORDED_TOKENS = 1500
+"""Tokens that the record of a task has room for: it holds 64 KB."""
+
+
+@dataclass(frozen=True)
+class PreAggregationsRunKind(RunKind[BuildOutcome]):
+    """Builds, by the arguments of `PlatformBuildPreAggregationsOperator`.
+
+    A trigger follows them without their input: `selector` is then None.
+    """
+
+    id_field = "build_id"
+    outcome_class = BuildOutcome
+    can_stop = False
+
+    selector: BuildSelector | None = None
+    wait_for_completion: bool = True
+    verify_sql: str | None = None
+    missing_grace: float = MISSING_GRACE
+    if_start_lost: Literal["fail", "repeat"] = "fail"
+    deployment_id: int | None = None
+
+    def idempotency_key(self, config: PlatformConfig) -> str:
+        config.require_management_url()
+        deployment_id = config.resolve_deployment_id(self.deployment_id)
+        addresses = (config.management_url, config.data_api_url)
+        selector = self._selector().to_json()
+        return fingerprint("pre-aggregations", *addresses, deployment_id, selector)
+
+    def submit(
+        self,
+        env: RunEnvironment,
+        earlier: Ids | None,
+        *,
+        until_end: bool,
+    ) -> Program[BuildOutcome | None]:
+        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        access = yield from _open_access(env, deployment_id)
+        run: Ids = {"deployment_id": deployment_id, "submitted_at": env.now}
+        yield Notify(Intended(run))
+        tokens = yield from start_builds(
+            access,
+            self._selector(),
+            env.config,
+            env.clock,
+            deadline=env.deadline,
+            repeat_lost=self.if_start_lost == "repeat",
+        )
+        run |= {
+            "build_id": fingerprint(tokens, run["submitted_at"])[:16],
+            "tokens": tokens,
+            "waits": self.wait_for_completion,
+        }
+        yield Notify(RunAccepted(run))
+        yield say(f"Started the builds of {len(tokens)} tables of pre-aggregations")
+        if len(tokens) > RECORDED_TOKENS:
+            yield warn(
+                f"Airflow's task state store holds 64 KB, about {RECORDED_TOKENS} tokens: a retry "
+                "may not find these builds and start them again. Select fewer tables at once, by "
+                "date_range or pre_aggregations."
+            )
+        return None if self.wait_for_completion else BuildOutcome(len(tokens))
+
+    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
+        """False with `if_start_lost="repeat"`: the tokens are lost, and a second build changes no
+        data."""
+        if self.if_start_lost == "fail":
+            raise PlatformOutcomeUnknownError(
+                "The try before was lost while it started the builds, so they may be running. "
+                f"{START_AGAIN}",
+                where=f"deployment {ids['deployment_id']}",
+            )
+        yield warn(
+            "The try before may have started the builds already; they are started again "
+            "(if_start_lost='repeat')."
+        )
+        return False, ids
+
+    def follow(self, env: RunEnvironment, ids: Ids) -> Program[BuildOutcome]:
+        if "built" in ids:
+            return BuildOutcome(**ids["built"])
+        if not ids["waits"]:
+            return BuildOutcome(len(ids["tokens"]))
+        access = yield from _open_access(env, ids["deployment_id"])
+        outcome = yield from wait_for_builds(
+            access,
+            self._progress(ids),
+            env.config,
+            env.clock,
+            deadline=env.deadline,
+            poll_interval=env.poll_interval,
+            stagger_first_poll=env.in_triggerer,
+        )
+        if self.verify_sql is None:
+            return outcome
+        # Rows can come after "done"; how long is as unknown as how long a table may be missing.
+        until = max(min(env.deadline, env.now + self.missing_grace), env.now + LOOK_SECONDS)
+        yield from wait_for_rows(
+            self.verify_sql,
+            access,
+            env.config,
+            env.clock,
+            until=until,
+            poll_interval=env.poll_interval,
+        )
+        return BuildOutcome(outcome.table_count, outcome.tables, verified=True)
+
+    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[BuildOutcome | None]:
+        until = env.now + LOOK_SECONDS
+        access = yield from _open_access(env, ids["deployment_id"])
+        outcome = yield from poll_builds(access, self._progress(ids), env.config, env.clock)
+        if outcome is None or self.verify_sql is None:
+            return outcome
+        there = yield from rows_are_there(
+            self.verify_sql, access, env.config, env.clock, until=until
+        )
+        return BuildOutcome(outcome.table_count, outcome.tables, verified=True) if there else None
+
+    def stop(
+        self,
+        config: PlatformConfig,
+        clock: Clock,
+        ids: Ids,
+        *,
+        seconds: float | None = None,
+    ) -> Program[bool]:
+        """False: the service has no operation for it."""
+        yield from ()
+        return False
+
+    def read(self, env: RunEnvironment, ids: Ids, outcome: BuildOutcome) -> Program[dict[str, Any]]:
+        """The result of the task; what a later try needs of it is kept in the ids."""
+        if ids["waits"]:
+            ids["built"] = asdict(outcome)
+            verified = ", verify_sql found rows" if outcome.verified else ""
+            yield say(f"The builds of {outcome.table_count} tables are done{verified}")
+        result = {
+            "status": "done" if ids["waits"] else None,
+            "table_count": outcome.table_count,
+            "tables": outcome.tables,
+            "tokens": ids["tokens"],
+            "verified": outcome.verified,
+        }
+        return env.secrets.redact(result)
+
+    def _selector(self) -> BuildSelector:
+        if self.selector is None:
+            raise RuntimeError("builds cannot be started without their selector")
+        return self.selector
+
+    def _progress(self, ids: Ids) -> BuildProgress:
+        return BuildProgress(tuple(ids["tokens"]), float(ids["submitted_at"]), self.missing_grace)
+
+
+def _open_access(env: RunEnvironment, deployment_id: int) -> Program[JobsAccess]:
+    """Where the jobs are, and a token for them; also for a try that comes late."""
+    deadline = max(env.deadline, env.now + LOOK_SECONDS)
+    return (yield from open_access(deployment_id, env.config, env.clock, deadline=deadline))

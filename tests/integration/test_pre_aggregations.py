@@ -1,0 +1,104 @@
+"""Builds of pre-aggregations against the sandbox: both ways to wait give the same XComs and
+errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_provider_platform.operators.pre_aggregations import (
+    PlatformBuildPreAggregationsOperator,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.demo.dag_runs import FinishedTask
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+WAYS = {"on the worker": False, "deferred": True}
+MONTHS = "orders.revenue_by_month"
+
+
+@pytest.fixture(params=WAYS.values(), ids=WAYS.keys())
+def build(request: pytest.FixtureRequest, run_dag: RunDag, platform_sandbox: Sandbox) -> Any:
+    """Build pre-aggregations in a DAG of its own; returns the finished task."""
+    platform_sandbox.control.set(default_api_scopes=["meta", "data", "graphql", "jobs"])
+
+    def run(**arguments: Any) -> FinishedTask:
+        with DAG(dag_id="build", params={"month": "2025-03", "nothing": None}) as dag:
+            PlatformBuildPreAggregationsOperator(
+                task_id="build",
+                deferrable=request.param,
+                retries=0,
+                **{"poll_interval": 0.1, "missing_grace": 0.3, **arguments},
+            )
+        return run_dag(dag).task("build")
+
+    return run
+
+
+def starts(sandbox: Sandbox) -> int:
+    return len(sandbox.control.state().changed("pre-aggregation-jobs"))
+
+
+def test_the_result_and_its_keys_are_the_same_in_both_ways(
+    build: Any, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(jobs_build_seconds=0.3, jobs_gap_seconds=0.2)
+    task = build(
+        pre_aggregations=[MONTHS],
+        date_range=["{{ params.month }}-01", "{{ params.month }}-31"],
+        contexts='[{"securityContext": {"tenant": "acme"}}]',
+        cubes="{{ params.nothing }}",
+        verify_sql="SELECT COUNT(*) FROM orders WHERE month = '{{ params.month }}'",
+    )
+    assert task.error is None
+    result = task.xcoms["return_value"]
+    assert {key: task.xcoms[key] for key in result} == result
+    assert (result["status"], result["verified"], result["table_count"]) == ("done", True, 2)
+    names = [name.rsplit("_", 1)[0] for name in result["tables"]]
+    assert names == [
+        "prod_pre_aggregations.orders_revenue_by_month20250301",
+        "prod_pre_aggregations.orders_order_lines",
+    ]
+    assert len(result["tokens"]) == 2
+    assert starts(platform_sandbox) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"jobs_outcome": "failure"}, "PreAggregationBuildFailedError", "statement timeout"),
+        ({"jobs_outcome": "missing_partition"}, "PreAggregationBuildFailedError", "20250301"),
+        ({"jobs_outcome": "no_rows"}, "ResultEmptyError", "verify_sql brings no value"),
+        ({"jobs_lifetime": 0}, "PreAggregationJobsLostError", "24 hours"),
+        ({"jobs_no_match": "empty"}, "AirflowFailException", "matches no pre-aggregation"),
+        ({"default_api_scopes": ["data"]}, "AirflowFailException", "CUBEJS_DEFAULT_API_SCOPES"),
+    ],
+)
+def test_failures_are_the_same_in_both_ways(
+    build: Any,
+    platform_sandbox: Sandbox,
+    settings: dict[str, Any],
+    error: str,
+    words: str,
+) -> None:
+    platform_sandbox.control.set(**settings)
+    nowhere = "jobs_no_match" in settings
+    task = build(
+        pre_aggregations=["orders.weekly" if nowhere else MONTHS],
+        date_range=["2025-03-01", "2025-03-31"],
+        verify_sql="SELECT COUNT(*) FROM orders WHERE month = '2025-03'",
+    )
+    assert task.error.startswith(error)
+    assert words in task.error
+
+
+def test_a_deadline_names_what_is_not_done(build: Any, platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(jobs_build_seconds=600)
+    task = build(cubes=["customers"], timeout=1)
+    assert task.error.startswith("PlatformDeadlineError")
+    assert "customers_by_country" in task.error
+    assert "no operation that stops builds" in task.error
