@@ -105,13 +105,14 @@ def chat_notes(config: PlatformConfig, now: float) -> list[str]:
         return token_warnings(config.chat_service_token.get_secret_value(), now)
     if _OF_A_DEPLOYMENT.search(config.chat_url or ""):
         return [
-            "chat_url is the address of a deployment, which takes a service token only: use "
-            "chat_service_token, or the agent's address."
+            "Chat address (chat_url) is the address of a deployment, which accepts a service "
+            "token only. Use Chat service token (chat_service_token), or enter the agent's "
+            "address."
         ]
     if config.session_settings is None:
         return [
-            "session_settings is empty: each chat task must name its user (externalId or "
-            "internalId) itself."
+            "Session settings (session_settings) is empty, so each chat task must name its user "
+            "(externalId or internalId) in its own session_settings."
         ]
     return []
 
@@ -135,11 +136,14 @@ def _check_management(config: PlatformConfig) -> Program[_Verdict]:
         yield from call(get_app_config(), once=True)
     except PlatformNotFoundError:
         return False, (
-            "No operation of the management API is found there: check host, which ends in /api."
+            "The management API was not found at this address. Check Management API address "
+            "(host), which must end in /api."
         )
     if config.deployment_id is None or isinstance(problem, PlatformAddressError):
-        return True, f"{accepted}. Deployments cannot be looked up with it: {problem.message}"
-    return False, f"{accepted}, but deployment_id cannot be used: {problem.message}"
+        return True, f"{accepted}. The token cannot list deployments: {problem.message}"
+    return False, (
+        f"{accepted}, but Deployment id (deployment_id) cannot be used: {problem.message}"
+    )
 
 
 def _deployments(config: PlatformConfig) -> Program[str]:
@@ -150,9 +154,12 @@ def _deployments(config: PlatformConfig) -> Program[str]:
     page = yield from call(list_deployments(query=query), once=True)
     names = [_name(deployment) for deployment in page.rows[:_SHOWN_DEPLOYMENTS]]
     if not names:
-        return "it sees no deployment"
+        return "the token has access to no deployment"
     more = " and more" if page.page_info and page.page_info.has_next_page else ""
-    return f"it sees {', '.join(names)}{more}, of which deployment_id may name one"
+    return (
+        f"the token has access to {', '.join(names)}{more}. To set a default, enter one of "
+        "these ids in Deployment id (deployment_id)"
+    )
 
 
 def _name(deployment: Deployment) -> str:
@@ -175,12 +182,13 @@ def _check_chat(config: PlatformConfig, clock: Clock) -> Program[_Verdict]:
     words = f"The service answered 404: {said or 'no text'}."
     if _speaks_of_address(said):
         return False, (
-            f"{words} The agent or the account does not exist: copy chat_url from the agent's "
-            f"settings. {PREMIUM_HINT}"
+            f"{words} The agent or the account does not exist. Copy Chat address (chat_url) from "
+            f"the agent's settings. {PREMIUM_HINT}"
         )
     return True, (
-        f"{words} That is right for a thread that does not exist, but would be said of an agent "
-        "that does not exist, too: if chats fail, check chat_url."
+        f"{words} The test asks for a thread that does not exist, so 404 is expected. The service "
+        "would answer the same if the agent did not exist. If chats fail, check Chat address "
+        "(chat_url)."
     )
 
 
@@ -201,13 +209,15 @@ def _read_nothing(config: PlatformConfig, thread: str, clock: Clock) -> Program[
         )
     except PlatformBadRequestError as error:
         raise PlatformBadRequestError(
-            f"{error.reason} Check session_settings.", where=error.where, **error.details
+            f"{error.reason} Check Session settings (session_settings).",
+            where=error.where,
+            **error.details,
         ) from None
     if record is not None:
         return _error_text(record)
     if ended:
         raise PlatformProtocolError(
-            "The chat API's answer ended without a state.", where=CHAT_STREAM.where
+            "The chat API's response ended before the thread's state.", where=CHAT_STREAM.where
         )
     raise PlatformTransportError(
         f"The chat API gave no answer within {wait:g} seconds.", where=CHAT_STREAM.where

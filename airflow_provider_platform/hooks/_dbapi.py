@@ -40,7 +40,7 @@ paramstyle = "pyformat"
 def check_query(sql: Any, advice: str = "") -> None:
     """Raise PlatformInputError for SQL that is not one query that reads."""
     if not isinstance(sql, str):
-        problem: str | None = f"it is a value of type {type(sql).__name__}"
+        problem: str | None = f"got a value of type {type(sql).__name__}"
     else:
         problem = why_not_a_query(sql)
     if problem is not None:
@@ -102,7 +102,9 @@ class SqlConnection:
                     raise ResultTruncatedError(why)
                 self.messages.append(why)
         self.messages += [
-            f"Column {column.name!r} is text: {column.note}." for column in columns if column.note
+            f"Column {column.name!r} is returned as strings: {column.note}."
+            for column in columns
+            if column.note
         ]
         return buffer, columns
 
@@ -150,7 +152,8 @@ class SqlCursor:
     def executemany(self, *_: Any) -> NoReturn:
         """Refused: raises PlatformInputError."""
         raise PlatformInputError(
-            "Nothing was sent: executemany cannot work, because the service's SQL only reads.",
+            "Nothing was sent: executemany is not supported, because the service's SQL is "
+            "read-only.",
             field="sql",
         )
 
@@ -191,7 +194,7 @@ class SqlCursor:
     def _results(self) -> Iterator[Row]:
         self._check_open()
         if self._rows is None:
-            raise PlatformClosedError("This cursor has no result: call execute first.")
+            raise PlatformClosedError("This cursor has no result. Call execute first.")
         return self._rows
 
     def _check_open(self) -> None:

@@ -71,9 +71,9 @@ class LogMask:
         if len(texts) > room and not self._warned:
             self._warned = True
             log.warning(
-                "Answers brought so many credentials that Airflow's logs mask only the first %d "
-                "texts of them. This package still hides all of them in what it logs and stores; "
-                "do not print an answer that holds more.",
+                "The service returned more than %d credentials, and Airflow's logs mask only the "
+                "first of them. This package still hides all of them in its own logs and "
+                "results. Do not print other responses that contain credentials.",
                 MOST_MASKED,
             )
         return texts[:room]

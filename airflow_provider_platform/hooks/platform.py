@@ -130,7 +130,7 @@ T = TypeVar("T")
 Id = int | str
 SQL_TIMEOUT = 600.0
 
-_NOT_MASKED = "A secret of a call could not be masked in the logs."
+_NOT_MASKED = "A secret could not be masked in the logs."
 
 
 class ChatOptions(TypedDict, total=False):

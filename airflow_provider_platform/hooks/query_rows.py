@@ -130,8 +130,8 @@ def _check(
     frames.check_library(library)
     if rows_read:
         raise PlatformInputError(
-            f"to_{library}() needs the whole result, and {rows_read} of its rows were already "
-            "read. Run the query again; to get several kinds of frames, call to_arrow() once and "
+            f"to_{library}() needs the whole result, but {rows_read} of its rows were already "
+            "read. Run the query again. For several kinds of frames, call to_arrow() once and "
             "convert its table."
         )
     return wanted

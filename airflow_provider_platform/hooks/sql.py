@@ -91,9 +91,9 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
     @schema.setter
     def schema(self, _: Any) -> None:
         raise PlatformInputError(
-            "Nothing was sent: database cannot be chosen, because a deployment has one data model. "
-            'Name a deployment or a branch: hook_params={"deployment_id": ..., "branch_name": '
-            "...}.",
+            "Nothing was sent: database is not supported, because a deployment has one data "
+            'model. Choose a deployment or a branch: hook_params={"deployment_id": ..., '
+            '"branch_name": ...}.',
             field="database",
         )
 
@@ -162,11 +162,11 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
 
     def insert_rows(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: raises PlatformInputError."""
-        raise _refused("insert_rows", "the service's SQL only reads")
+        raise _refused("insert_rows", "the service's SQL is read-only")
 
     def bulk_load(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: raises PlatformInputError."""
-        raise _refused("bulk_load", "the service's SQL only reads")
+        raise _refused("bulk_load", "the service's SQL is read-only")
 
     def bulk_dump(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: raises PlatformInputError."""
@@ -254,7 +254,7 @@ _NO_SQLALCHEMY = (
 
 
 def _refused(name: str, reason: str) -> PlatformInputError:
-    return PlatformInputError(f"Nothing was sent: {name} cannot work: {reason}.", field=name)
+    return PlatformInputError(f"Nothing was sent: {name} is not supported: {reason}.", field=name)
 
 
 def _bad_param(name: str, rule: str) -> PlatformInputError:
@@ -266,7 +266,9 @@ def _frame_arguments(named: dict[str, Any], *known: str) -> dict[str, Any]:
     for name in named:
         if name not in known:
             raise PlatformInputError(
-                f"Nothing was sent: get_df takes no {name} here. Apply it to the frame.", field=name
+                f"Nothing was sent: get_df does not support {name} here. Apply it to the data "
+                "frame.",
+                field=name,
             )
     return named
 
@@ -275,8 +277,8 @@ def _unknown_param(name: str) -> PlatformInputError:
     near = get_close_matches(name, _OPTIONS, n=1)
     meant = f" (did you mean {near[0]}?)" if near else ""
     return PlatformInputError(
-        f"Nothing was sent: hook_params has {quote_service(name)!r}, which is not a keyword of the "
-        f"hook{meant}. Its keywords are {', '.join(_OPTIONS)}.",
+        f"Nothing was sent: {quote_service(name)!r} in hook_params is not a keyword of the "
+        f"hook{meant}. The keywords are {', '.join(_OPTIONS)}.",
         field=name,
     )
 

@@ -167,7 +167,7 @@ class Answer:
         """The task's result, and what to say where there is none."""
         task_id = self._named_task()
         if task_id is None:
-            return None, "No task is named whose answer this is: give task_id."
+            return None, "The notifier does not know which task's answer to send. Give task_id."
         try:
             found = self._pull(task_id)
         except Exception as error:  # noqa: BLE001  # the message goes out without it
@@ -210,7 +210,7 @@ class Answer:
                         for note in drawn.notes:
                             self._log.warning("The chart of %r: %s", section.title, note)
                 except (ChartError, OSError) as error:
-                    self._log.warning("The chart of %r is left out: %s", section.title, error)
+                    self._log.warning("The chart of query %r is left out: %s", section.title, error)
                     continue
                 if content is not None:
                     path = self._folder / f"chart-{position + 1}.png"

@@ -49,7 +49,7 @@ class Sending:
         if self._failed:
             raise NotificationFailedError(
                 f"{len(self._failed)} of {self._tried} notifiers could not send: "
-                f"{', '.join(self._failed)}; the log says why."
+                f"{', '.join(self._failed)}. The log above has the reason of each."
             )
 
     def send(self, target: Any, answer: Answer) -> None:
@@ -62,7 +62,7 @@ class Sending:
         if inspect.isawaitable(called):
             if inspect.iscoroutine(called):
                 called.close()
-            raise PlatformError("An asynchronous function serves deadline alerts only.")
+            raise PlatformError("An asynchronous function can be used for deadline alerts only.")
 
     async def send_on_loop(self, target: Any, answer: Answer) -> None:
         from asgiref.sync import sync_to_async

@@ -75,12 +75,14 @@ class PlatformAnswerNotifier(BaseNotifier):
         from airflow_provider_platform.operators._base import arguments
 
         if not self._targets():
-            raise PlatformConfigError("send_with names nothing to send with.", field="send_with")
+            raise PlatformConfigError(
+                "send_with is empty. Give at least one notifier or function.", field="send_with"
+            )
         for target in self._targets():
             named = isinstance(target, dict) and isinstance(target.get("class"), str)
             if not (named or callable(target)) or isinstance(target, type):
                 raise PlatformConfigError(
-                    "send_with takes notifiers, functions and objects with a `class`, not "
+                    "send_with must contain notifiers, functions or objects with a `class`, not "
                     f"{type(target).__name__}.",
                     field="send_with",
                 )

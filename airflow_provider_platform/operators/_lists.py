@@ -23,6 +23,6 @@ def capped(found: Iterator[ResponseModel], max_items: int, log: Any) -> list[dic
 def tell_length(length: int, *, more: bool, log: Any) -> None:
     """Log how many items are returned."""
     if more:
-        log.warning("The list is longer than max_items: returning the first %s items only.", length)
+        log.warning("The list is longer than max_items. Returning only the first %s items.", length)
     else:
         log.info("Returning %s items", length)

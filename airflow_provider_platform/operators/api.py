@@ -49,14 +49,14 @@ def _body(name: str, value: Any) -> Any:
         return json.loads(found)
     except ValueError:
         raise PlatformInputError(
-            f"Nothing was sent: {name} must be JSON, or its text.", field=name
+            f"Nothing was sent: {name} must be plain JSON values, or JSON as a string.", field=name
         ) from None
 
 
 def _only_lists_are_paged(paginate: bool, method: str, body: Any) -> None:
     """A rule: what is paged is a GET without a body."""
     if paginate and (method != "GET" or body is not None):
-        raise ValueError("paginate goes with GET and no body")
+        raise ValueError("paginate needs method GET and no body")
 
 
 class PlatformApiOperator(SingleCallOperator):
@@ -172,10 +172,9 @@ class PlatformApiOperator(SingleCallOperator):
                 found = [_QUOTED]
         if found:
             raise PlatformCredentialAnswerError(
-                "The call succeeded, and its answer carries a "
-                f"credential ({', '.join(found)}), which is not stored as XCom. Choose what to "
-                "return with response_filter, or make the call in a task of your own with "
-                "PlatformHook.",
+                "The call succeeded, but its response contains a credential "
+                f"({', '.join(found)}), which must not be stored in XCom. Choose what to return "
+                "with response_filter, or make the call in your own task with PlatformHook.",
                 where=f"{self.method} {self.path}",
             )
         if isinstance(answer, list) and len(answer) > self.max_items:

@@ -244,8 +244,8 @@ class PlatformChatOperator(RemoteRunOperator):
         for query, before in zip(queries, result["queries"], strict=True):
             if query is not before:
                 self.log.warning(
-                    "XCom has the first %s of %s rows of query %r, because the rows of all "
-                    "queries may take %s bytes together (max_xcom_bytes).",
+                    "XCom has only the first %s of %s rows of query %r, because the limit for "
+                    "the rows of all queries is %s bytes (max_xcom_bytes).",
                     len(query["rows"]),
                     query["total_rows"],
                     quote_service(query["title"] or "without a title"),
@@ -273,7 +273,7 @@ class PlatformChatOperator(RemoteRunOperator):
             f"The {what} has {len(query['rows'])} of {query['total_rows']} rows of query {title!r}"
         )
         fewer = len(query["rows"]) < query["sent_rows"]
-        more = f" Or raise max_rows: the chat sent {query['sent_rows']} rows." if fewer else ""
+        more = f" Or raise max_rows, since the chat sent {query['sent_rows']} rows." if fewer else ""
         return f"{kept}. {_way_to_all_rows(config)}{more}"
 
 
@@ -294,8 +294,8 @@ def _way_to_all_rows(config: PlatformConfig) -> str:
         )
     missing = "deployment_id" if config.management_url else "host, password and deployment_id"
     return (
-        f"This connection cannot read all rows, because it has no access to the data API: set "
-        f"{missing} in it."
+        "This connection cannot read all rows, because it has no access to the data API. Set "
+        f"{missing} in the connection."
     )
 
 

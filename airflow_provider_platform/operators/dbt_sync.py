@@ -27,7 +27,7 @@ DBT_SYNC_TIMEOUT = 3600.0
 def _manifest_fits(manifest: dict[str, Any] | None, source: str | None) -> None:
     """A rule: a manifest goes with its source."""
     if (source == "manifest") != (manifest is not None):
-        raise ValueError("manifest must be given with source='manifest', and only then")
+        raise ValueError("manifest and source='manifest' must be given together")
 
 
 def _opens_what_it_waits_for(

@@ -135,7 +135,7 @@ class PlatformDeleteNotificationOperator(NotificationOperator):
             except PlatformNotFoundError:
                 if int(getattr(context["ti"], "try_number", 1) or 1) < 2:
                     raise
-                self.log.info("Notification %s is not there any more.", self.notification_id)
+                self.log.info("Notification %s no longer exists.", self.notification_id)
                 return
         self.log.info("Deleted notification %s", self.notification_id)
 
@@ -223,7 +223,7 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
                 self.notification_id, self.add, deployment_id=self.deployment_id
             )
             self.log.info(
-                "Recipients of notification %s: %s new, %s changed, %s there already",
+                "Recipients of notification %s: %s added, %s changed, %s unchanged",
                 self.notification_id,
                 len(done.created_recipients or []),
                 len(done.updated_recipients or []),

@@ -87,7 +87,7 @@ def column_names(name: str, value: Any) -> list[str] | None:
     found = arguments.sequence(name, value)
     if found is not None and not all(isinstance(one, str) and one.strip() for one in found):
         raise PlatformInputError(
-            f"Nothing was sent: {name} must be a list of names of columns.", field=name
+            f"Nothing was sent: {name} must be a list of column names.", field=name
         )
     return found or None
 
@@ -104,7 +104,7 @@ def can_be_paged(page_by: list[str] | None, sql: str) -> None:
 def pages_have_rows(page_rows: int | None, page_by: list[str] | None) -> None:
     """Only a result in pages has rows of a page. Raises ValueError."""
     if page_rows is not None and page_by is None:
-        raise ValueError("page_rows is given without page_by, which names the keys of the pages")
+        raise ValueError("page_rows needs page_by, which names the key columns of the pages")
 
 
 class PlatformQueryOperator(DeploymentOperator):
@@ -274,7 +274,7 @@ class PlatformQueryOperator(DeploymentOperator):
             # The SQL that the trigger asked for: rendered again, it may be another text.
             sql = waited.get("sql") or self._bound_sql()
             if told.get("wait_id") != waited.get("wait_id"):
-                self.log.warning("Ignoring the event of another wait; this task waits on.")
+                self.log.warning("Ignoring the event of another wait. This task continues to wait.")
                 self._wait_in_triggerer(hook, sql, deadline)
             with self._logged_sql(sql):
                 if event["status"] == "error":
@@ -442,7 +442,7 @@ class PlatformQueryOperator(DeploymentOperator):
         rows = rows_that_fit(saved.first_rows, most)
         if len(rows) < len(saved.first_rows):
             self.log.warning(
-                "XCom has the first %s of %s rows, because more take over %s bytes "
+                "XCom has only the first %s of %s rows, because the limit is %s bytes "
                 "(max_xcom_bytes).%s",
                 len(rows),
                 saved.row_count,

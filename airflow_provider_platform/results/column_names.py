@@ -57,7 +57,6 @@ def describe_renaming(names: Sequence[str | None], written: Sequence[str]) -> st
         return None
     more = f", and {len(changed) - 5} more" if len(changed) > 5 else ""
     return (
-        "Columns were renamed, because their names are empty, differ in case only or cannot be "
-        f"stored: {', '.join(changed[:5])}{more}. To choose the names, alias the columns in the "
-        "SQL (AS)."
+        "Columns were renamed, because their names are empty, are invalid or differ only in "
+        f"case: {', '.join(changed[:5])}{more}. To choose the names, use AS in the SQL."
     )

@@ -117,7 +117,11 @@ class Column:
     @property
     def warning(self) -> str | None:
         """The note as a sentence that names the column."""
-        return None if self.note is None else f"Column {self.name!r} is text: {self.note}."
+        return (
+            None
+            if self.note is None
+            else (f"Column {self.name!r} is written as strings: {self.note}.")
+        )
 
     def described(self) -> dict[str, str]:
         """`{"name", "type"}`, with `note` where there is one."""
@@ -189,7 +193,9 @@ class ColumnTypes:
         named = {}
         for name, said in types.items():
             if {type(name), type(said)} != {str}:
-                raise ValueError(f"must name columns and types with texts, not {name!r}: {said!r}")
+                raise ValueError(
+                    f"must map column names to types (both strings), got {name!r}: {said!r}"
+                )
             if name != EVERY_OTHER:
                 named[name] = _named_type(name, said)
         return cls(_mode(types.get(EVERY_OTHER, "service")), named)
@@ -205,8 +211,8 @@ class ColumnTypes:
         missing = [name for name in self.named if name not in names]
         if missing:
             raise ResultValueError(
-                f"types names the column {missing[0]!r}, which the result lacks. Its columns are "
-                f"{', '.join(map(repr, names))}.",
+                f"types contains the column {missing[0]!r}, which the result does not have. The "
+                f"result's columns are {', '.join(map(repr, names))}.",
                 column=missing[0],
             )
 
@@ -294,14 +300,17 @@ class TypeFinder:
             wanted = self._asked_type() if self._asked else f"type {self._declared}"
             if self._strict:
                 raise ResultValueError(
-                    f"Row {row}, column {self._name!r}: {shown!r} is not a value of {wanted}. "
-                    'types="service" turns such a column into texts, with a warning.',
+                    f"The value {shown!r} is not of {wanted} (row {row}, column {self._name!r}). "
+                    'types="service" writes such a column as strings, with a warning.',
                     column=self._name,
                     row=row,
                 )
             who = "types asks for" if self._asked else "the service declares"
             said = self._asked_type() if self._asked else self._declared
-            self._note = f"{who} {said}, but row {row} has {shown!r}; all values are texts"
+            self._note = (
+                f"{who} {said}, but row {row} has {shown!r}, so all values of the column "
+                "are strings"
+            )
         self._facts = _Facts(self.kind, None)
 
     def _asked_type(self) -> str:
@@ -395,12 +404,12 @@ def _named_type(name: str, said: str) -> tuple[Kind, tuple[int, int] | None]:
         if 1 <= precision <= LONG_DECIMAL and scale <= precision:
             return "Decimal", (precision, scale)
         raise ValueError(
-            f"gives {name!r} the type {said!r}; a decimal has 1 to {LONG_DECIMAL} digits, and not "
-            "more of them behind the point"
+            f"gives {name!r} the type {said!r}, but a decimal has a precision of 1 to "
+            f"{LONG_DECIMAL} and a scale up to its precision"
         )
     if word not in TYPE_WORDS:
         raise ValueError(
-            f"gives {name!r} the type {said!r}; known are {', '.join(TYPE_WORDS)} and "
+            f"gives {name!r} the unknown type {said!r}; the types are {', '.join(TYPE_WORDS)} and "
             "decimal(precision, scale)"
         )
     return TYPE_WORDS[word], None

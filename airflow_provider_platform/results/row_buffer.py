@@ -168,9 +168,9 @@ class RowBuffer:
         except OSError as error:
             said = quote_service(error.strerror or str(error))
             raise ResultWriteError(
-                f"Rows could not be kept in the temporary folder {tempfile.gettempdir()}: {said}. "
-                "A large result needs room there until its file is written; TMPDIR names another "
-                "folder."
+                f"Rows could not be stored in the temporary folder: {said}. A large result needs "
+                "disk space there until its file is written. Free space, or set TMPDIR to "
+                "another folder."
             ) from error
         stored = _Stored(self._end, len(data), joined, missing)
         self._end += len(data)

@@ -117,15 +117,16 @@ def open_and_log(
     opened = yield from open_branch(deployment_id, branch_name, environment, deadline=deadline)
     if opened.environment is None:
         yield warn(
-            f"This tenant has no operation that opens a branch, so branch {branch_name} was not "
-            "opened here. It answers if somebody opened it in the platform; its build is not "
-            "waited for."
+            "This tenant has no operation that opens a branch, so the task did not open branch "
+            f"{branch_name} and does not wait for its build. Queries work only if the branch is "
+            "open in the platform."
         )
     elif opened.environment == "staging":
         yield say(f"The staging environment of branch {opened.branch_name} is on")
     else:
         yield say(
-            f"Opened branch {branch_name} in dev mode; the branch to ask is {opened.branch_name}"
+            f"Opened branch {branch_name} in dev mode; its name for queries and questions is "
+            f"{opened.branch_name}"
         )
     waits = wait_for_build and opened.environment is not None
     return {**opened.to_json(), "opened_at": env.now, "waits": waits}
@@ -167,9 +168,9 @@ def describe_opened(env: RunEnvironment, ids: Ids, build: Build) -> Program[dict
         url = yield from find_opened_address(opened, ids["deployment_id"], env.config)
     if build.hash and opened.hash and build.hash != opened.hash:
         yield warn(
-            f"Branch {opened.branch_name} had commit {opened.hash} when it was opened, and its "
-            f"build is of commit {build.hash}: somebody committed meanwhile, or the service built "
-            "another one."
+            f"Branch {opened.branch_name} was at commit {opened.hash} when it was opened, but its "
+            f"build is of commit {build.hash}. Another user may have committed since, or the "
+            "service built another commit."
         )
     if build.status is not None:
         yield say(f"Branch {opened.branch_name} is built (commit {build.hash})")

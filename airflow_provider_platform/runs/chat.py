@@ -99,9 +99,9 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         state = _Submission(call, submitted_at, repeats=bool(earlier.get("repeats")))
         if earlier:
             why = (
-                "its thread does not hold it"
+                "the thread does not contain it"
                 if state.repeats
-                else "nothing is known to look it up by"
+                else "there is no thread in which to look for it"
             )
             yield warn(
                 f"Sending the prompt again under the same message id {call.run.message_id}: the "
@@ -174,10 +174,11 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         if event["status"] == "suspended":
             if ids.get("resumed"):
                 raise ChatSuspendedError(
-                    "The run stays suspended although the same message was sent again.",
+                    "The run is still suspended although the same message was sent again. Clear "
+                    "the task to ask again.",
                     where=f"chat {ids['chat_id']}, message {ids['message_id']}",
                 )
-            yield say("The run stays suspended; repeating its input once.")
+            yield say("The run stays suspended. Sending its message once more.")
             call = self._call(env, ids)
             over = yield from call.ask(env.clock, until_end=False)
             return (_outcome(env, call) if over else None), {**ids, "resumed": True}

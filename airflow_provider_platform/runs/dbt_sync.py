@@ -65,12 +65,12 @@ def _why_untold(history: HistoryState) -> str:
     """Why nothing tells how a sync goes, by what its history answered."""
     if history == "denied":
         return (
-            "the service refuses to tell how a dbt sync goes (403): the token probably lacks the "
-            "permission SchemaRead, or the tenant has no such operation"
+            "the service refuses to report the status of a dbt sync (403): the token probably "
+            "lacks the permission SchemaRead, or the tenant has no such operation"
         )
     if history == "none":
-        return "this tenant has no operation that tells how a dbt sync goes"
-    return "this tenant does not tell how a dbt sync goes"
+        return "this tenant has no operation that reports the status of a dbt sync"
+    return "this tenant does not report the status of a dbt sync"
 
 
 @dataclass(frozen=True)
@@ -139,16 +139,20 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             return None
         if self.open_branch in ("staging", "dev_mode"):
             raise PlatformError(
-                "The dbt sync was started, and this tenant does not report when it has written its "
-                f"branch, so open_branch={self.open_branch!r} cannot be kept. Open branch "
-                f"{started.branch_name} in the platform when the sync is complete.",
+                "The dbt sync was started, but its branch was not opened "
+                f"(open_branch={self.open_branch!r}), because this tenant does not report when "
+                f"the branch is written. Open branch {started.branch_name} in the platform when "
+                "the sync is complete.",
                 where=f"dbt sync {started.sync_job_id}, deployment {deployment_id}",
             )
         if self.wait_for_completion is not False:
-            closed = " Its branch is not opened; it answers if somebody opens it in the platform."
+            closed = (
+                " The task does not open the sync's branch. Queries on it work only if the "
+                "branch is open in the platform."
+            )
             yield warn(
-                f"{untold[0].upper() + untold[1:]}: returning after its start, with status and "
-                f"result None.{closed if self.open_branch else ''}"
+                f"{untold[0].upper() + untold[1:]}. The task ends after it started the sync, with "
+                f"status and result None.{closed if self.open_branch else ''}"
             )
         return _only_started(run)
 
@@ -243,9 +247,9 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             yield say(f"dbt sync {outcome.sync_job_id} is complete")
         elif self._body().output == "files":
             yield warn(
-                "Only a completed sync shows whether the tenant knows output_mode='files'; a "
-                "release before v0.10.0 drops it and writes a branch. This task does not wait for "
-                "the end."
+                "This task does not wait for the end of the sync, so it cannot check whether the "
+                "tenant supports output_mode='files'. Releases before v0.10.0 ignore it and "
+                "write a branch."
             )
         branch_name = outcome.branch_name or ids.get("branch_name")
         result = {
@@ -268,15 +272,15 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         """Raise PlatformInputError if the task must wait for a sync that nothing reports on."""
         if self.wait_for_completion is True:
             raise PlatformInputError(
-                f"Nothing was started: {untold}, so wait_for_completion=True cannot be kept. Use "
-                "'if_supported' or False.",
+                f"Nothing was started: {untold}, so the task cannot wait for the sync. Set "
+                "wait_for_completion to 'if_supported' or False.",
                 field="wait_for_completion",
             )
         if self.open_branch in ("staging", "dev_mode"):
             raise PlatformInputError(
-                f"Nothing was started: {untold}, so nothing tells when the branch can be opened, "
-                f"and open_branch={self.open_branch!r} cannot be kept. Use 'if_supported', or "
-                "leave it out and open the branch in the platform.",
+                f"Nothing was started: {untold}, so the task cannot know when to open the branch "
+                f"(open_branch={self.open_branch!r}). Use open_branch='if_supported', or leave "
+                "open_branch out and open the branch in the platform.",
                 field="open_branch",
             )
 
@@ -287,8 +291,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         branch_name = outcome.branch_name or ids["branch_name"]
         if branch_name is None:
             raise PlatformError(
-                "The dbt sync is complete, and the service named no branch that could be opened. "
-                "Give branch_name.",
+                "The dbt sync is complete, but the service did not return its branch, so no "
+                "branch was opened. Give branch_name.",
                 where=f"dbt sync {outcome.sync_job_id}, deployment {ids['deployment_id']}",
             )
         return (
@@ -316,8 +320,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         history = yield from read_known(deployment_id, must_tell=must_tell, deadline=deadline)
         if history.state == "none" and newer:
             raise PlatformInputError(
-                f"Nothing was started: this tenant is of a release before v0.4.0, which drops "
-                f"{' and '.join(newer)} and syncs the dbt repository into a new branch instead.",
+                "Nothing was started: this tenant runs a release before v0.4.0, which would "
+                f"ignore {' and '.join(newer)} and sync the dbt repository into a new branch.",
                 field=newer[0].partition("=")[0],
             )
         return history
@@ -329,8 +333,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         unsure = yield from refuse_dropped(deployment_id, self._body(), started, history)
         if unsure is not None:
             yield warn(
-                f"The history does not say whether this tenant knows {unsure}; a release that does "
-                "not drops it and syncs the dbt repository."
+                f"The history does not show whether this tenant supports {unsure}. An older "
+                "release ignores it and syncs the dbt repository."
             )
 
     def _refuse_dropped_files(

@@ -111,7 +111,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         with self.hook() as hook, hook.client() as client:
             deadline = float(wait["deadline"])
             if event["wait"] != wait:
-                self.log.warning("Ignoring the event of another wait; this task waits on.")
+                self.log.warning("Ignoring the event of another wait. This task continues to wait.")
                 self._defer(deadline, client.clock())
             if event["status"] == "timeout":
                 self._time_out()
@@ -214,7 +214,10 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         try:
             stored = store.get(STORE_KEY)
         except Exception:
-            self.log.warning("The failures so far cannot be read; counting anew.", exc_info=True)
+            self.log.warning(
+                "The number of failures so far cannot be read. Counting starts at zero.",
+                exc_info=True,
+            )
             return FailureBudget()
         if not isinstance(stored, dict) or stored.pop("try_number", None) != ti.try_number:
             return FailureBudget()
@@ -229,7 +232,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         try:
             store.set(STORE_KEY, {**asdict(budget), "try_number": context["ti"].try_number})
         except Exception:
-            self.log.warning("The failures so far cannot be stored.", exc_info=True)
+            self.log.warning("The number of failures so far cannot be stored.", exc_info=True)
         else:
             self._stored = replace(budget)
 

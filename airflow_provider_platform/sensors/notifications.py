@@ -24,8 +24,8 @@ def _refuse_filters_with_id(notification_id: int | None, **filters: Any) -> None
     given = [name for name, value in filters.items() if value is not None]
     if notification_id is not None and given:
         raise ValueError(
-            f"notification_id already names the schedule; {', '.join(given)} cannot be given with "
-            "it"
+            f"notification_id already identifies the schedule, so {', '.join(given)} cannot be "
+            "given too"
         )
 
 

@@ -151,8 +151,9 @@ class RemoteRunTrigger(BaseTrigger):
         if late <= STOOD_STILL_SECONDS:
             return False
         self.log.warning(
-            "This trigger noticed its deadline %.0f seconds late, so its triggerer stood still or "
-            "was down. It stops nothing; the worker that resumes the task does.",
+            "This trigger noticed its deadline %.0f seconds late, because its triggerer was "
+            "blocked or down. The trigger does not stop the run; the worker that resumes the "
+            "task stops it.",
             late,
         )
         return True
@@ -168,12 +169,12 @@ class RemoteRunTrigger(BaseTrigger):
                     await self._stop_with_own_client()
                 elif state == "deferred":
                     self.log.info(
-                        "The task waits elsewhere or again: its remote run is left alone."
+                        "Another trigger waits for this task, so the remote run is not stopped."
                     )
                 elif state != UNKNOWN:
-                    self.log.info("The task runs again: its next try stops the remote run.")
+                    self.log.info("The task runs again. Its next try stops the remote run.")
         except TimeoutError:
-            self.log.warning("The remote run could not be stopped: there was no time left.")
+            self.log.warning("The remote run could not be stopped: no time was left.")
 
     async def _state_of_task(self) -> str | None:
         try:
@@ -181,8 +182,7 @@ class RemoteRunTrigger(BaseTrigger):
                 return await get_task_states_on_loop(self.task_instance)
         except Exception:
             self.log.warning(
-                "Whether the task still waits could not be looked up: its remote run is left "
-                "alone.",
+                "The remote run is not stopped, because the state of the task could not be read.",
                 exc_info=True,
             )
             return UNKNOWN
@@ -206,7 +206,10 @@ class RemoteRunTrigger(BaseTrigger):
         except PlatformError as error:
             self.log.warning("The remote run could not be stopped: %s", error)
             return False
-        self.log.info("The remote run was %s.", "stopped" if stopped else "not ours to stop")
+        self.log.info(
+            "The remote run was %s.",
+            "stopped" if stopped else "not stopped, because it does not belong to this task",
+        )
         return stopped
 
 

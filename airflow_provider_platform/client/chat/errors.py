@@ -42,7 +42,7 @@ def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:
             where=run,
         )
     if verdict in (Verdict.ABSENT, Verdict.UNCLEAR):
-        return ChatNoAnswerError("The thread does not hold this message.", where=run)
+        return ChatNoAnswerError("The thread does not contain this message.", where=run)
     if says_user_limit(run.connection.error):
         return user_limit_error("The service refused the message", run.connection.error, run)
     said = quote_service(run.connection.error or "no text").removesuffix(".")
@@ -55,8 +55,8 @@ def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:
 def thread_busy(run: ChatRun) -> ChatBusyError:
     """The thread is answering another message, and the caller does not wait for it."""
     return ChatBusyError(
-        "The thread is answering another message, so this one was not processed. Ask later, or "
-        "let the task wait with if_thread_busy='wait'.",
+        "The thread is answering another message, so this message was not processed. Ask later, "
+        "or let the task wait with if_thread_busy='wait'.",
         where=run,
     )
 
@@ -64,9 +64,9 @@ def thread_busy(run: ChatRun) -> ChatBusyError:
 def message_absent(run: ChatRun, cause: PlatformError | None) -> PlatformOutcomeUnknownError:
     """The message was sent twice, and its thread does not hold it."""
     return PlatformOutcomeUnknownError(
-        f"The message was sent twice under one id, and its thread does not hold it"
-        f"{_because(cause)}. The service may still process it. Look at the thread; clear the task "
-        "to ask again.",
+        "The message was sent twice under the same id, but the thread does not contain "
+        f"it{_because(cause)}. The service may still process the message. Check the thread, then "
+        "clear the task to ask again.",
         where=run,
     )
 
@@ -83,9 +83,9 @@ def end_unknown(run: ChatRun, times: int) -> ChatEndUnknownError:
 def message_unclear(run: ChatRun) -> PlatformOutcomeUnknownError:
     """The thread does not show whether it holds the message."""
     return PlatformOutcomeUnknownError(
-        "The connection broke before the service confirmed the message, and the thread does not "
-        "show whether it holds this message or only an earlier one with the same words. Look at "
-        "the thread; clear the task to ask again.",
+        "The connection broke before the service confirmed the message. The thread contains a "
+        "message with the same words, but it may be an earlier one. Check the thread, then clear "
+        "the task to ask again.",
         where=run,
     )
 
@@ -120,8 +120,8 @@ def thread_unread(run: ChatRun, cause: PlatformError | None) -> PlatformTranspor
 def nothing_new(run: ChatRun, times: int) -> PlatformTransportError:
     """New connections bring nothing new."""
     return PlatformTransportError(
-        f"{times} connections in a row ended without anything new. The run may continue at the "
-        "service. A retry follows it again.",
+        f"The last {times} connections to the stream brought no new records. The run may continue "
+        "at the service. A retry follows the run again.",
         where=run,
     )
 
@@ -143,14 +143,14 @@ def deadline_passed(run: ChatRun) -> PlatformDeadlineError:
 
 def interrupted(run: ChatRun) -> PlatformInterruptedError:
     """The caller wants no more requests."""
-    return PlatformInterruptedError("The task was ended from outside.", where=run)
+    return PlatformInterruptedError("The task was stopped from outside.", where=run)
 
 
 def not_stopped(run: ChatRun) -> PlatformTransportError:
     """The thread could not be read before the abort, and the caller named it."""
     return PlatformTransportError(
-        "The thread could not be read, so it is not known whose run it streams. Nothing was "
-        "stopped.",
+        "Nothing was stopped: the thread could not be read, so it is unknown which run is active "
+        "in it.",
         where=run,
     )
 

@@ -100,7 +100,7 @@ class Waiting:
 
     def __str__(self) -> str:
         pause = f"{self.seconds:g} s"
-        return f"The thread is answering another message; this one is sent again in {pause}"
+        return f"The thread is answering another message; this message is sent again in {pause}"
 
 
 ChatEvent = ThreadNamed | Accepted | StageChanged | StagesNotShown | ToolCallEnded | Thought

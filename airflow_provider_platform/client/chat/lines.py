@@ -92,8 +92,9 @@ class ChatLineParser:
 
     def _wrong_address(self) -> PlatformAddressError:
         return PlatformAddressError(
-            "The chat address answers with HTML instead of JSON. It is probably a web page of the "
-            "platform or of a proxy: check chat_url in the connection.",
+            "The chat address returned HTML instead of JSON. The page probably belongs to the "
+            "platform's web application or to a proxy. Check Chat address (chat_url) in the "
+            "connection.",
             where=self._where,
         )
 

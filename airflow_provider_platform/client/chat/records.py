@@ -118,8 +118,8 @@ class Verdict(Enum):
     BUSY = "the thread is answering another message"
     SUSPENDED = "the run is suspended"
     STREAMING = "the thread is still streaming, but not to this connection"
-    ABSENT = "the thread does not hold our message"
-    UNCLEAR = "the thread may hold our message"
+    ABSENT = "the thread does not contain our message"
+    UNCLEAR = "the thread may contain our message"
     BROKEN = "the connection broke before the run ended"
 
 
@@ -230,8 +230,8 @@ class RecordFold:
         cost = self.cost
         if cost > MAX_TEXT:
             raise PlatformProtocolError(
-                f"The records of the chat hold more than {MAX_TEXT // 2**20} MB of text. The run "
-                "does not seem to end, so reading stopped."
+                f"The chat sent more than {MAX_TEXT // 2**20} MB of text. The run does not seem "
+                "to end, so the task stopped reading."
             )
         self._unchecked_bytes = 0
         self._check_after = max((MAX_TEXT - cost) // _COST_OF_BYTE, MAX_TEXT // 64)

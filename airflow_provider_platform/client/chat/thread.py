@@ -120,7 +120,7 @@ def _ask_state(chat_id: str, body: dict[str, Any], clock: Clock, timeout: float)
     streaming = None if record is None else read_streaming(chat_id, record)
     if streaming is None:
         raise PlatformTransportError(
-            "The answer ended before it said whether the thread is streaming.",
+            "The response ended before it said whether the thread is streaming.",
             where=f"chat {chat_id}",
         )
     return streaming
@@ -310,7 +310,8 @@ class ThreadReader:
         self._cost += self._turns[-1].fold.cost if self._turns else 0
         if self._cost > MAX_TEXT:
             raise PlatformProtocolError(
-                f"The thread holds more than {MAX_TEXT // 2**20} MB of text, so reading stopped.",
+                f"The thread contains more than {MAX_TEXT // 2**20} MB of text, so the task "
+                "stopped reading.",
                 where=f"chat {quote_service(self.chat_id)}",
             )
         content = record.get("content")
@@ -365,8 +366,8 @@ def read_thread(
     check_max_rows(max_rows)
     if not (isinstance(chat_id, str) and chat_id.strip()):
         raise PlatformInputError(
-            f"Nothing was sent: chat_id must be the id of a thread, got {chat_id!r}. A chat's "
-            "result has it as chat_id.",
+            f"Nothing was sent: chat_id must be the id of a thread, got {chat_id!r}. The result "
+            "of a chat has the id under chat_id.",
             field="chat_id",
         )
     body = ChatRequest.build(chat_id=chat_id, session_settings=settings).to_json()
@@ -421,6 +422,6 @@ def _read(reader: ThreadReader, body: dict[str, Any], clock: Clock, until: float
 
 def _unread(chat_id: str) -> PlatformTransportError:
     return PlatformTransportError(
-        "The answer ended before it showed what the thread holds. Read the thread again.",
+        "The response ended before the thread was complete. Read the thread again.",
         where=f"chat {quote_service(chat_id)}",
     )

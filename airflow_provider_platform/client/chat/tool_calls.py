@@ -258,9 +258,8 @@ def _chart(sent: Any) -> tuple[dict[str, Any] | None, str | None]:
     length = _length(sent)
     if length > MAX_CHART_CHARACTERS:
         return None, (
-            f"The chart's specification has {length:,} characters, more than the limit of "
-            f"{MAX_CHART_CHARACTERS:,}, so it was left out. Ask for the chart again without data "
-            "of its own."
+            f"The chart was left out: its specification has {length:,} characters, and the limit "
+            f"is {MAX_CHART_CHARACTERS:,}. Ask for the chart again without inline data."
         )
     chart = _json_text(sent)
     return (chart if isinstance(chart, dict) else None), None

@@ -52,8 +52,8 @@ class RowLimits:
         asked = "a query without a LIMIT" if at is None else "a query with a LIMIT"
         if row_count == (assumed if known is None else known):
             return (
-                f"The result has exactly {row_count} rows, the most that the service gives for "
-                f"{asked}, so there may be more. {_advice(at is not None)}"
+                f"The result may be incomplete: it has exactly {row_count} rows, the service's "
+                f"maximum for {asked}. {_advice(at is not None)}"
             )
         if row_count == own or not row_count:
             return None
@@ -61,14 +61,14 @@ class RowLimits:
         wanted = "" if own is None else f", fewer than its LIMIT of {own}"
         if row_count in (self.default, self.maximum):
             return (
-                f"The result has exactly {row_count} rows{wanted}. That is a row limit of the "
-                f"deployment, so there may be more. {_advice(at is not None)}"
+                f"The result may be incomplete: it has exactly {row_count} rows{wanted}, which is "
+                f"a row limit of the deployment. {_advice(at is not None)}"
             )
         if known is None and _is_round(row_count):
             return (
-                f"The result has exactly {row_count} rows{wanted}. The number is round, so the "
-                f"deployment may have a row limit there, and there may be more. {_advice(True)} "
-                f"If the result is complete, set {name} (in the connection or the task) to the "
+                f"The result may be incomplete: it has exactly {row_count} rows{wanted}, and a "
+                f"round number is often a row limit of the deployment. {_advice(True)} If the "
+                f"result is complete, set {name} (in the connection or the task) to the "
                 "deployment's limit."
             )
         return None
@@ -114,7 +114,10 @@ def own_limit(sql: str) -> int | None:
 
 def _advice(limited: bool) -> str:
     first = "" if limited else "Give the query a LIMIT of its own (up to 50,000), or "
-    return f"{first}{'Read' if limited else 'read'} all rows with page_by, or the query in parts."
+    return (
+        f"{first}{'Read' if limited else 'read'} all rows with page_by, or split the query "
+        "into parts."
+    )
 
 
 def _is_round(rows: int) -> bool:

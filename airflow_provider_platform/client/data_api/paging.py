@@ -154,8 +154,8 @@ class PageReader:
         if self._columns is not None:
             if columns != self._columns:
                 raise PagesChangedError(
-                    f"Page {self.pages} has other columns than the pages before: the data model "
-                    "changed while the pages were read. Run the query again."
+                    f"Page {self.pages} has different columns than the previous pages. The data "
+                    "model changed while the pages were read. Run the query again."
                 )
             return False
         self._columns = columns
@@ -200,9 +200,9 @@ class PageReader:
             values = [row[at] for row in rows]
             if None in values:
                 raise PageKeyError(
-                    f"page_by {name} is null in row {self._row(values.index(None))}: a key must "
-                    "have a value in every row. Leave such rows out with WHERE "
-                    f"{name} IS NOT NULL, or page by other columns."
+                    f"page_by {name} is null in row {self._row(values.index(None))}, but a key "
+                    f"must have a value in every row. Exclude such rows with WHERE {name} IS NOT "
+                    "NULL, or page by other columns."
                 )
             columns.append(self._comparable(name, self._columns[at]["type"], values))
         return [*zip(*columns, strict=True)]
@@ -219,8 +219,8 @@ class PageReader:
         except (KeyError, ValueError):
             wrong = next(at for at, text in enumerate(texts) if not _is_value(kind, text))
             raise PageKeyError(
-                f"page_by {name} is of type {declared}, and its value in row {self._row(wrong)} is "
-                f"not a {kind}: such keys cannot be ordered."
+                f"page_by {name} is of type {declared}, but its value in row {self._row(wrong)} "
+                f"is not a {kind}, so the keys cannot be ordered. Page by other columns."
             ) from None
 
     def _row(self, index: int) -> int:
@@ -248,14 +248,14 @@ class PageReader:
         names = _listed(self._names)
         if before[at] == after[at]:
             raise PageKeyError(
-                f"Rows {row} and {row + 1} have the same values of page_by {names}: the keys must "
-                "name each row, or rows would be lost between pages. Add columns to page_by until "
-                "they do."
+                f"Rows {row} and {row + 1} have the same values of page_by {names}. The keys must "
+                "be unique for each row, or rows would be lost between pages. Add columns to "
+                "page_by until the keys are unique."
             )
         raise PageKeyError(
-            f"Row {row + 1} comes after row {row}, and its values of page_by {names} are smaller: "
-            "the service orders them in another way than by number or code point, as a collation "
-            "of a language does. Page by numbers, dates, times, or texts without upper case."
+            f"Row {row + 1} comes after row {row}, but its values of page_by {names} are smaller. "
+            "The service sorts these values in another order, for example by a language's "
+            "collation. Page by numbers, dates, times, or strings without upper case."
         )
 
 
@@ -281,7 +281,7 @@ class _Parts:
             if depth == 0 and _begins_clause(tokens, at):
                 _refuse_clause(word)
                 if _CLAUSES.index(word) <= _CLAUSES.index(clause):
-                    _refuse(f"the query has {word.upper()} behind {clause.upper()}")
+                    _refuse(f"the query has {word.upper()} after {clause.upper()}")
                 clause, clauses[word] = word, []
             else:
                 clauses[clause].append(token)
@@ -289,7 +289,7 @@ class _Parts:
             _refuse("the query has no FROM")
         for name, found in clauses.items():
             if not found:
-                _refuse(f"the query has nothing behind {name.upper()}")
+                _refuse(f"the query has nothing after {name.upper()}")
         return cls(sql, clauses)
 
     def text(self, first: str, last: str) -> str:
@@ -309,7 +309,7 @@ class _Parts:
         if tokens and tokens[0].code in ("distinct", "all"):
             tokens = tokens[1:]
             if tokens and tokens[0].code == "on":
-                _refuse("the query has DISTINCT ON, which chooses rows by an order of its own")
+                _refuse("the query has DISTINCT ON, which selects rows by its own order")
         return [self._column(item) for item in _by_commas(tokens)]
 
     def groups(self) -> list[list[Token]] | None:
@@ -349,9 +349,9 @@ class _Parts:
 def _checked_names(page_by: Any) -> list[str]:
     given = [] if isinstance(page_by, str) or not isinstance(page_by, Sequence) else [*page_by]
     if not given or not all(isinstance(name, str) and name.strip() for name in given):
-        _refuse("it must be a list of names of columns")
+        _refuse("it must be a list of column names")
     if len({name.lower() for name in given}) < len(given):
-        _refuse("it names a column twice")
+        _refuse("it contains the same column twice")
     return given
 
 
@@ -359,17 +359,17 @@ def _refuse_shape(words: list[str]) -> None:
     """Raise PlatformInputError for what is not one plain SELECT."""
     if words[:1] != ["select"]:
         begins = words[0].upper()[:20] if words else "nothing"
-        _refuse(f"the query must be one SELECT, and begins with {begins}")
+        _refuse(f"the query must be one SELECT, but it begins with {begins}")
     if words.count("select") > 1:
         _refuse(
-            "the query has a query inside, which the service may cut at its row limit before the "
-            "condition of a page holds"
+            "the query has a subquery. The service may cut the subquery at its row limit before "
+            "it applies a page's condition"
         )
     for word, after in pairwise(words):
         if word == "over" and (after == "(" or _is_name(after)):
             _refuse("the query has a window function (OVER), which would see one page only")
     if ";" in words:
-        _refuse("the query holds several statements")
+        _refuse("the query contains several statements")
 
 
 def _begins_clause(tokens: Sequence[Token], at: int) -> bool:
@@ -394,31 +394,28 @@ def _begins_clause(tokens: Sequence[Token], at: int) -> bool:
 
 def _refuse_clause(word: str) -> None:
     if word in _ORDERED:
-        _refuse(
-            f"the query has {_ORDERED[word]}. Remove it: the pages are ordered and limited by "
-            "page_by"
-        )
+        _refuse(f"the query has {_ORDERED[word]}. Remove it: page_by orders and limits the pages")
     if word in _NOT_ONE_SELECT:
-        _refuse(f"the query must be one SELECT, and has {word.upper()}")
+        _refuse(f"the query must be one SELECT, but it has {word.upper()}")
     if word not in _CLAUSES:
-        _refuse(f"the query has {word.upper()}, which pages cannot have")
+        _refuse(f"the query has {word.upper()}, which paging does not support")
 
 
 def _key_column(name: str, columns: list[Column]) -> Column:
     found = [column for column in columns if column.is_called(name)]
     if len(found) > 1:
-        _refuse(f"the result has {len(found)} columns that are called {name}")
+        _refuse(f"the result has {len(found)} columns with the name {name}")
     if found:
         calls = {word for word, after in pairwise(found[0].tokens) if after == "("}
         if calls & _AGGREGATES:
-            _refuse(f"{name} is an aggregate, which WHERE cannot compare")
+            _refuse(f"{name} is an aggregate, and WHERE cannot filter by an aggregate")
         return found[0]
     stars = [column for column in columns if column.star]
     if not stars:
         known = [column.name for column in columns if column.name is not None]
         _refuse(
-            f"{name} is not among the columns of the result that have a name "
-            f"({', '.join(known[:20]) or 'none'}). Select it, or name it with AS"
+            f"{name} is not a named column of the result (named columns: "
+            f"{', '.join(known[:20]) or 'none'}). Select the column, or name it with AS"
         )
     table = stars[0].expression.removesuffix("*") if len(stars) == 1 else ""
     expression = table + _quoted(name)
@@ -441,9 +438,8 @@ def _check_groups(parts: _Parts, columns: list[Column], keys: list[Column]) -> N
         column = _group_column(item, columns)
         if column is None:
             _refuse(
-                f"GROUP BY has {parts.source(item)[:60]}, which is not a column of the result with "
-                "a name: without it the keys would repeat. Select it, with AS if it is an "
-                "expression"
+                f"GROUP BY has {parts.source(item)[:60]}, which is not a named column of the "
+                "result, so keys would repeat. Select the column, with AS if it is an expression"
             )
         grouped.append(column)
     for key in keys:
@@ -452,8 +448,8 @@ def _check_groups(parts: _Parts, columns: list[Column], keys: list[Column]) -> N
     missing = [column.name or column.expression for column in grouped if column not in keys]
     if missing:
         _refuse(
-            f"the query groups by {_listed(missing)} too, so that several rows may have the same "
-            "keys. Add it to page_by"
+            f"the query also groups by {_listed(missing)}, so several rows may have the same "
+            f"keys. Add {_listed(missing)} to page_by"
         )
 
 
@@ -539,7 +535,9 @@ def _place(name: str, columns: list[dict[str, str]]) -> int:
     if len(found) != 1:
         known = ", ".join(column["name"] for column in columns[:20])
         problem = f"{len(found)} columns" if found else "no column"
-        raise PageKeyError(f"page_by {name}: the result has {problem} of this name, only: {known}.")
+        raise PageKeyError(
+            f"page_by {name}: the result has {problem} of this name. Its columns are: {known}."
+        )
     return found[0]
 
 
@@ -553,8 +551,8 @@ def _kind(name: str, declared: str) -> str:
     if word.startswith(_TEXTS):
         return "text"
     raise PageKeyError(
-        f"page_by {name} is of type {declared or 'unknown'}: keys are numbers, texts, dates, times "
-        "or booleans."
+        f"page_by {name} is of type {declared or 'unknown'}, but keys must be numbers, strings, "
+        "dates, times or booleans."
     )
 
 

@@ -106,7 +106,7 @@ class _Binding:
         if isinstance(value, list | tuple | AbstractSet):
             closed = in_open_list and self._next_code(found.end()) == ")"
             if not (in_list or closed):
-                _refuse(f"{place} is a list, which belongs after IN and nowhere else")
+                _refuse(f"{place} is a list, and a list is allowed only after IN")
             literals = self._literals(value, place)
             literal = literals if closed else f"({literals})"
         elif in_list:
@@ -129,12 +129,16 @@ class _Binding:
         name = found["name"]
         if isinstance(self._parameters, Mapping):
             if name is None:
-                _refuse("parameters are a mapping, so placeholders are %(name)s; the SQL has %s")
+                _refuse(
+                    "parameters are a mapping, so placeholders must be %(name)s, but the SQL has %s"
+                )
             if name not in self._parameters:
-                _refuse(f"parameters have no {name!r}, and the SQL has %({name})s")
+                _refuse(f"the SQL has %({name})s, but parameters have no {name!r}")
             return self._parameters[name]
         if name is not None:
-            _refuse(f"parameters are a list, so placeholders are %s; the SQL has %({name})s")
+            _refuse(
+                f"parameters are a list, so placeholders must be %s, but the SQL has %({name})s"
+            )
         self._taken += 1
         if self._taken > len(self._parameters):
             _refuse(f"the SQL has more placeholders than {len(self._parameters)} parameters")
@@ -143,9 +147,11 @@ class _Binding:
     def _literals(self, values: Any, place: str) -> str:
         """What stands in the parentheses of IN; a set in an order that is always the same."""
         if not values:
-            _refuse(f"{place} is an empty list, and IN () is not SQL")
+            _refuse(f"{place} is an empty list, and IN () is not valid SQL")
         if any(value is None for value in values):
-            _refuse(f"{place} holds None, and IN never finds NULL: use IS NULL beside it")
+            _refuse(
+                f"{place} contains None, and IN never matches NULL: add OR ... IS NULL to the SQL"
+            )
         literals = [self._literal(value, f"an entry of {place}") for value in values]
         return ", ".join(sorted(literals) if isinstance(values, AbstractSet) else literals)
 
@@ -167,19 +173,19 @@ class _Binding:
         if not isinstance(value, UUID):
             _refuse(
                 f"{place} is {_type_name(value)}; it must be a str, int, float, Decimal, bool, "
-                "None, date, datetime or UUID, or after IN a list of them"
+                "None, date, datetime or UUID, or (after IN) a list of these"
             )
         return _string(str(value), place)
 
     def _moment(self, value: datetime, place: str) -> str:
         """In the form that the service gives timestamps in: no zone, and at least milliseconds."""
         if value != value:  # pandas' NaT, which is a datetime
-            _refuse(f"{place} is no point in time; use None for NULL")
+            _refuse(f"{place} is not a point in time (NaT); use None for NULL")
         if value.tzinfo is not None:
             try:
                 value = value.astimezone(self._zone(place))
             except OverflowError:
-                _refuse(f"{place} has no time in the zone of the query")
+                _refuse(f"{place} is outside the calendar in the query's time zone")
         plain = value.replace(tzinfo=None)
         precision = "microseconds" if plain.microsecond % 1000 else "milliseconds"
         return datetime.isoformat(plain, timespec=precision)
@@ -191,8 +197,8 @@ class _Binding:
             return ZoneInfo(self._timezone)
         except (KeyError, ValueError, OSError):
             _refuse(
-                f"{place} has a time zone, and this machine does not know the query's zone "
-                f"{self._timezone!r} to give it in"
+                f"{place} has a time zone, but this machine does not know the query's time zone "
+                f"{self._timezone!r} and cannot convert to it"
             )
 
 
@@ -201,8 +207,8 @@ def _without_placeholders(text: str) -> str:
     for found in _PLACEHOLDER.finditer(text):
         if not found["percent"]:
             _refuse(
-                f"the SQL has {found[0]} inside quotes; write it without quotes, because the "
-                "literal gets its own"
+                f"the SQL has {found[0]} inside quotes; remove the quotes, because they are added "
+                "with the value"
             )
     if "%" in (left := text.replace("%%", "")):
         _refuse_percent(left[left.index("%") :])
@@ -211,11 +217,11 @@ def _without_placeholders(text: str) -> str:
 
 def _string(text: str, place: str) -> str:
     if "\0" in text:
-        _refuse(f"{place} holds a NUL character, which no string of the service can hold")
+        _refuse(f"{place} contains a NUL character, which the service's strings cannot contain")
     try:
         text.encode()
     except UnicodeEncodeError:
-        _refuse(f"{place} holds half a surrogate pair, which is not a character")
+        _refuse(f"{place} contains half a surrogate pair, which is not a valid character")
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -224,7 +230,7 @@ def _number(value: float | Decimal, place: str) -> str:
     exact = Decimal(float.__repr__(value)) if isinstance(value, float) else Decimal(value)
     exponent = exact.as_tuple().exponent
     if not isinstance(exponent, int):
-        _refuse(f"{place} is {exact}, for which SQL has no literal; use None for NULL")
+        _refuse(f"{place} is {exact}, which SQL cannot express; use None for NULL")
     if max(exact.adjusted(), -exponent) > LONGEST_NUMBER:
         _refuse(f"{place} has more than {LONGEST_NUMBER} digits")
     return format(exact, "f")

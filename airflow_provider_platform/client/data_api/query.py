@@ -97,7 +97,8 @@ class SqlQuery:
         """The deployment. Raises PlatformInputError where none is known."""
         if self.deployment_id is None:
             raise PlatformInputError(
-                "Nothing was sent: deployment_id is missing: give it, or set it in the connection.",
+                "Nothing was sent: deployment_id is missing. Set it in the task, or as "
+                "Deployment id (deployment_id) in the connection.",
                 field="deployment_id",
             )
         return self.deployment_id
@@ -167,7 +168,9 @@ def _raise_for_branch(query: SqlQuery, error: PlatformError) -> None:
 
 
 def _too_late(query: SqlQuery) -> PlatformDeadlineError:
-    return PlatformDeadlineError("The query gave no result before the deadline.", where=query.where)
+    return PlatformDeadlineError(
+        "The query returned no result before the deadline.", where=query.where
+    )
 
 
 def find_address(query: SqlQuery, config: PlatformConfig) -> Program[str]:

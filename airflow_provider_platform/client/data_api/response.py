@@ -78,11 +78,12 @@ class SqlResponse:
                 yield from self._take(line)
         except PlatformProtocolError as error:
             raise PlatformTransportError(
-                "The data API's answer was cut.", where=self._where
+                "The data API's response was cut off. Run the query again.", where=self._where
             ) from error
         if self.columns is None and not self.still_runs:
             raise PlatformTransportError(
-                "The data API's answer ended before its first row.", where=self._where
+                "The data API's response ended before the first row. Run the query again.",
+                where=self._where,
             )
 
     def _take(self, line: RowLine) -> tuple[SqlColumns | SqlChunk, ...]:
@@ -92,8 +93,9 @@ class SqlResponse:
                 return (SqlChunk(plain),)
         elif line.data.startswith(b"<"):
             raise PlatformAddressError(
-                "The data API's address answers with a web page. Check data_api_url in the "
-                "connection, or the deployment's address.",
+                "The data API's address returned a web page instead of rows. Check Data API "
+                "address (data_api_url) in the connection, or the deployment's address in the "
+                "platform.",
                 where=self._where,
             )
         number = line.number
@@ -111,13 +113,13 @@ class SqlResponse:
     def _take_columns(self, schema: list[Any], number: int) -> SqlColumns:
         columns = [_column(column) for column in schema]
         if self.columns is not None and columns != self.columns:
-            raise self._broken(number, "names other columns than the rows before had")
+            raise self._broken(number, "has different columns than the previous rows")
         self.columns = columns
         return SqlColumns(columns)
 
     def _chunk(self, rows: Any, number: int) -> SqlChunk:
         if not isinstance(rows, list) or self.columns is None:
-            raise self._broken(number, "is neither columns nor rows nor an error")
+            raise self._broken(number, "contains neither columns nor rows nor an error")
         if not _is_table(rows, len(self.columns)):
             raise self._broken(number, f"has a row without {len(self.columns)} values")
         return SqlChunk(replace_surrogates(rows))
@@ -136,7 +138,7 @@ class SqlResponse:
 
     def _broken(self, number: int, problem: str) -> PlatformProtocolError:
         return PlatformProtocolError(
-            f"Line {number} of the data API's answer {problem}.", where=self._where
+            f"Line {number} of the data API's response {problem}.", where=self._where
         )
 
 

@@ -54,9 +54,9 @@ class _Received:
             return None
         if self.open_ended:
             return (
-                f"The connection was closed after {self.row_count} rows, and neither a length nor "
-                "a last chunk shows that these are all: rows may be missing. Run the query again; "
-                "if that does not help, check the proxies between Airflow and the service."
+                f"Rows may be missing: the connection was closed after {self.row_count} rows, "
+                "without the usual end of a response. Run the query again. If that does not "
+                "help, check the proxies between Airflow and the service."
             )
         return self._why_cut(self.row_count)
 
@@ -84,7 +84,7 @@ class _Received:
 
     def known_columns(self) -> list[dict[str, str]]:
         if self.columns is None:
-            raise PlatformClosedError("The result of this query ended without columns.")
+            raise PlatformClosedError("The query's response ended without columns.")
         return self.columns
 
 

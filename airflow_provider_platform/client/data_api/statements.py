@@ -10,14 +10,15 @@ from __future__ import annotations
 from airflow_provider_platform.client.data_api.tokens import read_tokens
 
 _QUERIES = frozenset({"desc", "describe", "explain", "select", "show", "table", "values", "with"})
-_ONLY_READS = "the service's SQL only reads"
+_ONLY_READS = "the service's SQL is read-only"
 _NO_TABLES = (
-    "the service's SQL makes no tables, not even temporary ones: the data model defines them"
+    "the service's SQL cannot create tables, not even temporary ones: the data model defines the "
+    "tables"
 )
-_NO_TRANSACTIONS = "the service has no transactions: each query runs by itself"
+_NO_TRANSACTIONS = "the service has no transactions: each query runs on its own"
 _NO_SESSION = (
-    "the service keeps no session between queries: give the time zone, the branch and the cache "
-    "as arguments"
+    "the service keeps no session between queries: pass timezone, branch_name and cache as "
+    "arguments"
 )
 _NO_PROCEDURES = "the service's SQL has neither procedures nor prepared statements"
 _REASONS = {
@@ -40,15 +41,15 @@ def why_not_a_query(sql: str) -> str | None:
     while words and words[-1] == ";":
         words.pop()
     if not words:
-        return "it holds nothing but space and comments"
+        return "it contains only white space and comments"
     first = next((word for word in words if word != "("), "(")
     if first not in _QUERIES:
         reason = _REASONS.get(first)
         return f"it begins with {first.upper()[:20]}{', and ' + reason if reason else ''}"
     if ";" in words:
-        return "it holds several statements"
+        return "it contains several statements"
     if (writes := _writing_word(words)) is not None:
-        return f"it holds {writes.upper()}, and {_ONLY_READS}"
+        return f"it contains {writes.upper()}, and {_ONLY_READS}"
     if _selects_into(words):
         return f"it is SELECT INTO, and {_NO_TABLES}"
     return None

@@ -14,12 +14,12 @@ def branch_advice(said: str | None) -> str | None:
     else."""
     if NOT_ACTIVE in (said or ""):
         return (
-            "Nobody opened the branch: put PlatformOpenBranchOperator before this task, or switch "
-            "the branch's staging environment on in the platform, and run the task again."
+            "The branch is not open. Put PlatformOpenBranchOperator before this task, or switch "
+            "on the branch's staging environment in the platform. Then run the task again."
         )
     if NO_SUCH_BRANCH in (said or ""):
         return (
-            "There is no branch of this name: check its spelling, and whether the dbt sync that "
-            "writes it has completed."
+            "No branch has this name. Check the spelling, and check whether the dbt sync that "
+            "writes the branch has completed."
         )
     return None

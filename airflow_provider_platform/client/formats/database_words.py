@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 TIME_OUT_ADVICE = (
-    "A later try may succeed. If it does not, let the query read less, or raise the time limit of "
-    "the database or of the deployment (CUBEJS_DB_QUERY_TIMEOUT)."
+    "A retry may succeed. If it does not, reduce what the query reads, or raise the time limit "
+    "of the database or of the deployment (CUBEJS_DB_QUERY_TIMEOUT)."
 )
 LONGEST = 10_000
 """Characters of a text that are searched."""

@@ -37,5 +37,5 @@ def check_timezone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ValueError, OSError, LookupError):
-        raise ValueError("must be an IANA time zone, as in Europe/Berlin") from None
+        raise ValueError("must be an IANA time zone, for example Europe/Berlin") from None
     return name

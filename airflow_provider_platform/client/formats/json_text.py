@@ -114,7 +114,7 @@ def _read_again(text: str | bytes) -> Any:
         kind = beginning if _is_beginning(text, error) else ValueError
         raise kind(f"is not JSON at character {error.pos} ({error.msg})") from None
     except ValueError:
-        raise ValueError("holds a number with too many digits") from None
+        raise ValueError("contains a number with too many digits") from None
     except RecursionError:
         raise ValueError("is nested too deeply") from None
     brackets = text.count("[") + text.count("{")

@@ -94,7 +94,7 @@ def line_too_long(number: int, most: int) -> PlatformProtocolError:
 def line_too_full(number: int) -> PlatformProtocolError:
     """The error of a line with more than `MAX_LINE_CONTAINERS` lists and objects."""
     return PlatformProtocolError(
-        f"Line {number} of the stream holds more than {MAX_LINE_CONTAINERS} lists and objects."
+        f"Line {number} of the stream contains more than {MAX_LINE_CONTAINERS} lists and objects."
     )
 
 
@@ -105,7 +105,7 @@ def parse_line(line: bytes, number: int, skipped: int = 0) -> Any:
         return read_json(line)
     except ValueError as error:
         start = quote_service(line[:80].decode("utf-8", "replace") + CUT * (len(line) > 80))
-        place = f", read from byte {skipped} on," if skipped else ""
+        place = f", read from byte {skipped}," if skipped else ""
         raise PlatformProtocolError(
             f"Line {number} of the stream{place} {error}; it begins with {start!r}."
         ) from None

@@ -32,7 +32,10 @@ def token_warnings(token: str, now: float) -> list[str]:
     """
     claims = unverified_claims(token)
     if claims is None:
-        return ["chat_service_token is not a JWT: it must have three parts separated by dots."]
+        return [
+            "Chat service token (chat_service_token) is not a JWT: it must have three parts "
+            "separated by dots."
+        ]
     return [*_missing_claims(claims), *_times(claims, now)]
 
 
@@ -40,24 +43,31 @@ def _missing_claims(claims: dict[str, Any]) -> Iterator[str]:
     scope = claims.get("scope")
     if not isinstance(scope, list) or "chat" not in scope:
         yield (
-            "chat_service_token lacks the scope 'chat': its claim scope must be a list that "
-            "includes it."
+            "Chat service token (chat_service_token) lacks the scope 'chat'. Its claim scope "
+            "must be a list that includes 'chat'."
         )
     if not claims.get("externalId") and not claims.get("sub"):
-        yield "chat_service_token has neither the claim externalId nor sub: it names no user."
+        yield (
+            "Chat service token (chat_service_token) names no user: it has neither the claim "
+            "externalId nor sub."
+        )
 
 
 def _times(claims: dict[str, Any], now: float) -> Iterator[str]:
     expires, begins = _seconds(claims.get("exp")), _seconds(claims.get("nbf"))
     if begins is not None and begins > now:
-        yield f"chat_service_token is not valid before {_when(begins)}."
+        yield f"Chat service token (chat_service_token) is not valid before {_when(begins)}."
     if expires is None:
         return
     if expires <= now:
-        yield f"chat_service_token expired on {_when(expires)}: enter a new one."
+        yield (
+            f"Chat service token (chat_service_token) expired on {_when(expires)}. Enter a new "
+            "token."
+        )
     elif expires - now < SOON:
         yield (
-            f"chat_service_token expires soon, on {_when(expires)}: runs after that need a new one."
+            f"Chat service token (chat_service_token) expires soon, on {_when(expires)}. Runs "
+            "after that need a new token."
         )
 
 

@@ -58,12 +58,12 @@ SCOPE_MISSING = "scope_missing"
 """The code of a 403 because the data token lacks an API scope."""
 _SCOPE = re.compile(r"scope is missing: *(\w+)", re.IGNORECASE)
 _NEXT_STEP = {
-    401: "Check the management token in the connection's password: it may be mistyped, revoked or "
+    401: "Check Management token (password) in the connection: it may be mistyped, revoked or "
     "expired.",
-    404: "Check the ids and that this credential can see the deployment.",
-    408: "The service gave up on the request.",
+    404: "Check the ids, and check that this credential has access to the deployment.",
+    408: "The service timed out while it waited for the request. A retry may succeed.",
     409: "The resource's state does not allow this now.",
-    429: "The service is limiting requests; run fewer at once.",
+    429: "The service is limiting requests. Run fewer tasks at the same time.",
 }
 
 _BY_STATUS: dict[int, type[PlatformApiError]] = {
@@ -91,22 +91,22 @@ def management_error(
     """The error of a management call."""
     step = _NEXT_STEP.get(status, "")
     if status == 403:
-        step = "The token is valid but not allowed to do this."
+        step = "The token is valid, but it is not allowed to do this."
         if operation.permission:
             step += f" It probably lacks this permission: {operation.permission}."
     if status >= 500:
-        step = "The service failed; a later try may succeed."
+        step = "The service failed. A retry may succeed."
     code = _code(body)
     kind: type[PlatformApiError] | None = None
     if status == 409 and code in TRANSIENT_CONFLICTS:
         kind = PlatformTransientConflictError
-        step = "Somebody else wrote at the same time; a later try may succeed."
+        step = "Another user wrote at the same time. A retry may succeed."
     elif status == 400 and REVIEW_REQUIRED in (service_message(body, headers) or "").lower():
         kind = DashboardReviewRequiredError
         step = (
-            "Nothing was published; readers see the dashboard as it was. A person must request the "
-            "review at the platform, and a reviewer must approve it: that publishes the draft. No "
-            "API does it, and a retry cannot help."
+            "Nothing was published; readers see the dashboard as it was. A person must request "
+            "the review in the platform. When a reviewer approves it, the platform publishes the "
+            "draft. No API can do this, so a retry cannot help."
         )
     return _api_error(
         operation.request_name,
@@ -137,18 +137,19 @@ def chat_error(
     about_thread = "thread" in said.lower()
     step = {
         400: "The request was refused; nothing was asked.",
-        404: "The agent, the account or the chat thread does not exist: check chat_url and "
-        "chat_id.",
+        404: "The agent, the account or the chat thread does not exist. Check Chat address "
+        "(chat_url) and the task's chat_id.",
         401: "Check the chat credential in the connection.",
-        403: "The credential may not use this agent or thread.",
+        403: "The chat credential is not allowed to use this agent or thread.",
     }.get(status, _NEXT_STEP.get(status, ""))
     if status == 404 and about_thread:
         step = (
-            "Check chat_id and session_settings: a thread exists for its own user only, and ends "
-            "with an ephemeral user."
+            "Check the task's chat_id and Session settings (session_settings). A thread is "
+            "visible to its own user only, and the thread of an ephemeral user is deleted with "
+            "that user."
         )
     if status == 403 and (aborts or about_thread):
-        step = "The thread belongs to another user: check session_settings."
+        step = "The thread belongs to another user. Check Session settings (session_settings)."
     elif status in (401, 403, 404):
         step = f"{step}{_plan_hint(said)}"
     return _api_error(name, status, headers, body, step, now=now)
@@ -169,9 +170,9 @@ def user_limit_error(begin: str, said: object, where: object) -> ChatUserLimitEr
     begins with `begin` and ends with `where`."""
     return ChatUserLimitError(
         f"{begin}: {quote_service(said).removesuffix('.')}. An account may hold 10,000 external "
-        "users that are not ephemeral. Leave isEphemeral out of session_settings (or set it to "
-        "true), delete users that are no longer needed, or ask the platform's support for a "
-        "higher limit.",
+        "users that are not ephemeral. Leave isEphemeral out of Session settings "
+        "(session_settings) or set it to true, delete users that are no longer needed, or ask "
+        "the platform's support for a higher limit.",
         where=where,
     )
 
@@ -190,10 +191,11 @@ def data_error(
         step = branch_advice(said) or "Check the query."
         return DataQueryError(_sentence(name, status, said, step), where=name.where, status=status)
     step = {
-        403: "The data token was refused: check that the credential can read the deployment.",
-        404: "Check data_api_url in the connection, or the deployment's address; the data API may "
-        "not be enabled there.",
-    }.get(status, "A later try may succeed." if status >= 500 else "")
+        403: "The service refused the token for the data API. Check that the management token "
+        "has access to the deployment.",
+        404: "Check Data API address (data_api_url) in the connection, and check that the data "
+        "API is enabled for the deployment.",
+    }.get(status, "A retry may succeed." if status >= 500 else "")
     return _api_error(name, status, headers, body, step, now=now)
 
 
@@ -285,9 +287,9 @@ def rpc_error(error: Any, where: object) -> ChatError:
     if says_user_limit(said):
         return user_limit_error("The service refused the request", said, where)
     return ChatRpcError(
-        "The service refused the chat credential or its permissions: "
-        f"{said.removesuffix('.')}. Check chat_api_key or chat_service_token (scope 'chat', "
-        f"externalId or sub, expiry) in the connection.{_plan_hint(said)}",
+        f"The service refused the chat credential or its permissions: {said.removesuffix('.')}. "
+        "Check Chat API key (chat_api_key) or Chat service token (chat_service_token: scope "
+        f"'chat', externalId or sub, expiry) in the connection.{_plan_hint(said)}",
         where=where,
     )
 

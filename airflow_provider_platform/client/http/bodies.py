@@ -38,18 +38,18 @@ async def translated(name: RequestName, seconds: float) -> AsyncIterator[None]:
             yield
     except TimeoutError:
         raise PlatformTransportError(
-            f"{name.action}: no complete answer within {seconds:g} seconds.", where=name.where
+            f"{name.action}: no complete response within {seconds:g} seconds.", where=name.where
         ) from None
     except _NEVER_SENT as error:
         raise PlatformTransportError(
-            f"{name.action}: no connection could be made ({reason(error)}). Check the address, the "
-            "network and, for a certificate error, ca_bundle.",
+            f"{name.action}: no connection could be made ({reason(error)}). Check the address and "
+            "the network. For a certificate error, check CA bundle (ca_bundle).",
             where=name.where,
             processed=False,
         ) from error
     except (httpx.InvalidURL, UnicodeEncodeError) as error:
         raise PlatformInputError(
-            f"{name.action}: nothing was sent, the address cannot be used ({reason(error)}).",
+            f"{name.action}: nothing was sent, because the address is not valid ({reason(error)}).",
             where=name.where,
         ) from error
     except BROKEN as error:
@@ -60,13 +60,12 @@ def broken_answer(name: RequestName, error: Exception) -> PlatformError:
     """The error of an answer that did not come to its end (one of `BROKEN`)."""
     if isinstance(error, RefusedCodingError):
         return PlatformProtocolError(
-            f"{name.action}: the body of the answer has the content coding "
-            f"{quote_service(str(error))!r}; "
-            f"only {ACCEPTED}, once, was asked for. It was not read.",
+            f"{name.action}: the response was not read, because its content encoding is "
+            f"{quote_service(str(error))!r}. The request accepts only {ACCEPTED}, applied once.",
             where=name.where,
         )
     return PlatformTransportError(
-        f"{name.action}: the connection broke before the answer was complete ({reason(error)}).",
+        f"{name.action}: the connection broke before the response was complete ({reason(error)}).",
         where=name.where,
     )
 
@@ -84,7 +83,8 @@ async def read_body(name: RequestName, response: OpenResponse, limit: int, *, cu
                     if cut:
                         break
                     raise PlatformProtocolError(
-                        f"{name.action}: the answer exceeds {limit} bytes; it was not read on.",
+                        f"{name.action}: the response is larger than {limit} bytes, so reading "
+                        "stopped.",
                         where=name.where,
                     )
     except BROKEN:
@@ -102,7 +102,7 @@ def json_body(name: RequestName, value: Any) -> bytes:
         return text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise PlatformInputError(
-            f"{name.action}: nothing was sent, the body cannot be written as JSON "
+            f"{name.action}: nothing was sent, because the request body cannot be written as JSON "
             f"({reason(error)}).",
             where=name.where,
         ) from None

@@ -382,8 +382,8 @@ def _transport(
         )
     except (ValueError, ImportError, httpx.InvalidURL):
         raise PlatformConfigError(
-            "The proxy, of the connection or of the system, cannot be used: its address must begin "
-            "with http:// or https://; socks5:// needs the package socksio.",
+            "The proxy of the connection or of the system cannot be used. Its address must begin "
+            "with http:// or https://. For socks5:// install the package socksio.",
             field="proxy",
         ) from None
 

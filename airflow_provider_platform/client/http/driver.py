@@ -33,7 +33,7 @@ from airflow_provider_platform.client.redaction import KnownSecrets
 
 T = TypeVar("T")
 
-INTERRUPTED = "The task was ended from outside: it goes no further."
+INTERRUPTED = "The task was stopped from outside, so no further request is sent."
 
 
 def _never() -> bool:

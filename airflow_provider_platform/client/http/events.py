@@ -43,7 +43,7 @@ class Events:
         if self._failure is not None:
             raise self._failure
         if self._closed:
-            raise PlatformClosedError("This was closed before its end.")
+            raise PlatformClosedError("The run was closed before its end.")
         try:
             self._running = self._running or self._begin()
             event = self._running.step()
@@ -54,7 +54,7 @@ class Events:
             self._failure = error
             raise
         except BaseException:
-            self._failure = PlatformClosedError("This was interrupted before its end.")
+            self._failure = PlatformClosedError("The run was interrupted before its end.")
             raise
         if event is _END:
             self._ended = True
@@ -129,5 +129,8 @@ class RunningProgram:
 
 def _why_stopped(running: RunningProgram | None) -> str:
     if running is not None and not running.thread.here:
-        return "This was begun in the process that this one was forked from: begin it anew here."
-    return "The client was closed before this was complete."
+        return (
+            "The run was started in the parent process of this fork. Start it again in this "
+            "process."
+        )
+    return "The client was closed before the run was complete."

@@ -105,7 +105,7 @@ def _read_nothing(operation: Operation[T], status: int, *, open_ended: bool) -> 
         if status == 204:
             raise
         raise PlatformTransportError(
-            f"{name.action}: the answer is empty.", where=name.where
+            f"{name.action}: the response is empty.", where=name.where
         ) from None
 
 
@@ -120,15 +120,16 @@ def _refuse_too_many(operation: Operation[Any], body: bytes) -> None:
     most = MAX_DESCRIBED_CONTAINERS if operation.described else MAX_CONTAINERS
     if len(body) > most and body.count(b"[") + body.count(b"{") > most:
         raise PlatformProtocolError(
-            f"{name.action}: the answer holds more than {most} lists and objects; it was not read.",
+            f"{name.action}: the response was not read, because it contains more than {most} "
+            "lists and objects.",
             where=name.where,
         )
 
 
 def _perhaps_cut(name: RequestName) -> PlatformTransportError:
     return PlatformTransportError(
-        f"{name.action}: the answer may be cut: neither a length nor a last chunk marks its end. "
-        "Check the proxies between Airflow and the service.",
+        f"{name.action}: the response may be cut off, because the connection closed without the "
+        "usual end of a response. Check the proxies between Airflow and the service.",
         where=name.where,
     )
 
@@ -186,8 +187,8 @@ def read_abort(status: int, headers: Mapping[str, str], body: bytes, *, now: flo
     if isinstance(value, dict) and value.get("error"):
         raise rpc_error(value["error"], name.where)
     raise PlatformProtocolError(
-        f"{name.action}: the service answered {status} where 204 confirms the stop; the run may "
-        "continue.",
+        f"{name.action}: the run may continue, because the service answered {status} and only 204 "
+        "confirms the stop.",
         where=name.where,
     )
 
@@ -221,7 +222,7 @@ def _json(
         return db_safe(read_json(body))
     except CutJsonError as error:
         raise PlatformTransportError(
-            f"{name.action}: the answer was cut: it {error}.", where=name.where
+            f"{name.action}: the response was cut off: it {error}.", where=name.where
         ) from None
     except ValueError:
         raise _wrong_address(name, "something that is not JSON", described=described) from None
@@ -231,14 +232,15 @@ def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> Pl
     """`described` says that the path is one of the service's own, so that the address is wrong."""
     if not described:
         return PlatformAddressError(
-            f"{name.action}: the service answers with {got} instead of JSON, as it does if it has "
-            "no such operation. Check the path, which continues after the address's /api (or "
-            "begins with /build/api), then the address in the connection.",
+            f"{name.action}: the service returned {got} instead of JSON, as it does for a path "
+            "that does not exist. Check the path: it continues after the address's /api, or "
+            "begins with /build/api. Then check the address in the connection.",
             where=name.where,
         )
     return PlatformAddressError(
-        f"{name.action}: the address answers with {got} instead of JSON. It is probably a web page "
-        "of the platform or of a proxy: check the address in the connection (host ends in /api, "
-        "chat_url in /chat).",
+        f"{name.action}: the address returned {got} instead of JSON. The response probably comes "
+        "from the platform's web application or from a proxy. Check the address in the "
+        "connection: Management API address (host) ends in /api, Chat address (chat_url) in "
+        "/chat.",
         where=name.where,
     )

@@ -54,7 +54,7 @@ class Stream:
                 return None
         if self._response.connections.closed and not self._over:
             raise PlatformClosedError(
-                f"{self._name.action}: the client was closed before its end.",
+                f"{self._name.action}: the client was closed before the stream ended.",
                 where=self._name.where,
             )
         if self._pieces:
@@ -68,7 +68,7 @@ class Stream:
         if self._ended:
             return b""
         raise self._failure or PlatformTransportError(
-            f"{self._name.action}: the answer was not read on.", where=self._name.where
+            f"{self._name.action}: reading stopped before the end.", where=self._name.where
         )
 
     async def drain(self) -> None:

@@ -27,7 +27,7 @@ def tls_context(config: PlatformConfig) -> ssl.SSLContext:
         return _context(bundle, changed, config.verify_tls)
     except (OSError, ssl.SSLError):
         raise PlatformConfigError(
-            "ca_bundle holds no readable certificates.", field="ca_bundle"
+            "CA bundle (ca_bundle) contains no readable certificates.", field="ca_bundle"
         ) from None
 
 

@@ -60,7 +60,7 @@ class Arguments:
         if name == _DEPLOYMENT:
             return check_deployment_id(value)
         if value is None or (isinstance(value, str) and value.strip() in ("", ".", "..")):
-            self._refuse_id(name, "must be given and name one resource")
+            self._refuse_id(name, "must be given and must be the id of one resource")
         if isinstance(value, str):
             return value
         if not isinstance(value, bool) and hasattr(type(value), "__index__"):
@@ -108,8 +108,8 @@ class Arguments:
                 taken[name] = int(there)
             elif own is not None and str(own) != str(there):
                 raise PlatformInputError(
-                    f"Nothing was sent: {self._name} is given two values of {name}, one as its own "
-                    f"argument and another one in {place}. Leave it out of {place}.",
+                    f"Nothing was sent: {self._name} got two values of {name}, one as an argument "
+                    f"and another in {place}. Leave {name} out of {place}.",
                     field=name,
                 )
         return given.model_copy(update=taken)

@@ -148,8 +148,8 @@ class ResponseModel(BaseModel):
         alias = type(self).model_fields[name].alias or name
         if alias in (self.model_extra or {}):
             raise PlatformProtocolError(
-                f"{type(self).__name__}: the field {alias} of the answer does not have the "
-                "described type. The tenant may run a release that this provider does not know."
+                f"{type(self).__name__}: the field {alias} of the response does not have the "
+                "documented type. The tenant may run a release that this provider does not know."
             )
         return getattr(self, name)
 

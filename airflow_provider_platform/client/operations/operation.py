@@ -315,8 +315,8 @@ class Operation(Generic[T]):
                 for item in error.errors(include_input=False, include_url=False)[:5]
             )
             raise PlatformProtocolError(
-                f"{self.description}: the answer does not have the described shape ({wrong}). The "
-                "tenant may run a release that this provider does not know.",
+                f"{self.description}: the response does not have the documented shape ({wrong}). "
+                "The tenant may run a release that this provider does not know.",
                 where=self.request_name.where,
             ) from None
 

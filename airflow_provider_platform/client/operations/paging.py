@@ -107,8 +107,8 @@ class Page(ResponseModel, Generic[T]):
         page._left_out = left_out  # noqa: SLF001 - an instance of this class
         first = next(iter(odd.values()))
         log.warning(
-            "%s: %s of the list's items do not have the described shape and are left out. The "
-            "first one: %s: %s.",
+            "%s: %s items of the list do not have the documented shape and are left out. The "
+            "first is: %s: %s.",
             cls.__name__,
             left_out,
             ".".join(map(str, first["loc"])),
@@ -180,7 +180,7 @@ def raw_listing(path: str, *, query: Mapping[str, Any] | None = None) -> Operati
     if numbered and BY_CURSOR & set(parameters):
         _refuse("first and after cannot be combined with offset, page and limit")
     if numbered == {"limit"}:
-        _refuse("limit alone does not say how the list goes on: write first, or offset=0 beside it")
+        _refuse("limit alone does not choose a way of paging: use first, or add offset=0")
     for name in (numbered | {"first"}) & set(parameters):
         parameters[name] = _whole_number(name, parameters[name])
     way = numbered | {"limit"} if numbered else BY_CURSOR
@@ -277,17 +277,17 @@ class PageWalk(Generic[T]):
         if info is None:
             if not self._began_at_cursor and (page.total or 0) > self._received:
                 return self._stopped(
-                    f"counts {page.total} items, sent {self._received}, and sent no cursor for the "
-                    "rest"
+                    f"reports {page.total} items, sent {self._received}, and sent no cursor for "
+                    "the rest"
                 )
             return None
         if not info.has_next_page:
             return None
         cursor = info.end_cursor
         if not cursor:
-            return self._stopped("announces a next page without a cursor for it")
+            return self._stopped("announces a next page but sent no cursor for it")
         if cursor in self._cursors:
-            return self._stopped("gave the same cursor twice; the list would never end")
+            return self._stopped("sent the same cursor twice, so the list would never end")
         self._cursors.add(cursor)
         return replace(self._start, query={**self._start.query, "after": cursor})
 
@@ -298,7 +298,7 @@ class PageWalk(Generic[T]):
         self._last_keys = keys
         self._pages_without_news = 0 if news else self._pages_without_news + 1
         if self._pages_without_news >= PAGES_WITHOUT_NEWS:
-            self._stopped(f"sent {PAGES_WITHOUT_NEWS} pages in a row that told nothing new")
+            self._stopped(f"sent {PAGES_WITHOUT_NEWS} pages in a row without a new item")
 
     def _goes_on(self, page: Page[T]) -> bool:
         if page.total is None:
@@ -323,7 +323,7 @@ class PageWalk(Generic[T]):
         query = {k: v for k, v in self._start.query.items() if k not in PAGING}
         query["limit"] = self._size(page)
         if not page.rows:
-            return self._stopped(f"counts {page.total} items and sent none")
+            return self._stopped(f"reports {page.total} items but sent none")
         if {"offset", "limit"} <= self._parameters:
             query["offset"] = self._received
         elif {"page", "limit"} <= self._parameters:
@@ -331,14 +331,15 @@ class PageWalk(Generic[T]):
         elif not self._parameters:
             self.truncated = True
             log.warning(
-                "%s: the service has more than the %s items it sent and no way to ask for them.",
+                "%s: the list is incomplete. The service has more than the %s items it sent but "
+                "offers no way to request them.",
                 self._start,
                 self._received,
             )
             return None
         else:
             return self._stopped(
-                f"has more than the {self._received} items it sent and offers no way to ask for "
+                f"has more than the {self._received} items it sent but offers no way to request "
                 "them"
             )
         return replace(self._start, query=query)
@@ -354,7 +355,7 @@ class PageWalk(Generic[T]):
         base_unknown = "offset" not in self._parameters and not self._first_page
         may_repeat = self._page_number == 0 or (self._page_number == 1 and base_unknown)
         if rows and not fresh and not may_repeat:
-            self._stopped("sent a page that it had sent before; the list would never end")
+            self._stopped("sent the same page twice, so the list would never end")
         return fresh
 
     def _stopped(self, problem: str) -> Operation[Page[T]] | None:

@@ -51,13 +51,15 @@ def fill_path(template: str, parameters: Mapping[str, object], *, leave: str | N
         text = str(parameters.get(name) if parameters.get(name) is not None else "").strip()
         if not text or text in (".", ".."):
             raise PlatformInputError(
-                f"Nothing was sent: {name} must be given and name one resource.", field=name
+                f"Nothing was sent: {name} must be given and must be the id of one resource.",
+                field=name,
             )
         try:
             return quote(text, safe="")
         except UnicodeEncodeError:
             raise PlatformInputError(
-                f"Nothing was sent: {name} holds characters that no address can carry.", field=name
+                f"Nothing was sent: {name} contains characters that cannot be part of a URL.",
+                field=name,
             ) from None
 
     return _PARAMETER.sub(segment, template)
@@ -85,7 +87,7 @@ def check_path(path: str) -> str:
     text = path.strip()
     unknown = [name for name in placeholders(text) if name != DEPLOYMENT]
     if "://" in text or text.startswith("//"):
-        problem = "is a path below the management address, not a URL"
+        problem = "must be a path below the management address, not a full URL"
     elif any(character in text for character in "?#\\") or not text.isprintable() or " " in text:
         problem = "must not contain a query, a fragment, a backslash or white space"
     elif not text.strip("/"):
@@ -96,7 +98,7 @@ def check_path(path: str) -> str:
             "filled in, with the connection's deployment"
         )
     elif text.removeprefix("/").startswith("api/"):
-        problem = "goes on below /api, which the management address ends in: leave it out"
+        problem = "must not begin with /api, because the management address already ends in /api"
     else:
         if not has_relative_steps(text.removeprefix("/").removesuffix("/")):
             return "/" + text.removeprefix("/")

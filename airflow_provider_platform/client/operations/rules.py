@@ -30,10 +30,10 @@ def exactly_one(**values: Any) -> None:
 def at_most_one(**values: Any) -> None:
     """They exclude each other."""
     if sum(value is not None for value in values.values()) > 1:
-        raise ValueError(f"{' and '.join(values)} exclude each other")
+        raise ValueError(f"give only one of {' and '.join(values)}")
 
 
 def together(**values: Any) -> None:
     """They are given together or not at all."""
     if len({value is None for value in values.values()}) > 1:
-        raise ValueError(f"{' and '.join(values)} go together")
+        raise ValueError(f"give both {' and '.join(values)}, or neither")

@@ -38,7 +38,7 @@ class PollFailed:
     error: PlatformError
 
     def __str__(self) -> str:
-        return f"A look failed and is repeated: {self.error.message}"
+        return f"A status check failed and is repeated: {self.error.message}"
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,8 @@ class SessionSettings(InputModel):
             return json.loads(value)
         except (ValueError, RecursionError):
             raise ValueError(
-                "must be a list or an object, or its JSON text (in a template: | tojson)"
+                "must be a list or an object, or the same as JSON text (in a template, add | "
+                "tojson)"
             ) from None
 
     @model_validator(mode="after")

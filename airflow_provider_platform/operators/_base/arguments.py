@@ -142,7 +142,7 @@ def text(name: str, value: Any) -> str:
     """A text that says something; a number counts as its digits. Raises PlatformInputError."""
     found = optional(value)
     if found is None or _has_no_text(found) or not str(found).strip():
-        raise _refuse(name, "must be a text that is not empty", value)
+        raise _refuse(name, "must be a non-empty string", value)
     return str(found)
 
 
@@ -162,7 +162,7 @@ optional_text = or_none(text)
 
 def mapping(name: str, value: Any) -> dict[str, Any] | None:
     """An object, also as JSON text; None and {} count as absent. Raises PlatformInputError."""
-    found = _from_json(name, value, dict, "must be an object (dict), or its JSON text")
+    found = _from_json(name, value, dict, "must be a dict, or a JSON object as a string")
     return found or None
 
 
@@ -181,7 +181,7 @@ def by_rule(rule: Callable[[str], Any], name: str, value: Any) -> str | None:
 def sequence(name: str, value: Any) -> list[Any] | None:
     """A list, also as JSON text; None counts as absent. Raises PlatformInputError."""
     plain = list(value) if isinstance(value, tuple | set) else value
-    return _from_json(name, plain, list, "must be a list, or its JSON text")
+    return _from_json(name, plain, list, "must be a list, or a JSON list as a string")
 
 
 def moment(name: str, value: Any) -> str | None:
@@ -223,7 +223,7 @@ def column_types(name: str, value: Any) -> str | dict[str, str]:
     from airflow_provider_platform.results.columns import ColumnTypes
 
     is_object = isinstance(value, dict) or str(value).lstrip().startswith("{")
-    found: Any = _from_json(name, value, dict, "must be an object (dict)") if is_object else value
+    found: Any = _from_json(name, value, dict, "must be a dict") if is_object else value
     try:
         ColumnTypes.parse(found)
     except ValueError as error:
@@ -239,9 +239,9 @@ def _from_json(name: str, value: Any, kind: type[T], rule: str) -> T | None:
         try:
             found = json.loads(found)
         except (ValueError, RecursionError):
-            raise _refuse(name, f"{rule}; it is a text that is no JSON") from None
+            raise _refuse(name, f"{rule}; the string is not valid JSON") from None
     if found is not None and not isinstance(found, kind):
-        raise _refuse(name, f"{rule}; it is of type {type(found).__name__}")
+        raise _refuse(name, f"{rule}; got {type(found).__name__}")
     return found
 
 
@@ -269,5 +269,5 @@ def shown(value: Any) -> str:
 
 
 def _refuse(name: str, rule: str, value: Any = _UNSAID) -> PlatformInputError:
-    given = "" if value is _UNSAID else f", not {shown(value)}"
+    given = "" if value is _UNSAID else f", got {shown(value)}"
     return PlatformInputError(f"Nothing was sent: {name} {rule}{given}.", field=name)

@@ -116,7 +116,7 @@ class AnswerOutput:
             )
         if self.charts and self.chart_fonts is not None and not Path(self.chart_fonts).is_dir():
             raise PlatformInputError(
-                f"Nothing was sent: chart_fonts {self.chart_fonts} is no folder on this worker.",
+                f"Nothing was sent: chart_fonts {self.chart_fonts} is not a folder on this worker.",
                 field="chart_fonts",
             )
         check_place("output_path", self._folder(context) / "manifest.json")
@@ -206,10 +206,10 @@ class AnswerOutput:
             return None
         if config.chat_service_token is None:
             raise PlatformInputError(
-                "Nothing was sent: all_rows would read with the rights of the connection, not "
-                "with those of the user that session_settings name: the connection has a "
-                'chat_api_key. Use a chat_service_token, or all_rows_as="connection" where that '
-                "is meant.",
+                "Nothing was sent: the connection uses Chat API key (chat_api_key), so all_rows "
+                "would read with the rights of the connection instead of the rights of the user "
+                "in session_settings. Use Chat service token (chat_service_token), or "
+                'all_rows_as="connection" if you accept the connection\'s rights.',
                 field="all_rows_as",
             )
         return config.chat_service_token

@@ -89,9 +89,9 @@ def claim_path(name: str, path: ObjectStoragePath, context: Context) -> None:
         return
     ti.xcom_push(key=CLAIM_KEY, value=asdict(PathClaim(ti.map_index, None, clears)))
     raise PlatformInputError(
-        f"Nothing was sent: {name} is also the path of map index {owner.map_index} of this task, "
-        "and one index would replace the file of the other. Give each index a path of its own, as "
-        "with {{ ti.map_index }} in the name.",
+        f"Nothing was sent: map index {owner.map_index} of this task has the same {name}, and one "
+        "index would replace the file of the other. Give each index its own path, for example "
+        f"with {{ ti.map_index }} in the name.",
         where=quote_service(path),
         field=name,
     )
@@ -115,8 +115,8 @@ def warn_of_other_tasks(name: str, rendered: Any, context: Context) -> None:
             )
             if get_task_states(place) in _WRITING:
                 log.warning(
-                    "Task %r of this run has the same %s, %s: the file of the task that ends last "
-                    "replaces the other.",
+                    "Task %r of this run has the same %s, %s. The task that ends last replaces "
+                    "the file of the other task.",
                     *(task_id, name, quote_service(rendered)),
                 )
 

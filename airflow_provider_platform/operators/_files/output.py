@@ -61,8 +61,8 @@ def folder_fits_its_files(*, output_path: Any, output_format: Any, output_option
         planned = planned_output(None, output_format, output_options)
         if planned != type(planned)(planned.format, planned.style):
             raise ValueError(
-                "output_options: of an answer's files they say the style only; on_existing, "
-                "on_empty, manifest, partitions and split files are for single queries"
+                "output_options of a chat may contain only the style of the files; on_existing, "
+                "on_empty, manifest, partitions and split files need PlatformQueryOperator"
             )
 
 
@@ -104,23 +104,23 @@ def respect_existing(
     found = find_existing(place, output, by, writer_id(**by))
     if found is None:
         return
-    what = "is there already" if output.layout is None else "has files already"
+    what = "already exists" if output.layout is None else "already contains files"
     if output.on_existing == "fail":
         raise PlatformInputError(
-            f"Nothing was written: output_path {what}, and output_options has on_existing fail. "
-            "Remove what is there, or write to another path.",
+            f"Nothing was written: output_path {what}, and output_options has on_existing='fail'. "
+            "Remove the existing files, or write to another path.",
             where=place,
             field="output_path",
         )
     if found.get("truncated") and fail_on_truncated:
         raise ResultTruncatedError(
-            f"output_path {what}, and its manifest says that rows may be missing in it. Remove "
-            "it, so that the query runs again.",
+            f"output_path {what}, but its manifest says that rows may be missing. Remove the "
+            "existing files, so that the query runs again.",
             where=place,
         )
-    cut = " Its manifest says that rows may be missing in it." if found.get("truncated") else ""
+    cut = " Its manifest says that rows may be missing." if found.get("truncated") else ""
     raise AirflowSkipException(
-        f"output_path {what}, and output_options has on_existing skip.{cut} ({place})"
+        f"output_path {what}, and output_options has on_existing='skip'.{cut} ({place})"
     )
 
 
@@ -130,7 +130,7 @@ def skip_empty(saved: SavedRows, output: Output | None) -> None:
         from airflow_provider_platform._airflow import AirflowSkipException
 
         raise AirflowSkipException(
-            "The result has no rows, and output_options has on_empty skip: nothing was written."
+            "Nothing was written: the result has no rows, and output_options has on_empty='skip'."
         )
 
 

@@ -57,8 +57,7 @@ def storage_path(name: str, target: Any) -> ObjectStoragePath:
 
     if str(target).startswith("~"):
         raise PlatformInputError(
-            f"Nothing was sent: {name} begins with ~, and a home is not looked up here. Write the "
-            "whole path.",
+            f"Nothing was sent: {name} begins with ~, which is not expanded. Write the full path.",
             where=quote_service(target),
             field=name,
         )
@@ -103,13 +102,13 @@ def _check_connection(name: str, conn_id: str | None) -> None:
         BaseHook.get_connection(conn_id)
     except AirflowNotFoundException:
         if ":" in conn_id:  # may be a pasted key and its secret, which no error may show
-            said = "the text before the @ is not the id of an Airflow connection"
+            said = "the part before the @ is not the id of an Airflow connection"
         else:
             said = f"Airflow has no connection {conn_id!r}"
         raise PlatformInputError(
             f"Nothing was sent: {name}: {said}. Create the connection, or correct the address "
-            "(s3://my_conn@bucket/key). Without an id before the @ the file is written with the "
-            "worker's own rights.",
+            "(s3://my_conn@bucket/key). Without a connection id before the @, the worker's own "
+            "credentials are used.",
             field=name,
         ) from None
 
@@ -119,7 +118,7 @@ def _check_characters(name: str, text: str) -> None:
     a line end, another control character, half a character, or spaces around it."""
     odd = next((one for one in text if unicodedata.category(one) in _NOT_IN_PATHS), None)
     if odd is not None:
-        problem = f"holds the control character {odd!a} at position {text.index(odd) + 1}"
+        problem = f"contains the control character {odd!a} at position {text.index(odd) + 1}"
     elif text != text.strip():
         problem = "begins or ends with a space"
     else:

@@ -120,12 +120,17 @@ class PlatformCreateNotificationOperator(
         if len(created) > 1 and self.if_exists != "skip":
             numbers = ", ".join(str(found.id) for found in created)
             raise PlatformOutcomeUnknownError(
-                "The answer to the creation was lost, and several new notifications could be this "
-                f"one ({numbers}). Look at them, then clear the task."
+                "The connection dropped before the service confirmed the new notification, and "
+                f"several new notifications could belong to this task ({numbers}). Check these "
+                "notifications, then clear the task."
             )
         if not created:
             return None
-        self.log.info("Notification %s was created although the answer was lost.", created[0].id)
+        self.log.info(
+            "Notification %s was created, although the connection dropped before the "
+            "service confirmed it.",
+            created[0].id,
+        )
         return created[0].to_json()
 
     def remember(self, result: Any) -> dict[str, Any]:
@@ -145,25 +150,25 @@ class PlatformCreateNotificationOperator(
             )
         if self.if_exists == "update" and len(there) > 1:
             raise PlatformConflictError(
-                f"Nothing was changed: several notifications match ({names}). Delete all but "
-                "one, or update one by its id."
+                f"Nothing was changed: several notifications match ({names}). Delete all but one "
+                "of them, or update one of them by its id."
             )
         if len(there) > 1:
             self.log.warning(
                 "Several notifications match (%s); returning notification %s.", names, sending.id
             )
         if self.if_exists == "skip":
-            self.log.info("Nothing to create: notification %s is there already.", sending.id)
+            self.log.info("Nothing to create: notification %s already exists.", sending.id)
         else:
-            self.log.info("Updating notification %s, which is there already.", sending.id)
+            self.log.info("Notification %s already exists; updating it.", sending.id)
             sending = hook.update_notification(
                 sending.id, deployment_id=self.deployment_id, **self.schedule()
             )
         is_wanted = self.notification_enabled is False and sending.is_enabled is not False
         if sending.silence is not None and not is_wanted:
             self.log.warning(
-                "Nobody gets notification %s: %s. Switch it on with PlatformUpdateNotification"
-                "Operator, or delete it.",
+                "Notification %s is not sent to anybody: %s. Switch the notification on with "
+                "PlatformUpdateNotificationOperator, or delete it.",
                 sending.id,
                 sending.silence,
             )
@@ -178,9 +183,10 @@ class PlatformCreateNotificationOperator(
             settings = " and ".join(self._body().unclear_settings(first))
             raise PlatformConflictError(
                 f"Nothing was created: notification {_with_silence(first)} of this dashboard has "
-                f"the same times, time zone and format, but the tenant does not report its "
-                f"{settings} in a form that can be compared. Look at it, then update it by its id "
-                "(PlatformUpdateNotificationOperator), or delete it and run this task again."
+                "the same times, time zone and format, but the tenant does not report its "
+                f"{settings} in a form that can be compared. Check this notification. Then update "
+                "it by its id (PlatformUpdateNotificationOperator), or delete it and run this "
+                "task again."
             )
 
     def _warn_of_differences(self, created: Notification) -> None:
@@ -190,9 +196,9 @@ class PlatformCreateNotificationOperator(
         other = [*body.differing_settings(created), *body.unclear_settings(created)]
         if other:
             self.log.warning(
-                "The service did not store the %s of notification %s as they were sent. It may be "
-                "of a release that does not know them. Compare the notification with this task: "
-                "the next run does not recognize it.",
+                "The service did not store the %s of notification %s as the task sent them. Its "
+                "release may not support them. Compare the notification with this task, because "
+                "the next run will not recognize the notification and creates another one.",
                 " and ".join(other),
                 created.id,
             )

@@ -154,8 +154,8 @@ class NotificationScheduleOperator(PlatformOperator):
         doubt = None if self.custom_cron is None else cron_doubt(self.custom_cron)
         if doubt is not None:
             log.warning(
-                "The service may not know this custom_cron, %s: %s. If it refuses it, write it "
-                "with five plain fields.",
+                "The service may not support custom_cron %s: %s. If the service refuses it, "
+                "write it with five standard fields.",
                 quote_service(self.custom_cron),
                 quote_service(doubt),
             )

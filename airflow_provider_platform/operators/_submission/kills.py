@@ -68,7 +68,9 @@ class RunKill:
     def refuse(self) -> None:
         """Raise PlatformInterruptedError if the task was ended from outside."""
         if self.happened:
-            raise PlatformInterruptedError("The task was ended from outside: it goes no further.")
+            raise PlatformInterruptedError(
+                "The task was stopped from outside, so no further request is sent."
+            )
 
     def stop_quietly(self, attempt: Attempt, ids: Ids) -> None:
         """Stop a run, if its author wants that; a failure is logged."""
@@ -88,7 +90,7 @@ class RunKill:
         if self.leaves_run:
             self._log(
                 attempt.log.warning,
-                "The remote run is left to the task's next try, which takes it up.",
+                "The remote run continues. The task's next try re-attaches to it.",
             )
             if attempt.ids is not None:
                 # Else the try goes on until the service has accepted: a try that breaks off now
@@ -98,8 +100,8 @@ class RunKill:
         if ids is None:
             self._log(
                 attempt.log.warning,
-                "The service has not accepted the submission yet, so it cannot be stopped; it may "
-                "still be processed.",
+                "The run cannot be stopped, because the service has not accepted it yet. The "
+                "service may still process it.",
             )
             return
         if not attempt.kind.can_stop:
@@ -122,11 +124,15 @@ class RunKill:
             except Exception as error:  # noqa: BLE001 - whatever it was, nobody knows the state
                 self._log(
                     attempt.log.warning,
-                    "Airflow did not tell the state of the task: %s",
+                    "Airflow did not return the state of the task: %s",
                     str(error) or repr(error),
                 )
             else:
-                self._log(attempt.log.info, "Told to end; Airflow has the task as %s.", state)
+                self._log(
+                    attempt.log.info,
+                    "The task was asked to stop. Its state in Airflow is %s.",
+                    state,
+                )
             self._state_was_unknown = state == UNKNOWN
         # A trigger that follows is as good as a retry.
         last_try = attempt.is_last_try() and not self.is_deferring
@@ -140,13 +146,15 @@ class RunKill:
         def report(stopped: bool) -> None:
             self._log(
                 log.info,
-                "The remote run was stopped." if stopped else "There was nothing of ours to stop.",
+                "The remote run was stopped."
+                if stopped
+                else "No remote run of this task had to be stopped.",
             )
 
         try:
             yield report
         except TimeoutError:
-            self._log(log.warning, "The remote run could not be stopped: there was no time left.")
+            self._log(log.warning, "The remote run could not be stopped: no time was left.")
         except PlatformError as error:
             self._log(log.warning, "The remote run could not be stopped: %s", error)
 

@@ -188,8 +188,8 @@ class Submission:
         if self._store is None and not Submission._warned_no_store:
             Submission._warned_no_store = True
             log.info(
-                "This Airflow has no task state store (3.3 or later has one): a retry of this "
-                "task cannot take up a run that an earlier try has started."
+                "This Airflow has no task state store (it needs 3.3 or later). A retry of this "
+                "task cannot re-attach to a run that an earlier try started."
             )
 
     def first_step(self, record: SubmissionRecord | None) -> tuple[Step, bool]:
@@ -210,7 +210,8 @@ class Submission:
                 self._write(record)
             except Exception:
                 log.warning(
-                    "The record of the run (%s) could not be written; it is tried again.",
+                    "The record of the run (%s) could not be written to Airflow's task state "
+                    "store. The task writes it again later.",
                     phase,
                     exc_info=True,
                 )
@@ -275,9 +276,9 @@ class Submission:
             self._write(record)
         except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again
             self._pending = record
-            log.debug("The record of the run cannot be written yet: %s", error)
+            log.debug("The record of the run still cannot be written: %s", error)
             return False
-        log.info("The record of the run (%s) is written now.", record.phase)
+        log.info("The record of the run (%s) was written.", record.phase)
         return True
 
 

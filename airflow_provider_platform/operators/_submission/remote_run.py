@@ -139,7 +139,7 @@ class RemoteRunOperator(PlatformOperator):
         with self._opened(context, ids) as attempt:
             attempt.ids, attempt.reattached = ids, bool(ids.get("reattached"))
             if event_ids.get(attempt.kind.id_field) != ids.get(attempt.kind.id_field):
-                self.log.warning("Ignoring the event of another run; this task waits on.")
+                self.log.warning("Ignoring the event of another run. This task continues to wait.")
                 self._defer(attempt, ids)
             try:
                 if event["status"] == "error":
@@ -163,7 +163,7 @@ class RemoteRunOperator(PlatformOperator):
             record = read_record(context)
             if record is not None and record.phase == "running":
                 with self._opened(context, record.ids) as attempt:
-                    self.log.error("The trigger did not report in time; stopping the remote run.")
+                    self.log.error("The trigger did not report in time. Stopping the remote run.")
                     self._kill.stop_quietly(attempt, record.ids)
                     if attempt.kind.can_stop:
                         attempt.submission.note("failed", record.ids)
@@ -237,8 +237,8 @@ class RemoteRunOperator(PlatformOperator):
         orphaned = find_orphaned_run(ti, chat_id) if self.cancel_on_kill else None
         if orphaned is not None:
             self.log.warning(
-                "The thread may be answering message %s still, which this task asked in DAG run %s "
-                "that has ended; stopping it.",
+                "This task's message %s of DAG run %s, which has ended, may still be running in "
+                "the thread. Stopping it.",
                 orphaned["message_id"],
                 orphaned["run_id"],
             )
@@ -288,14 +288,14 @@ class RemoteRunOperator(PlatformOperator):
         known = attempt.known
         if known is None or self._kill.leaves_run or not attempt.is_last_try(error):
             return
-        self.log.warning("No try will take the run up again; stopping it.")
+        self.log.warning("No further try will re-attach to the run. Stopping it.")
         self._kill.stop_quietly(attempt, known)
 
     def _start(self, attempt: Attempt) -> Any:
         record = read_record(attempt.context)
         step, stop_first = attempt.submission.first_step(record)
         if record is not None and stop_first:
-            self.log.info("The input changed or the task was cleared: stopping the earlier run.")
+            self.log.info("The input changed or the task was cleared. Stopping the earlier run.")
             self._kill.stop_quietly(attempt, record.ids)
         if record is not None and step is Step.REPORT:
             self._report_lost(attempt, record.ids)
@@ -307,7 +307,7 @@ class RemoteRunOperator(PlatformOperator):
         if step is Step.FIND_OUT:
             return self._recover(attempt, record.ids)
         if step is Step.RELOAD:
-            self.log.info("An earlier try saw the run succeed; taking its result again.")
+            self.log.info("The run already succeeded in an earlier try. Reading its result again.")
             attempt.ids = record.ids
             env = self._environment(attempt)  # time enough, however late this try comes
             follow = attempt.kind.follow(env, record.ids)
@@ -319,14 +319,16 @@ class RemoteRunOperator(PlatformOperator):
         """An earlier try was lost while it submitted other input: stop what is known of that run,
         and say that it may be running."""
         self.log.warning(
-            "An earlier try was lost while it submitted other input, so a run with that input may "
-            "be running at the service. This try stops what it knows of that run and submits the "
-            "input of now."
+            "An earlier try was lost while it submitted different input, so a run with that "
+            "input may be active at the service. This try stops that run if it is known, and "
+            "submits the current input."
         )
         self._kill.stop_quietly(attempt, ids)
 
     def _recover(self, attempt: Attempt, ids: Ids) -> Any:
-        self.log.warning("An earlier try was lost while it submitted; looking it up.")
+        self.log.warning(
+            "An earlier try was lost while it submitted. Checking whether the service has its run."
+        )
         try:
             env = self._environment(attempt, ids)
             env = replace(env, deadline=max(env.deadline, env.now + LOOK_SECONDS))
@@ -334,7 +336,7 @@ class RemoteRunOperator(PlatformOperator):
             processed, ids = attempt.client.run(find, self._listener(attempt))
         except PlatformError as error:
             if run_is_dead(error) and not self._kill.happened:
-                self.log.info("The run of the lost try is dead (%s); submitting anew.", error)
+                self.log.info("The run of the lost try is over (%s). Submitting again.", error)
                 return self._submit(attempt, None)
             self._give_up(attempt, error, submitted=True)
             raise
@@ -350,7 +352,7 @@ class RemoteRunOperator(PlatformOperator):
         if not attempt.kind.can_stop:
             ids = {**ids, "followed_since": attempt.now}  # its deadline did not end it
         if attempt.now < _followed_since(ids) + float(self.timeout):
-            self.log.info("Taking up the run that an earlier try has started.")
+            self.log.info("Re-attaching to the run that an earlier try started.")
             try:
                 resume = attempt.kind.resume(self._environment(attempt, ids), ids)
                 ids = attempt.client.run(resume, self._listener(attempt))
@@ -364,7 +366,9 @@ class RemoteRunOperator(PlatformOperator):
             return self._after_failure(attempt, ids, error)
         if outcome is not None:
             return self._finish(attempt, ids, outcome)
-        self.log.info("The earlier try's run is past its deadline: stopping it, starting anew.")
+        self.log.info(
+            "The earlier try's run is past its deadline. Stopping it and starting a new run."
+        )
         self._kill.stop_quietly(attempt, ids)
         return self._submit(attempt, None)
 
@@ -414,7 +418,7 @@ class RemoteRunOperator(PlatformOperator):
         """A re-attached run that turns out dead is submitted again, once: the old try's stop can
         land before or after this try began. Every other failure ends the try."""
         if attempt.reattached and run_is_dead(error) and not self._kill.happened:
-            self.log.info("The run that was taken up is dead (%s); submitting anew.", error)
+            self.log.info("The re-attached run is over (%s). Submitting again.", error)
             return self._submit(attempt, None)
         attempt.ids = ids
         self._give_up(attempt, error, submitted=True, stopped=stopped)
@@ -448,7 +452,7 @@ class RemoteRunOperator(PlatformOperator):
         if disposition.stop and self._kill.leaves_run:
             return  # the record says that it runs, and the retry stops it if need be
         if disposition.stop and known is not None and not stopped and attempt.cancel_on_kill:
-            self.log.warning("No try will take the run up again; stopping it.")
+            self.log.warning("No further try will re-attach to the run. Stopping it.")
             self._kill.stop_quietly(attempt, known)
         if disposition.phase is not None:
             attempt.submission.note(disposition.phase, known or {})

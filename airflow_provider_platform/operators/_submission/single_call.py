@@ -48,8 +48,9 @@ class SingleCallOperator(PlatformOperator):
         """What a lost call has made, None where it made nothing. Raises
         PlatformOutcomeUnknownError where the service cannot tell."""
         raise PlatformOutcomeUnknownError(
-            "The answer to the call was lost, and the service has no way to show whether it was "
-            "carried out. Check at the platform, then clear the task to make the call again.",
+            "The connection dropped before the service confirmed the call, and the API cannot "
+            "show whether the call was carried out. Check in the platform, then clear the task "
+            "to make the call again.",
             where=self.task_type,
         )
 
@@ -65,8 +66,8 @@ class SingleCallOperator(PlatformOperator):
         if "result" in ids:
             return ids["result"]
         raise PlatformOutcomeUnknownError(
-            "An earlier try saw the call succeed, and its answer was not kept. Look at the "
-            "platform; clear the task to make the call again.",
+            "The call already succeeded in an earlier try, but its response was not stored. "
+            "Check in the platform. Clear the task to make the call again.",
             where=self.task_type,
         )
 
@@ -89,14 +90,14 @@ class SingleCallOperator(PlatformOperator):
         if record is not None and step is Step.REPORT:
             submission.note("lost", record.ids)
             raise PlatformOutcomeUnknownError(
-                "An earlier try was lost while it made this call with other "
-                "input (a template rendered differently then), so the call may have been carried "
-                "out already. Check at the platform, then clear the task to make the call with "
-                "the input of now.",
+                "An earlier try was lost while it made this call with different input (a "
+                "template rendered differently), so the earlier call may have been carried out. "
+                "Check in the platform, then clear the task to make the call with the current "
+                "input.",
                 where=self.task_type,
             )
         if record is not None and step is Step.RELOAD:
-            self.log.info("An earlier try saw the call succeed; taking its result again.")
+            self.log.info("The call already succeeded in an earlier try. Reading its result again.")
             return self.take(hook, record.ids)
         try:
             result = self._result(hook, submission, record.ids if record else {}, step)
@@ -112,7 +113,10 @@ class SingleCallOperator(PlatformOperator):
         from airflow_provider_platform.client.http.retry import may_have_been_processed
 
         if step is Step.FIND_OUT:
-            self.log.warning("An earlier try was lost while it made the call; looking it up.")
+            self.log.warning(
+                "An earlier try was lost while it made the call. Checking whether "
+                "the call was carried out."
+            )
             found = self.find(hook, lost)
             if found is not None:
                 return found

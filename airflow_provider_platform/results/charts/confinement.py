@@ -131,9 +131,9 @@ class ConfinementError(Exception):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"the drawing process cannot be confined: {reason}. Charts are drawn on Linux "
-            "(x86_64 or aarch64) where the kernel and the container's security profile allow "
-            "seccomp filters. Run the task there, or ask for no charts"
+            f"the process that draws charts cannot be sandboxed: {reason}. Charts need Linux "
+            "(x86_64 or aarch64) with a kernel and a container security profile that allow "
+            "seccomp filters. Run the task on such a worker, or ask for no charts"
         )
 
 
@@ -154,7 +154,9 @@ def confine(readable: Sequence[str] = READABLE) -> bool:
     _install(_program())
     _verify_filter()
     if landlocked:
-        _expect("Landlock does not refuse files", errno.EACCES, "openat", _AT_FDCWD, b"/", 0)
+        _expect(
+            "Landlock does not block access to files", errno.EACCES, "openat", _AT_FDCWD, b"/", 0
+        )
     return landlocked
 
 
@@ -162,7 +164,7 @@ def seal() -> None:
     """Have no file opened from here on, in any thread. Raises ConfinementError."""
     calls = ("open", "openat", "openat2", "readlink", "readlinkat")
     _install(_guarded([line for call in calls for line in _when(call, [_REFUSE])]))
-    _expect("the seal does not refuse files", errno.EACCES, "openat", _AT_FDCWD, b"/", 0)
+    _expect("the sealed process can still open files", errno.EACCES, "openat", _AT_FDCWD, b"/", 0)
 
 
 # The filter
@@ -237,9 +239,9 @@ def _install(program: list[Instruction]) -> None:
     loaded = struct.pack("@HP", len(program), ctypes.addressof(buffer))
     # SECCOMP_SET_MODE_FILTER with SECCOMP_FILTER_FLAG_TSYNC
     if _call("seccomp", 1, 1, loaded) != 0:
-        raise ConfinementError(f"the kernel took no seccomp filter ({_reason()})")
+        raise ConfinementError(f"the kernel refused the seccomp filter ({_reason()})")
     if _prctl(21) != 2:  # PR_GET_SECCOMP
-        raise ConfinementError("no seccomp filter is in force although the kernel took one")
+        raise ConfinementError("the seccomp filter is not active although the kernel accepted it")
 
 
 def _verify_filter() -> None:
@@ -269,8 +271,8 @@ def _verify_filter() -> None:
         ("bpf", (nowhere, None, 0)),
     ]
     for call, arguments in attempts:
-        _expect(f"the filter does not refuse {call}", errno.EACCES, call, *arguments)
-    _expect("the filter does not refuse clone3", errno.ENOSYS, "clone3", None, 0)
+        _expect(f"the filter does not block {call}", errno.EACCES, call, *arguments)
+    _expect("the filter does not block clone3", errno.ENOSYS, "clone3", None, 0)
 
 
 def _expect(otherwise: str, expected: int, call: str, /, *arguments: int | bytes | None) -> None:
@@ -288,7 +290,7 @@ def _landlock(readable: Sequence[str]) -> bool:
         # Not built in, not switched on, or hidden by the profile of the container.
         if ctypes.get_errno() in (errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EACCES):
             return False
-        raise ConfinementError(f"Landlock does not say its version ({_reason()})")
+        raise ConfinementError(f"the version of Landlock cannot be read ({_reason()})")
     rights = max(count for since, count in _FILE_RIGHTS if since <= version)
     attributes = struct.pack(
         "=QQQ",
@@ -299,7 +301,7 @@ def _landlock(readable: Sequence[str]) -> bool:
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     rules = _system(444, attributes[:size], size, 0)
     if rules < 0:
-        raise ConfinementError(f"Landlock took no rules ({_reason()})")
+        raise ConfinementError(f"Landlock refused the rules ({_reason()})")
     try:
         for path in readable:
             _allow_reading(rules, path)
@@ -318,7 +320,7 @@ def _allow_reading(rules: int, path: str) -> None:
     try:
         rights = _READ_FILE | (_READ_DIR if os.path.isdir(path) else 0)  # noqa: PTH112
         if _system(445, rules, 1, struct.pack("=Qi", rights, below), 0) != 0:
-            raise ConfinementError(f"Landlock took no rule for {path} ({_reason()})")
+            raise ConfinementError(f"Landlock refused the rule for {path} ({_reason()})")
     finally:
         os.close(below)
 
@@ -331,23 +333,25 @@ def _one_thread() -> None:
     try:
         threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208
     except OSError as error:
-        raise ConfinementError(f"its threads cannot be counted ({error.strerror})") from None
+        raise ConfinementError(
+            f"the threads of the process cannot be counted ({error.strerror})"
+        ) from None
     if threads != 1:
-        raise ConfinementError(f"it has {threads} threads already")
+        raise ConfinementError(f"the process already has {threads} threads")
 
 
 def _drop_capabilities() -> None:
     """Give up root's rights: to raise limits, to reach other users' files and processes."""
     if _call("capset", struct.pack("=Ii", 0x20080522, 0), bytes(24)) != 0:
-        raise ConfinementError(f"its capabilities cannot be dropped ({_reason()})")
+        raise ConfinementError(f"the capabilities of the process cannot be dropped ({_reason()})")
 
 
 def _machine() -> int:
     known = _MACHINES.get(platform.machine())
     if known is None or struct.calcsize("P") != 8 or sys.byteorder != "little":
         raise ConfinementError(
-            f"its filter is not made for {platform.machine() or 'this machine'} "
-            f"with {8 * struct.calcsize('P')} bits"
+            f"the filter does not support {platform.machine() or 'this machine'} with "
+            f"{8 * struct.calcsize('P')} bits"
         )
     return known[0]
 
@@ -384,4 +388,4 @@ def _prctl(option: int, value: int = 0) -> int:
 
 def _reason() -> str:
     number = ctypes.get_errno()
-    return os.strerror(number) if number else "no error is named"
+    return os.strerror(number) if number else "no reason is given"

@@ -224,7 +224,7 @@ def expressions_of(value: Any, key: str = "", signal: str = "") -> Iterator[str]
 def _check(node: Node) -> None:
     if node.kind == "name":
         if node.value in _OUTSIDE or node.value in ("event", "item", "group", "unit"):
-            raise ExpressionError(f"uses {node.value!r}, which leads out of the data")
+            raise ExpressionError(f"uses {node.value!r}, which gives access to more than the data")
     elif node.kind == "member":
         _check_member(node)
     elif node.kind == "call":
@@ -238,15 +238,15 @@ def _check_member(node: Node) -> None:
     path, all_keys, root = _path(node)
     if root.kind == "name" and root.value == "event":
         if path not in _EVENT_READ:
-            raise ExpressionError("reads of the event more than its keys and numbers")
+            raise ExpressionError("reads more of the event than its keys and numbers")
         return
     if root.kind == "call" and root.value in _SELECTIONS_READ:
         # `group("cell").datum` is data: what follows it is read like other data.
         allowed = _SELECTIONS_READ[root.value]
         if not any(path[: len(known)] == known for known in allowed):
-            raise ExpressionError(f"reads of {root.value}() more than selections need")
+            raise ExpressionError(f"reads more of {root.value}() than selections need")
         if any(part.kind != "literal" for part in (*root.parts, *all_keys)):
-            raise ExpressionError(f"calls {root.value!r} with arguments of its own")
+            raise ExpressionError(f"calls {root.value!r} with arguments")
         return
     owner, *keys = node.parts
     for key in keys:
@@ -255,9 +255,9 @@ def _check_member(node: Node) -> None:
         _check(key)
     if owner.kind == "list":
         if not keys:
-            raise ExpressionError("reads of a list more than its items")
+            raise ExpressionError("reads more of a list than its items")
     elif owner.kind not in ("name", "member", "call", "conditional"):
-        raise ExpressionError("reads a member of a value that has none")
+        raise ExpressionError("reads a member of a value that has no members")
     _check(owner)
 
 
@@ -276,7 +276,7 @@ def _path(node: Node) -> tuple[tuple[str | None, ...], list[Node], Node]:
 def _check_call(node: Node) -> None:
     name, arguments = node.value, node.parts
     if name not in FUNCTIONS:
-        raise ExpressionError(f"calls {name!r}, which is none of the functions that are allowed")
+        raise ExpressionError(f"calls {name!r}, which is not an allowed function")
     kinds = [part.kind for part in arguments]
     match name:
         case "item" | "group":  # only members of theirs, which `_check_member` reads
@@ -368,7 +368,7 @@ class _Parser:
     def expression(self) -> Node:
         found = self._conditional()
         if self._kind != "end":
-            raise ExpressionError(f"goes on with {self._value!r} where it should end")
+            raise ExpressionError(f"continues with {self._value!r} where it should end")
         return found
 
     def _next(self) -> None:
@@ -379,9 +379,7 @@ class _Parser:
                 return
             match = _TOKEN.match(self._text, self._at)
             if match is None or match.lastgroup is None:
-                raise ExpressionError(
-                    f"has a character that is none here: {self._text[self._at]!r}"
-                )
+                raise ExpressionError(f"has the unexpected character {self._text[self._at]!r}")
             self._kind, self._value, self._at = match.lastgroup, match[0], match.end()
             if self._kind != "space":
                 break
@@ -390,7 +388,7 @@ class _Parser:
         if self._kind in ("number", "regex") and re.match(
             r"[\w$\\]", self._text[self._at : self._at + 1]
         ):
-            raise ExpressionError("has a number that a name follows")
+            raise ExpressionError("has a number that is directly followed by a name")
 
     def _take(self, sign: str) -> bool:
         if self._kind == "sign" and self._value == sign:
@@ -457,7 +455,7 @@ class _Parser:
                 self._next()
                 found = Node("call", found.value, self._items(")"))
             else:
-                raise ExpressionError("calls what is no function of Vega's")
+                raise ExpressionError("calls something that is not a Vega function")
         return found
 
     def _member_name(self) -> str:
@@ -527,7 +525,7 @@ class _Parser:
 
 def _allowed(name: str, what: str = "the member") -> str:
     if name in INHERITED:
-        raise ExpressionError(f"uses {what} {name!r}, which leads out of the data")
+        raise ExpressionError(f"uses {what} {name!r}, which gives access to more than the data")
     return name
 
 

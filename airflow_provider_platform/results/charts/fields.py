@@ -139,8 +139,8 @@ class _Reader:
         for name in self._quiet:
             if name not in self._missing:
                 self.notes.append(
-                    f"The field {_quoted(name)} is in no column of the result; what shows it "
-                    "when the mouse points at a mark stays empty."
+                    f"The result has no column for the field {_quoted(name)}, so this field of "
+                    "the tooltip stays empty."
                 )
         if not self._missing:
             return
@@ -156,8 +156,8 @@ class _Reader:
             columns.append(f"… {len(self._columns) - len(columns)} more")
         which = "a field" if len(said) == 1 else "fields"
         raise ChartError(
-            f"The chart uses {which} that its rows do not have: {', '.join(said[:10])}. "
-            f"The result's columns: {', '.join(columns)}. Names must match exactly; ask for the "
+            f"The chart uses {which} that its rows do not have: {', '.join(said[:10])}. The "
+            f"result's columns are: {', '.join(columns)}. Names must match exactly. Ask for the "
             "chart again with these columns."
         )
 

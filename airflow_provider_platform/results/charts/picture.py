@@ -45,7 +45,7 @@ _FACETS = frozenset({"facet", "row", "column"})
 def check_svg(text: str) -> None:
     """Raise ChartError for an SVG in which something is loaded or run."""
     if "<!" in text:
-        raise ChartError("The SVG has a declaration, which no chart has.")
+        raise ChartError("The SVG has a declaration, which a chart never has.")
     try:
         # No declaration, so no entities: nothing that an XML bomb could be made of.
         root = ET.fromstring(text)  # noqa: S314
@@ -54,7 +54,7 @@ def check_svg(text: str) -> None:
     for element in root.iter():
         kind = element.tag.rpartition("}")[2]
         if kind not in _ELEMENTS or (kind == "style" and element.text):
-            raise ChartError(f"The SVG has an element <{kind}>, which no chart needs.")
+            raise ChartError(f"The SVG has an element <{kind}>, which a chart never needs.")
         for name, value in element.attrib.items():
             local = name.rpartition("}")[2].lower()
             if local.startswith("on"):
@@ -62,9 +62,11 @@ def check_svg(text: str) -> None:
             if kind == "image" and local == "href" and value:
                 raise ChartError("The SVG would load an image.")
             if local == "href" and not re.match(r"https://|#|$", value):
-                raise ChartError("The SVG has a link that leads elsewhere than to https.")
+                raise ChartError("The SVG has a link that is not an https address.")
             if not local.startswith("aria-") and _EXTERNAL.search(value):
-                raise ChartError(f"The SVG would load something for its attribute {local!r}.")
+                raise ChartError(
+                    f"The SVG would load an external resource for its attribute {local!r}."
+                )
 
 
 def page(
@@ -88,7 +90,9 @@ def page(
         for name, pixels in zip(("width", "height"), size, strict=True)
     )
     if re.search(r"</script|<!--", bundle, re.IGNORECASE):
-        raise ChartError("The JavaScript of Vega ends the script that it stands in.")
+        raise ChartError(
+            "The JavaScript of Vega contains </script> and would end its own script element."
+        )
     scripts = f"{_digest(bundle)} {_digest(_START)}"
     policy = (
         f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; "

@@ -48,8 +48,8 @@ class DrawingProcess:
         frame = _frame({**request, "fonts": self._fonts.folders, "seconds": self._limits.seconds})
         if len(frame) > self._limits.input_bytes:
             raise ChartError(
-                f"The chart's specification and rows are {len(frame):,} bytes, more than the limit "
-                f"of {self._limits.input_bytes:,}."
+                f"The chart's specification and rows have {len(frame):,} bytes, more than the "
+                f"limit of {self._limits.input_bytes:,}."
             )
         process = self._process or self._start()
         try:
@@ -79,7 +79,8 @@ class DrawingProcess:
             fonts = self._fonts.path
         except OSError as error:
             raise ChartError(
-                f"Charts cannot be drawn here: no temporary folder can be made ({error})."
+                "Charts cannot be drawn on this worker: no temporary folder can be created "
+                f"({error})."
             ) from error
         settings = {
             "packages": packages_folder(),
@@ -101,7 +102,9 @@ class DrawingProcess:
         try:
             ready = self._exchange(process, b"")
             if "error" in ready:
-                raise ChartError(f"Charts cannot be drawn here: {_reason(ready['error'])}.")
+                raise ChartError(
+                    f"Charts cannot be drawn on this worker: {_reason(ready['error'])}."
+                )
         except BaseException:
             self.kill()
             raise

@@ -214,7 +214,7 @@ def _numbers(
     misfits = [value for value in present if _number(value) is None]
     if is_number and present and len(misfits) == len(present):
         raise ChartError(
-            f"The chart draws '{quote_service(name)}' on a scale of numbers, and none of its "
+            f"The chart draws '{quote_service(name)}' on a numeric scale, but none of its "
             f"{len(present):,} values is a number (the first: {_shown(misfits[0])})."
         )
     texts = [value for value in present if isinstance(value, str)]
@@ -227,13 +227,14 @@ def _numbers(
     lost = sum(one is not None and not math.isfinite(one) for one in found)
     if is_number and misfits:
         notes.append(
-            f"{len(misfits):,} of {len(values):,} values of '{quote_service(name)}' are no numbers "
-            f"(the first: {_shown(misfits[0])}); the chart leaves them out."
+            f"The chart leaves out {len(misfits):,} of {len(values):,} values of "
+            f"'{quote_service(name)}', because they are not numbers (the first: "
+            f"{_shown(misfits[0])})."
         )
     if lost:
         notes.append(
-            f"{lost:,} of {len(values):,} values of '{quote_service(name)}' are infinite or too "
-            "large for a number of a chart; the chart leaves them out."
+            f"The chart leaves out {lost:,} of {len(values):,} values of '{quote_service(name)}', "
+            "because they are infinite or too large."
         )
     return [
         plain(value) if one is None and value is not None and not _is_infinite(value) else one

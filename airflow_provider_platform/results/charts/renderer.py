@@ -106,9 +106,9 @@ class ChartRenderer:
             raise ChartError(_too_large(answer, ready, columns, rows, self.limits))
         if not answer["drawn"]:
             raise ChartError(
-                "The chart would show nothing: no row of its data becomes a mark. Its filters keep "
-                "no row, or the values that it draws are missing or of another type "
-                f"({len(rows):,} rows, columns: {_columns(columns)})."
+                "The chart would be empty: none of its rows can be drawn. Its filters remove all "
+                f"rows, or the values to draw are missing or have another type ({len(rows):,} "
+                f"rows, columns: {_columns(columns)})."
                 + "".join(f" {note}" for note in ready.notes)
             )
         found = Pictures(
@@ -175,23 +175,25 @@ def _notes(
         shown = answer["lacking"][:20]
         more = len(answer["lacking"]) - len(shown)
         advice = (
-            "Install fonts for this script (as the package fonts-noto does), or name a folder of "
-            "fonts (chart_fonts)."
+            "Install fonts for this script (for example the package fonts-noto), or set "
+            "chart_fonts to a folder with fonts."
             if reads_fonts
-            else "The drawing process may read no fonts here: the kernel has no Landlock."
+            else "The process that draws charts cannot read fonts on this worker, because the "
+            "kernel has no Landlock."
         )
         notes.append(
-            f"No font has a glyph for {quote_service(shown)}{f' and {more} more' if more else ''}: "
-            f"the picture shows boxes in their places. {advice}"
+            "No font has a glyph for "
+            f"{quote_service(shown)}{f' and {more} more' if more else ''}, so the picture shows "
+            f"boxes instead. {advice}"
         )
     if answer["points"]:
         notes.append(
-            "A line or an area has one point only, which a picture shows as a dot or not at all."
+            "A line or an area has only one point, so the picture shows a dot or nothing for it."
         )
     if "png" in wanted and answer["scale"] < limits.scale:
         notes.append(
-            f"The chart is {answer['width']:,.0f} × {answer['height']:,.0f} units large: the PNG "
-            "is drawn at single size."
+            f"The chart is {answer['width']:,.0f} × {answer['height']:,.0f} units large, so the "
+            "PNG is drawn at single instead of double resolution."
         )
     return notes
 

@@ -68,10 +68,10 @@ def drawable(
     notes: list[str] = []
     cleaned = without_loading(spec, limits, notes)
     if not any(name in cleaned for name in _VIEWS):
-        other = " (it is one of Vega)" if "marks" in cleaned else ""
+        other = " (but a Vega specification)" if "marks" in cleaned else ""
         raise ChartError(
-            f"The chart is no Vega-Lite specification{other}: it has none of {', '.join(_VIEWS)}. "
-            "Ask for the chart again."
+            f"The chart is not a Vega-Lite specification{other}: it has none of "
+            f"{', '.join(_VIEWS)}. Ask for the chart again."
         )
     names = unique_names(columns)
     read = _named(cleaned, names)
@@ -98,7 +98,7 @@ def without_loading(
     beyond the limits before the rest is read.
     """
     if not isinstance(spec, Mapping):
-        raise ChartError("The chart is no specification: it is not a JSON object.")
+        raise ChartError("The chart is not a specification, because it is not a JSON object.")
     cleaner = _Cleaner(limits or ChartLimits(), notes if notes is not None else [])
     cleaned: Json = cleaner.clean(spec, cleaner.limits.depth)
     return cleaned
@@ -119,8 +119,8 @@ class _Cleaner:
         if self._left < 0:
             raise ChartError(
                 "The chart's specification is longer than the limit of "
-                f"{self.limits.specification_characters:,} characters. Its data belong into the "
-                "result; ask for the chart again."
+                f"{self.limits.specification_characters:,} characters. Ask for the chart again "
+                "without inline data: the chart uses the rows of the result."
             )
         if isinstance(value, Mapping):
             found = {}
@@ -134,7 +134,9 @@ class _Cleaner:
                     if link is not None:
                         found[key] = link
                     else:
-                        self._say("Links that do not lead to a fixed https address are left out.")
+                        self._say(
+                            "The chart leaves out links that do not have a fixed https address."
+                        )
                     continue
                 found[str(key)] = self.clean(item, depth - 1)
             return found
@@ -142,9 +144,8 @@ class _Cleaner:
             return [self.clean(item, depth - 1) for item in value]
         if isinstance(value, str) and _SELECTION_CALL.search(value):
             raise ChartError(
-                "The chart's specification calls a function of selections: "
-                f"{quote_service(value)}. Only Vega-Lite may call those. Ask for the chart without "
-                "that expression."
+                "The chart's specification calls an internal function of Vega-Lite: "
+                f"{quote_service(value)}. Ask for the chart without that expression."
             )
         return value
 
@@ -155,11 +156,13 @@ class _Cleaner:
         address = f" '{shortened(item, 100)}'" if isinstance(item, str) else ""
         is_image = "mark" in owner or owner.get("type") == "image" or not isinstance(item, str)
         if is_image:
-            self._say(f"The image{address} is left out: a chart loads nothing.")
+            self._say(
+                f"The image{address} is left out, because charts never load external resources."
+            )
         else:
             self._say(
-                f"The chart's own data{address} are not loaded: the rows of the query take their "
-                "place, and what the chart looks up in them stays empty."
+                f"The chart's own data{address} are not loaded. The chart shows the rows of the "
+                "query instead, and values that it looks up in its own data stay empty."
             )
 
     def _say(self, note: str) -> None:
@@ -234,8 +237,8 @@ def _replaced(spec: Json, notes: list[str]) -> None:
     if values:
         count = f" ({len(values):,} rows)" if isinstance(values, list) else ""
         notes.append(
-            f"The specification holds data of its own{count}. The chart shows the rows of the "
-            "query in their place."
+            f"The specification contains its own data{count}. The chart shows the rows of the "
+            "query instead."
         )
 
 

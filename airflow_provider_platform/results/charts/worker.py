@@ -205,7 +205,7 @@ def bundle(library: Any, version: str) -> str:
     thread.start()
     thread.join()
     if not found:
-        raise ValueError("the JavaScript of the page cannot be put together")
+        raise ValueError("the JavaScript of the HTML page cannot be built")
     return found[0]
 
 

@@ -147,8 +147,8 @@ def _write_query(
     missing = query["total_rows"] - written.saved.row_count
     if wanted.run and missing:
         wanted.warn(
-            f"Query {number}: the chat told {query['total_rows']} rows, the data API gave "
-            f"{written.saved.row_count}."
+            f"Query {number}: the chat reported {query['total_rows']} rows, but the data API "
+            f"returned {written.saved.row_count}."
         )
     for said in (written.why_truncated, written.saved.renaming):
         if said is not None:
@@ -202,7 +202,7 @@ def _warn_of_unknown_names(
     known = {name for one in queries for name in file_names([column["name"] for column in one])}
     for name in types.named:
         if name not in known:
-            warn(f"types names the column {name!r}, which no query of the answer has.")
+            warn(f"types contains the column {name!r}, which no query of the answer has.")
 
 
 def _rectangular(result: dict[str, Any]) -> dict[str, Any]:
@@ -242,7 +242,8 @@ def _draw(
     try:
         if wanted.run is None and rows < total:
             raise ChartError(
-                f"The chart needs all {total} rows, and the chat sent {rows}: use all_rows."
+                f"The chart needs all {total} rows, but the chat sent only {rows}. Use "
+                "all_rows=True."
             )
         pictures = renderer.render(
             query["chart"], written.chart_columns, written.chart_rows, wanted.charts

@@ -90,8 +90,8 @@ class OutputFile:
             return  # removed already
         except Exception as error:  # noqa: BLE001 - each storage library has classes of its own
             log.warning(
-                "The unfinished %s of %s could not be removed: %s It takes up space until somebody "
-                "removes it%s.",
+                "The unfinished %s of %s could not be removed: %s It takes up space until you "
+                "remove it%s.",
                 self._target.unfinished,
                 quote_service(self._path),
                 read_failure(error),
@@ -185,7 +185,7 @@ def _local_problem(path: Path) -> str | None:
         return f"{above} is a file, not a folder"
     if problem := _name_problem(path, above):
         return problem
-    return None if os.access(above, os.W_OK) else f"nothing may be written in {above}"
+    return None if os.access(above, os.W_OK) else f"the worker is not allowed to write in {above}"
 
 
 def _name_problem(path: Path, above: Path) -> str | None:
@@ -197,7 +197,7 @@ def _name_problem(path: Path, above: Path) -> str | None:
     for what, name, kind in (("a name", longest, "PC_NAME_MAX"), ("a path", path, "PC_PATH_MAX")):
         length, limit = len(os.fsencode(name)), os.pathconf(above, kind)
         if 0 <= limit < length:
-            return f"File name too long: {what} of {length} bytes, and {limit} fit there"
+            return f"File name too long: {what} has {length} bytes, and the limit is {limit}"
     return None
 
 
@@ -211,16 +211,16 @@ def _remote_problem(path: Any) -> str | None:
         return None
     bucket, _, key = inside.partition("/")
     if not key:
-        return "this names a bucket, not a file in it"
+        return "this is a bucket, not a file in a bucket"
     if (length := len(key.encode("utf-8", "replace"))) > MAX_KEY_BYTES:
         return (
-            f"the name has {length} bytes after the bucket, and object stores take {MAX_KEY_BYTES}"
+            f"the object key has {length} bytes, and the limit of object stores is {MAX_KEY_BYTES}"
         )
     try:
         with _only_unreachable():
             _look_into(path.fs, bucket)
     except FileNotFoundError:
-        return f"there is no bucket {bucket!r}"
+        return f"the bucket {bucket!r} does not exist"
     return None
 
 
@@ -306,7 +306,7 @@ class _ObjectTarget(_Target):
     """An upload, which makes the object when it is closed."""
 
     unfinished = "upload"
-    removed_by = ", as a lifecycle rule of the bucket for unfinished uploads does"
+    removed_by = ", for example with a lifecycle rule of the bucket for unfinished uploads"
 
     def __init__(self, path: Any) -> None:
         self.file = path.fs.open(path.path, "wb", block_size=PART_BYTES)
@@ -354,7 +354,7 @@ def _link_target(path: Path) -> Path:
         return path
     target = Path(os.path.realpath(path))
     if target.is_symlink():
-        raise OSError(errno.ELOOP, "this symbolic link leads in a circle")
+        raise OSError(errno.ELOOP, "this symbolic link points back to itself")
     return target
 
 
@@ -379,7 +379,11 @@ def _keep_attributes(descriptor: int, path: Path, before: os.stat_result) -> Non
         if new.st_uid != before.st_uid:
             os.fchown(descriptor, before.st_uid, -1)
     except PermissionError:
-        log.warning("%s keeps its mode, but this worker may not keep its owner and group.", path)
+        log.warning(
+            "%s keeps its file mode, but not its owner and group, because this worker is "
+            "not allowed to set them.",
+            path,
+        )
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode) & 0o777)
     if hasattr(os, "listxattr"):  # an access list is one of these, on Linux
         with suppress(OSError):

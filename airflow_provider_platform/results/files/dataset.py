@@ -83,13 +83,13 @@ def partition_columns(columns: Sequence[Column], layout: Layout) -> list[int]:
     for name in layout.partition_by:
         if name not in names:
             raise ResultValueError(
-                f"partition_by names the column {name!r}, and the result does not have it. It has "
-                f"{', '.join(map(repr, names))}.",
+                f"partition_by contains the column {name!r}, which the result does not have. The "
+                f"result's columns are {', '.join(map(repr, names))}.",
                 column=name,
             )
     if len(layout.partition_by) == len(names):
         raise ResultValueError(
-            "partition_by names all columns of the result: no column is left for the files."
+            "partition_by contains all columns of the result, so no column is left for the files."
         )
     return [names.index(name) for name in layout.partition_by]
 
@@ -225,8 +225,8 @@ class _Partitions:
         if key not in self._stored:
             if len(self._stored) == self._limit:
                 raise ResultValueError(
-                    f"The result has more than {self._limit} partitions: partition_by names a "
-                    "column with too many values. Choose another one, or raise max_partitions."
+                    f"The result has more than {self._limit} partitions: a column of partition_by "
+                    "has too many values. Choose another column, or raise max_partitions."
                 )
             self._stored[key] = []
         waiting = self._waiting.get(key)
@@ -291,15 +291,15 @@ def _folder(names: Sequence[str], key: Partition) -> str:
     for name, value in zip(names, key, strict=True):
         if value == MISSING:
             raise ResultValueError(
-                f"Column {name!r} has the value {MISSING!r}, which readers of partitions take for "
-                "a missing one.",
+                f"Column {name!r} has the value {MISSING!r}, which stands for a missing value in "
+                "partition folders. Partition by another column.",
                 column=name,
             )
         part = f"{_escaped(name)}={MISSING if value is None else _escaped(value)}"
         if len(part.encode()) > LONGEST_NAME:
             raise ResultValueError(
                 f"Column {name!r} has the value {shortened(value or '', 60)!r}, which is too long "
-                "for the name of a folder: partition by another column.",
+                "for a folder name. Partition by another column.",
                 column=name,
             )
         parts.append(part)

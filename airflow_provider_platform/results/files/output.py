@@ -115,11 +115,11 @@ class OutputOptions(InputModel):
     @classmethod
     def _names_columns_once(cls, value: list[str] | None) -> list[str] | None:
         if value is not None and len(set(value)) != len(value):
-            raise ValueError("must name each column once")
+            raise ValueError("must contain each column once")
         if odd := [name for name in value or () if name[:1] in "_."]:
             raise ValueError(
-                f"names the column {odd[0]!r}: readers pass over folders that begin with _ or a "
-                "dot; give the column an alias in the SQL"
+                f"contains the column {odd[0]!r}, but readers ignore folders that begin with _ or "
+                "a dot; rename the column in the SQL with AS"
             )
         return value or None
 
@@ -129,7 +129,7 @@ class OutputOptions(InputModel):
         if value == "\\t":  # as a form or a JSON text has a tab
             return "\t"
         if value is not None and (len(value) != 1 or value in '"\r\n\0\ufeff'):
-            raise ValueError("must be one character, and neither a quote nor a line end")
+            raise ValueError("must be one character, but not a quote or a line end")
         return value
 
     def given(self, *names: str) -> list[str]:
@@ -149,8 +149,8 @@ def output_options(given: Mapping[str, Any] | None) -> OutputOptions:
     unknown = [str(name) for name in present if name not in known]
     if unknown:
         raise PlatformInputError(
-            f"Nothing was sent: there is no option {unknown[0]!r}. The options are: "
-            f"{', '.join(known)}.",
+            f"Nothing was sent: output_options has the unknown option {unknown[0]!r}. The options "
+            f"are: {', '.join(known)}.",
             field=unknown[0],
         )
     return OutputOptions.of(present)
@@ -255,20 +255,20 @@ def plan_output(
     kind = ending.format or format or "parquet"
     if format is not None and kind != format:
         raise ValueError(
-            f"output_path ends in {ending.text}, and output_format is {format}: give the file the "
-            "ending of its format, or leave output_format out"
+            f"output_path ends in {ending.text}, but output_format is {format}. Use the file "
+            "ending of the format, or leave output_format out"
         )
     _check_compression(kind, ending, chosen.compression)
     if kind != "csv" and (unfit := chosen.given(*_CSV_OPTIONS)):
-        raise ValueError(f"output_options: {unfit[0]} is an option of csv, and the file is {kind}")
+        raise ValueError(f"output_options: {unfit[0]} is an option of csv, but the file is {kind}")
     if kind != "parquet" and chosen.row_group_size is not None:
         raise ValueError(
-            f"output_options: row_group_size is an option of parquet, and the file is {kind}"
+            f"output_options: row_group_size is an option of parquet, but the file is {kind}"
         )
     if ending.tabs and chosen.delimiter not in (None, "\t"):
         raise ValueError(
-            f"output_path ends in {ending.text}, and output_options has another delimiter than a "
-            "tab: name the file .csv"
+            f"output_path ends in {ending.text}, but the delimiter in output_options is not a "
+            "tab. Use the file ending .csv"
         )
     names = ("compression", *_CSV_OPTIONS, "row_group_size")
     style: dict[str, Any] = {name: getattr(chosen, name) for name in chosen.given(*names)}
@@ -325,15 +325,15 @@ def _check_compression(kind: str, ending: _Ending, chosen: Compression | None) -
         return
     if chosen is not None and chosen not in _ENDINGS:
         raise ValueError(
-            f"output_options: compression {chosen} is one of parquet, and the file is {kind}; use "
-            "none, gzip or zstd"
+            f"output_options: compression {chosen} exists only for parquet, but the file is "
+            f"{kind}. Use none, gzip or zstd"
         )
     # A name without a format's ending says nothing of a compression either.
     said = ending.compression or ("none" if ending.format else None)
     if chosen is not None and said is not None and chosen != said:
         raise ValueError(
-            f"output_path ends in {ending.text}, and output_options has the compression {chosen}: "
-            f"let the name end in .{kind}{_ENDINGS[chosen]}, or leave compression out"
+            f"output_path ends in {ending.text}, but the compression in output_options is "
+            f"{chosen}. Use the file ending .{kind}{_ENDINGS[chosen]}, or leave compression out"
         )
 
 
@@ -342,14 +342,14 @@ def _ending_of(path: str, format: str | None, layout: Layout | None) -> _Ending:
     if layout is None:
         if path.endswith(("/", "\\")):
             raise ValueError(
-                "output_path must name a file, not a folder; output_options write several files "
-                "into a folder with partition_by, max_rows_per_file or target_file_bytes"
+                "output_path must be a file, not a folder. To write several files into a folder, "
+                "use partition_by, max_rows_per_file or target_file_bytes in output_options"
             )
         return _read_ending(path, format)
     if not path.endswith("/") and _FORMATS.keys() & path.rsplit("/", 1)[-1].lower().split(".")[1:]:
         raise ValueError(
-            "output_path names a file, and output_options ask for several: name a folder, and the "
-            "format by output_format"
+            "output_path is a file, but output_options ask for several files. Use a folder, and "
+            "set output_format"
         )
     return _Ending()
 
@@ -368,11 +368,11 @@ def _read_ending(path: str, format: str | None) -> _Ending:
         return _Ending(text, kind, compression, tabs=last == "tsv")
     if last in _NOT_WRITTEN:
         raise ValueError(
-            f"output_path ends in .{last}, a compression that is not written here: use .gz or .zst"
+            f"output_path ends in .{last}, which is not a supported compression. Use .gz or .zst"
         )
     if last in _OTHER_FORMATS:
         raise ValueError(
-            f"output_path ends in .{last}, a format that is not written here: use "
+            f"output_path ends in .{last}, which is not a supported format. Use "
             f"{_KNOWN_ENDINGS}{_OTHER_FORMATS[last]}"
         )
     if last == "json" and format != "jsonl":
@@ -382,7 +382,7 @@ def _read_ending(path: str, format: str | None) -> _Ending:
         )
     if format is None and (compression is not None or _ENDING.fullmatch(last)):
         raise ValueError(
-            f"output_path ends in {text}, which names no format: let it end in {_KNOWN_ENDINGS}, "
-            "or give output_format"
+            f"output_path ends in {text}, which is not a known file ending. Use {_KNOWN_ENDINGS}, "
+            "or set output_format"
         )
     return _Ending(text if compression else "", None, compression)

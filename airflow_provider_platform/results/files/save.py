@@ -100,8 +100,8 @@ def save_rows(
             return saved
         if not saved.row_count and output.on_empty == "fail":
             raise ResultEmptyError(
-                "The result has no rows, and output_options has on_empty fail. No file was "
-                "written.",
+                "No file was written: the result has no rows, and output_options has "
+                "on_empty='fail'.",
                 where=path,
             )
         if not saved.row_count and output.on_empty == "skip":

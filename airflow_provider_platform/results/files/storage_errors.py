@@ -18,16 +18,23 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_CREDENTIALS = "The storage refuses the credentials of this connection: renew or correct them."
-_RIGHTS = "Allow the connection to write there (S3: s3:PutObject and s3:AbortMultipartUpload)."
+_CREDENTIALS = (
+    "The storage refuses the credentials of the Airflow connection. Renew or correct "
+    "the credentials."
+)
+_RIGHTS = (
+    "Give the connection's credentials write access (S3: s3:PutObject and s3:AbortMultipartUpload)."
+)
 _BUCKET = "Create the bucket, or correct the path."
 _REGION = "Set the region and the endpoint of the bucket in the connection."
-_BUSY = "The storage is overloaded or failing: a retry of the task can succeed."
-_NETWORK = "Check the endpoint in the connection, the network, and whether the storage runs."
-_ROOM = "Free space in the storage, or write to another one."
+_BUSY = "The storage is overloaded or failing. A retry of the task may succeed."
+_NETWORK = (
+    "Check the endpoint in the connection and the network, and check that the storage is running."
+)
+_ROOM = "Free space in the storage, or write to another storage."
 _SHORTER = "Use a shorter path."
 _CLOCK = "Set the clock of the worker."
-_UPLOAD = "Something else removed the unfinished upload: a retry of the task writes it again."
+_UPLOAD = "Another process removed the unfinished upload. A retry of the task writes it again."
 
 _ADVICE = {
     code: advice
@@ -62,9 +69,9 @@ _ERRNO_ADVICE = {
     errno.ENOSPC: _ROOM,
     errno.EDQUOT: _ROOM,
     errno.ENAMETOOLONG: _SHORTER,
-    errno.EACCES: "Allow the worker's user to write there.",
-    errno.EPERM: "Allow the worker's user to write there.",
-    errno.EROFS: "Mount the file system so that the worker can write, or write to another one.",
+    errno.EACCES: "Give the worker's user write access to this path.",
+    errno.EPERM: "Give the worker's user write access to this path.",
+    errno.EROFS: "Mount the file system as writable for the worker, or write to another path.",
 }
 _NETWORK_CLASSES = frozenset(
     {

@@ -150,8 +150,8 @@ def judge(answer: BuildStatusResponse, wanted: BuildWanted, now: float) -> Build
     said = answer.words("error_text") or ""
     if NO_SUCH_BRANCH in said:
         raise BranchNotFoundError(
-            f"The branch does not exist: {quote_service(said).removesuffix('.')}. Check its "
-            "spelling, and whether somebody deleted it.",
+            f"The branch does not exist: {quote_service(said).removesuffix('.')}. Check the "
+            "spelling, and check whether the branch was deleted.",
             where=wanted.where,
         )
     if NOT_ACTIVE in said and not wanted.just_opened(now):
@@ -171,9 +171,9 @@ def judge(answer: BuildStatusResponse, wanted: BuildWanted, now: float) -> Build
         )
     if answer.status in IDLE:
         raise BranchNotServedError(
-            f"Nothing builds or serves the branch for {NOT_FOUND_GRACE:g} seconds (status "
-            f"{answer.status}){_quoted(said)}. Open the branch again, or ask it something: an "
-            "environment that nobody uses is suspended.",
+            f"The branch has been neither built nor served for {NOT_FOUND_GRACE:g} seconds "
+            f"(status {answer.status}){_quoted(said)}. Open the branch again, or send a query to "
+            "it: the service suspends an unused environment.",
             where=wanted.where,
         )
     return seen
@@ -219,7 +219,7 @@ def wait_for_build(
     if build is None:
         seen = "unknown" if last is None else f"{last.status}{_quoted(last.error_text)}"
         raise PlatformDeadlineError(
-            f"The branch was not built before the deadline; last status {seen}.",
+            f"The branch was not built before the deadline. Its last status was {seen}.",
             where=wanted.where,
         )
     return build
@@ -246,7 +246,7 @@ def judge_with_log(
             raise
         ending = quote_service(" | ".join(lines[-LOG_LINES_IN_ERROR:]))
         raise BuildFailedError(
-            f"{error.reason} Its log ends: {ending}", where=error.where
+            f"{error.reason} The build log ends with: {ending}", where=error.where
         ) from error
 
 
@@ -254,14 +254,14 @@ def _not_active(wanted: BuildWanted, said: str) -> PlatformError:
     reason = f"The branch is not active: {quote_service(said).removesuffix('.')}."
     if wanted.opened_at is not None:
         return BranchClosedError(
-            f"{reason} It was opened more than {ACTIVATION_GRACE:g} seconds ago. Somebody "
-            "may have closed it, or opened another branch in dev mode with the same credential. A "
-            "retry opens it again.",
+            f"{reason} The branch was opened more than {ACTIVATION_GRACE:g} seconds ago. Another "
+            "user may have closed it, or the same credential may have opened another branch in "
+            "dev mode. A retry opens the branch again.",
             where=wanted.where,
         )
     return BranchNotActiveError(
-        f"{reason} The branch exists, and nothing serves it: open it with "
-        "PlatformOpenBranchOperator, or switch its staging environment on in the platform.",
+        f"{reason} The branch exists but is not open. Open it with PlatformOpenBranchOperator, or "
+        "switch on its staging environment in the platform.",
         where=wanted.where,
     )
 

@@ -102,9 +102,9 @@ class StaleFork:
 
     def __str__(self) -> str:
         return quote_service(
-            f"The personal branch {self.branch_name} is at commit {self.hash}, and "
-            f"{self.parent_branch} at {self.parent_hash}: answers may come from an earlier data "
-            "model. Sync to a new branch, or use a staging environment."
+            f"Answers may come from an earlier data model: the personal branch {self.branch_name} "
+            f"is at commit {self.hash}, but {self.parent_branch} is at {self.parent_hash}. Sync "
+            "to a new branch, or use a staging environment."
         )
 
 
@@ -147,12 +147,12 @@ def open_branch(
             other = (
                 "Use environment='dev_mode', or 'if_supported'."
                 if has_branches
-                else "It has no dev mode either. Open the branch in the platform, or use "
+                else "The tenant has no dev mode either. Open the branch in the platform, or use "
                 "environment='if_supported'."
             )
             raise BranchUnsupportedError(
-                f"This tenant has no staging environments, which came with release "
-                f"{STAGING_SINCE}. {other}",
+                f"This tenant has no staging environments (they need release {STAGING_SINCE} or "
+                f"later). {other}",
                 where=where,
             ) from missing
         if not has_branches:
@@ -166,7 +166,7 @@ def open_branch(
     yield from _has_branches(where, missing)
     if environment == DEV_MODE:
         raise BranchUnsupportedError(
-            f"This tenant has no dev mode, which came with release {DEV_MODE_SINCE}. Open the "
+            f"This tenant has no dev mode (it needs release {DEV_MODE_SINCE} or later). Open the "
             "branch in the platform, or use environment='if_supported'.",
             where=where,
         ) from missing
@@ -215,7 +215,7 @@ def delete_branch(
     try:
         yield from _has_branches(_Where(deployment_id, branch_name, None), missing)
     except BranchNotWrittenError:
-        return NotDeleted("the branch does not exist any more", exists=False)
+        return NotDeleted("the branch no longer exists", exists=False)
     return NotDeleted("this tenant has no operation that deletes branches", exists=True)
 
 
@@ -243,8 +243,8 @@ def find_branch_address(
     deployment = yield from call(get_deployment(deployment_id=deployment_id), deadline=deadline)
     if not deployment.deployment_url:
         raise PlatformProtocolError(
-            "The service does not say the deployment's data API address. Set data_api_url in the "
-            "connection.",
+            "The service did not return the deployment's data API address. Set Data API address "
+            "(data_api_url) in the connection.",
             where=f"branch {quote_service(branch_name)}, deployment {deployment_id}",
         )
     base = data_address(deployment.deployment_url, field="deploymentUrl", allow_http=allow_http)
@@ -261,10 +261,10 @@ def branch_address_beside(data_api_url: str, branch_name: str) -> str:
     root = base.removesuffix(DATA_PATH)
     if root == base and "/" in root.partition("://")[2]:
         raise PlatformInputError(
-            f"Nothing was sent: the connection's data_api_url does not end in {DATA_PATH}, so the "
-            f"address of branch {quote_service(branch_name)!r} cannot be built beside it, and the "
-            "service does not list one. Remove data_api_url from the connection, or switch the "
-            "branch's staging environment on.",
+            f"Nothing was sent: the address of branch {quote_service(branch_name)!r} is unknown. "
+            "The service does not list it, and it cannot be derived from Data API address "
+            f"(data_api_url) in the connection, which does not end in {DATA_PATH}. Leave that "
+            "setting empty, or switch on the branch's staging environment.",
             field="branch_name",
         )
     return _branch_address(root, branch_name)
@@ -320,8 +320,8 @@ def _enter_dev_mode(where: _Where) -> Program[OpenedBranch]:
     answer = yield from call(operation, deadline=where.deadline)
     if not answer.branch_name:
         raise PlatformProtocolError(
-            "The service entered dev mode and did not name the personal branch, which is the only "
-            "name that answers.",
+            "The service entered dev mode but did not return the name of the personal branch. "
+            "Without this name no query can be sent to the branch.",
             where=where,
         )
     fork, parent = yield from _commits(where, answer.branch_name)
@@ -367,7 +367,7 @@ def _leave_dev_mode(where: _Where, environment: str) -> Program[NothingToClose |
     deployment_id, branch_name = where.deployment_id, where.branch_name
     active = yield from _active_dev_branch(deployment_id)
     if active is None and environment == IF_SUPPORTED:
-        return NothingToClose("it has no staging environment, and dev mode is not on")
+        return NothingToClose("the branch has no staging environment, and dev mode is off")
     if active is not None and active != branch_name:
         parent = yield from _parent_of(deployment_id, active)
         if parent != branch_name:
@@ -378,10 +378,10 @@ def _leave_dev_mode(where: _Where, environment: str) -> Program[NothingToClose |
     try:
         yield from call(stop_dev_mode(deployment_id=deployment_id))
     except PlatformBadRequestError as error:
-        return NothingToClose(f"dev mode was left already ({error.status})")
+        return NothingToClose(f"dev mode was already off ({error.status})")
     except (PlatformAddressError, PlatformNotFoundError) as error:
         yield from check_tenant(where.deployment_id, error, where.deadline)
-        return NothingToClose("dev mode was left already, or the tenant has none")
+        return NothingToClose("dev mode was already off, or the tenant has no dev mode")
     return None
 
 
@@ -409,8 +409,8 @@ def _has_branches(where: _Where, missing: PlatformError) -> Program[bool]:
         return False
     if all(branch.name != where.branch_name for branch in branches):
         raise BranchNotWrittenError(
-            "There is no branch of this name. Check its spelling. If the dbt sync that writes it "
-            "still runs, a retry finds it.",
+            "No branch has this name. Check the spelling. If the dbt sync that writes the branch "
+            "is still running, a retry finds the branch.",
             where=where,
         ) from missing
     return True

@@ -120,7 +120,8 @@ def wait(
     if poll_once and failure is not None:
         raise failure
     raise PlatformDeadlineError(
-        f"The dbt sync did not end before its deadline; last status {sync.status or 'unknown'}.",
+        "The dbt sync did not end before its deadline. Its last status was "
+        f"{sync.status or 'unknown'}.",
         where=sync,
     )
 

@@ -211,13 +211,13 @@ def start(
     except PlatformError as error:
         # Not the error itself: it speaks of the look and not of the start.
         raise PlatformTransportError(
-            f"{cause.reason} Whether it began a sync could not be looked up ({error.reason}). A "
-            "retry looks it up.",
+            f"{cause.reason} The request may have started a sync, but the history could not be "
+            f"read ({error.reason}). A retry reads the history again.",
             where=cause.where,
         ) from error
     if found is None:
         raise PlatformTransportError(
-            f"{cause.reason} The history shows no new sync; a retry starts one.",
+            f"{cause.reason} The history shows no new sync. A retry starts a sync.",
             where=cause.where,
         ) from cause
     return found
@@ -238,7 +238,7 @@ def find_started(
     Raises PlatformOutcomeUnknownError where there is no history, and where it shows several new
     syncs that could be this one, or one of which nobody can tell.
     """
-    lost = "The answer to the start of the dbt sync was lost, and "
+    lost = "The connection dropped before the service confirmed the start of the dbt sync, and "
     where = f"deployment {deployment_id}"
     for poll in range(2):
         history = None
@@ -246,8 +246,8 @@ def find_started(
             history = yield from _read_newest_or_none(deployment_id, deadline=deadline)
         if history is None or known is None:
             raise PlatformOutcomeUnknownError(
-                f"{lost}this tenant has no history to look it up in. A sync may be running. Check "
-                "the deployment's branches, then clear the task to start a sync.",
+                f"{lost}this tenant keeps no history of syncs. A sync may be running. Check the "
+                "deployment's branches, then clear the task to start a sync.",
                 where=where,
             )
         new = [run for run in history.runs if run.sync_job_id not in {"", *known}]
@@ -257,8 +257,8 @@ def find_started(
         if len(ours) > 1:
             ids = ", ".join(run.sync_job_id for run in ours)
             raise PlatformOutcomeUnknownError(
-                f"{lost}several new syncs could be this one ({ids}). Check them, then clear the "
-                "task to start another.",
+                f"{lost}the history has several new syncs that could belong to this task ({ids}). "
+                "Check these syncs, then clear the task to start another sync.",
                 where=where,
             )
         if ours:
@@ -272,9 +272,9 @@ def find_started(
     if unclear or left_out:
         which = ", ".join(map(quote_service, unclear)) or "a row that cannot be read"
         raise PlatformOutcomeUnknownError(
-            f"{lost}nobody can tell whether it began this sync: {which}. By what the history says "
-            "of its start, source or trigger it may be somebody else's. Check it, then clear the "
-            "task to start another.",
+            f"{lost}the history has a new sync that may belong to another user, to judge by its "
+            f"start, source or trigger: {which}. Check this sync, then clear the task to start "
+            "another sync.",
             where=where,
         )
     return None
@@ -346,9 +346,9 @@ def refuse_dropped(
     branch = quote_service(started.branch_name or "unknown")
     if drops_ref(body.ref, body, started.branch_name):
         raise DbtSyncInputDroppedError(
-            f"The tenant dropped ref={body.ref!r}, as releases before v0.4.0 do: it syncs "
-            f"its tracked branch into {branch}, whose name does not have the ref. Delete that "
-            "branch; set the ref in the platform's dbt integration, or leave ref out.",
+            f"The tenant ignored ref={body.ref!r}, as releases before v0.4.0 do, and syncs its "
+            f"tracked branch into {branch}. Delete that branch. Then set the ref in the "
+            "platform's dbt integration, or leave ref out.",
             where=where,
         )
     if body.source != "manifest":
@@ -360,9 +360,9 @@ def refuse_dropped(
         run = next((row for row in rows or [] if row.sync_job_id == started.sync_job_id), None)
         if run is not None and run.source != "manifest":
             raise DbtSyncInputDroppedError(
-                "The tenant dropped source='manifest', as releases before v0.8.0 do: it "
-                f"syncs the dbt repository into {branch}. Delete that branch, and sync with "
-                "source='git' on this tenant.",
+                "The tenant ignored source='manifest', as releases before v0.8.0 do, and syncs "
+                f"the dbt repository into {branch}. Delete that branch. Use source='git' on this "
+                "tenant.",
                 where=where,
             )
         if run is not None:
@@ -382,8 +382,8 @@ def refuse_dropped_files(deployment_id: int, sync_job_id: str) -> Program[None]:
         yield from call(files)
     except PlatformNotFoundError as error:
         raise DbtSyncInputDroppedError(
-            "The tenant dropped output='files', as releases before v0.10.0 do: it keeps no files "
-            "and wrote a branch. Delete the branch if nobody needs it.",
+            "The tenant ignored output='files', as releases before v0.10.0 do, and wrote a "
+            "branch instead of files. Delete the branch if you do not need it.",
             where=f"dbt sync {quote_service(sync_job_id)}, deployment {deployment_id}",
         ) from error
     except PlatformError:

@@ -48,11 +48,15 @@ class StartDbtSyncInput(InputModel):
         if self.source == "manifest" and self.manifest is None:
             raise ValueError("manifest is needed when source is manifest")
         if self.manifest is not None and self.source != "manifest":
-            raise ValueError("manifest is only read when source is manifest")
+            raise ValueError("manifest is used only when source is manifest")
         if self.ref is not None and self.source == "manifest":
-            raise ValueError("ref cannot be given when source is manifest: nothing is cloned")
+            raise ValueError(
+                "ref cannot be given when source is manifest, because no repository is cloned"
+            )
         if self.manifest is not None and len(json.dumps(self.manifest)) > MAX_START_BYTES:
-            raise ValueError(f"manifest exceeds the {MAX_START_BYTES} bytes that a start can hold")
+            raise ValueError(
+                f"manifest makes the request larger than the limit of {MAX_START_BYTES} bytes"
+            )
         return self
 
 

@@ -34,12 +34,12 @@ class UpdateEmbedAccessInput(InputModel):
     @model_validator(mode="after")
     def _one_target(self) -> Self:
         if self.embed_tenant_name is not None and self.all_embed_users:
-            raise ValueError("embed_tenant_name and all_embed_users exclude each other")
+            raise ValueError("give only one of embed_tenant_name and all_embed_users")
         targeted = self.embed_tenant_name is not None or bool(self.all_embed_users)
         if targeted != (self.action is not None):
-            raise ValueError("action goes with one of embed_tenant_name and all_embed_users")
+            raise ValueError("action needs one of embed_tenant_name and all_embed_users")
         if self.allow_embed is None and not targeted:
-            raise ValueError("names no change: give allow_embed, or action and its target")
+            raise ValueError("contains no change: give allow_embed, or action and its target")
         return self
 
 

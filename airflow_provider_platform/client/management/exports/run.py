@@ -82,7 +82,7 @@ def wait(
     )
     if outcome is None:
         raise PlatformDeadlineError(
-            "The dashboard export did not end before its deadline; last status "
+            "The dashboard export did not end before its deadline. Its last status was "
             f"{last_status or 'unknown'}.",
             where=_name(deployment_id, job_id),
         )
@@ -122,8 +122,8 @@ def download(deployment_id: int, job_id: str, file_format: str) -> Program[bytes
     if _MARKS[file_format] not in data[:_MARK_WITHIN]:
         begins = quote_service(data[:80].decode("utf-8", "replace"))
         raise DashboardExportFailedError(
-            f"The service sent something that is not a {file_format.upper()} file ({len(data)} "
-            f"bytes, which begin with {begins!r}); nothing was written.",
+            f"No file was written: the service sent something that is not a {file_format.upper()} "
+            f"file ({len(data)} bytes, beginning with {begins!r}).",
             where=_name(deployment_id, job_id),
         )
     return data
@@ -131,8 +131,9 @@ def download(deployment_id: int, job_id: str, file_format: str) -> Program[bytes
 
 def _gone(deployment_id: int, job_id: str) -> DashboardExportFailedError:
     return DashboardExportFailedError(
-        "The service does not know the dashboard export any more. It keeps an export for "
-        f"{LIFETIME:g} seconds, for the credential that started it.",
+        f"The service no longer has the dashboard export. It keeps an export for {LIFETIME:g} "
+        "seconds and only for the credential that started the export. Clear the task to start a "
+        "new export.",
         where=_name(deployment_id, job_id),
     )
 

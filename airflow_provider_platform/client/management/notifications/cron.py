@@ -86,13 +86,13 @@ def cron_doubt(expression: str) -> str | None:
     None for one of five plain fields."""
     texts = expression.split()
     if len(texts) == 1:
-        return f"{texts[0]} is a name for a schedule"
+        return f"{texts[0]} is an alias, not a cron expression"
     if len(texts) > len(_FIELDS):
-        return "it has six fields, the first one of seconds"
+        return "it has six fields (the first for seconds)"
     for text, known in zip(texts, _FIELDS, strict=True):
         for part in text.upper().split(","):
             if known.special.fullmatch(part):
-                return f"{part} in the {known.name} field is no plain cron"
+                return f"{part} in the {known.name} field is not standard cron syntax"
     return None
 
 

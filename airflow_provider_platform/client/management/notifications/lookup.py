@@ -47,9 +47,10 @@ def find_matching(deployment_id: int, body: CreateNotificationInput) -> Program[
     dashboards = {row.dashboard_id for row in listed.items} - {None}
     if body.dashboard_id is None and len(dashboards) > 1:
         raise PlatformInputError(
-            f"Nothing was created: deployment {deployment_id} lists the notifications of several "
-            "dashboards although one was asked for by its public id, so nobody can tell which of "
-            "them are this dashboard's. Give dashboard_id instead of dashboard_public_id.",
+            "Nothing was created: the service ignored dashboard_public_id and listed the "
+            f"notifications of several dashboards of deployment {deployment_id}, so this "
+            "dashboard's notifications are unknown. Give dashboard_id instead of "
+            "dashboard_public_id.",
             field="dashboard_public_id",
         )
     rows = [row for row in listed.items if _has_dashboard(row, body)]
@@ -77,9 +78,9 @@ def find_created(
     unclear = [str(row.id) for row in matches.unclear if row.id not in known]
     if unclear or matches.unreadable:
         raise PlatformOutcomeUnknownError(
-            "The answer to the creation was lost, and the list does not say whether a notification "
-            f"was created ({describe_unclear(matches, unclear)}). Check the dashboard's "
-            "notifications, then clear the task."
+            "The connection dropped before the service confirmed the new notification, and the "
+            f"list does not show whether it was created ({describe_unclear(matches, unclear)}). "
+            "Check the dashboard's notifications, then clear the task."
         )
     return []
 
@@ -88,7 +89,7 @@ def describe_unclear(matches: Matches, unclear: Collection[str]) -> str:
     """What of a list could not be compared."""
     parts = [f"the tenant does not report all settings of {', '.join(unclear)}"] if unclear else []
     if matches.unreadable:
-        parts.append(f"{matches.unreadable} of its rows cannot be read")
+        parts.append(f"{matches.unreadable} rows of the list cannot be read")
     return ", ".join(parts)
 
 

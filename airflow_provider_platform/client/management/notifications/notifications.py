@@ -207,7 +207,7 @@ class NotificationsQuery(PageQuery):
     def _one_recipient(self) -> Self:
         of_console = (self.recipient_user_id, self.recipient_email) != (None, None)
         if of_console and self.recipient_embed_tenant_name is not None:
-            raise ValueError("a console user and an embed user as recipient exclude each other")
+            raise ValueError("filter by a console user or by an embed user, not by both")
         return self
 
 

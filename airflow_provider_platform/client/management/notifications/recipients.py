@@ -63,9 +63,9 @@ class NotificationRecipientInput(InputModel):
     @model_validator(mode="after")
     def _is_told(self) -> Self:
         if self.type == "USER" and (self.user_id is None) == (self.email is None):
-            raise ValueError("a USER is given by exactly one of user_id and email")
+            raise ValueError("a USER needs exactly one of user_id and email")
         if self.type == "EMBED_USER" and None in (self.embed_tenant_name, self.external_id):
-            raise ValueError("an EMBED_USER is given by embed_tenant_name and external_id")
+            raise ValueError("an EMBED_USER needs embed_tenant_name and external_id")
         return self
 
 

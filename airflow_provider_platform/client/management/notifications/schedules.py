@@ -30,4 +30,4 @@ def check_parts(schedule_type: str | None, parts: Mapping[str, object]) -> None:
         raise ValueError("custom_cron is needed with schedule_type CUSTOM")
     for part, value in parts.items():
         if value is not None and part not in PARTS_OF[schedule_type]:
-            raise ValueError(f"{part} does not go with schedule_type {schedule_type}")
+            raise ValueError(f"{part} cannot be used with schedule_type {schedule_type}")

@@ -114,7 +114,7 @@ def meaning(name: str, items: Any) -> frozenset[tuple[Any, ...]]:
     if items is None:
         return frozenset()
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ValueError(f"{name} is no list of objects")
+        raise ValueError(f"{name} must be a list of objects")
     if name == "filters":
         return frozenset(_filter_meaning(item) for item in items)
     value = "grain" if name == "time_grains" else "selected"

@@ -56,7 +56,7 @@ def publish(
 def no_saved_draft(workbook_id: int | str) -> PlatformInputError:
     """The error for a workbook that has nothing to publish."""
     return PlatformInputError(
-        f"Nothing was published: workbook {workbook_id} has no saved draft of a dashboard. Save "
-        "one in the workbook (or with update_workbook_dashboard), or give config.",
+        f"Nothing was published: workbook {workbook_id} has no saved draft of a dashboard. Save a "
+        "draft in the workbook (or with update_workbook_dashboard), or give config.",
         field="config",
     )
