@@ -1,7 +1,8 @@
-"""What can be waited for: a poll of each, and what it says by now.
+"""The conditions that sensors wait for: one poll of each.
 
-A condition is named by its kind and told by its subject, both plain JSON, so that a wait can go
-from one process to another. It gives plain JSON once things are as wanted, and None until then.
+A condition has a kind and a subject, both plain JSON, so that a wait can move from one process to
+another. A poll returns plain JSON once the condition holds, and None until then. While it does not
+hold, the poll notifies of `NotYet`, whose text begins with the reason and ends with ids in brackets.
 """
 
 from __future__ import annotations
@@ -54,29 +55,29 @@ from airflow_provider_platform.client.polling.poll_until import NotYet
 T = TypeVar("T")
 
 Seen = dict[str, Any] | None
-"""What a poll gives: plain JSON, None for not yet."""
+"""What a poll returns: plain JSON, or None while the condition does not hold."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Something to wait for: `kind` is a name of this module's `KINDS`, `subject` what is meant."""
+    """Something to wait for: `kind` is a key of `KINDS`, `subject` the arguments of its poll."""
 
     kind: str
     subject: dict[str, Any]
 
     def program(self, config: PlatformConfig, clock: Clock) -> Program[Seen]:
-        """One poll. Notifies of what it saw; raises PlatformError."""
+        """Poll once. Notifies of what the service reported; raises PlatformError."""
         return KINDS[self.kind](config, clock, **self.subject)
 
     @property
     def may_be_late(self) -> bool:
-        """Whether what is waited for may be unknown to the service for a moment after its start."""
+        """Whether the service may not know the subject for a moment after its start."""
         return self.kind == "dbt_sync"
 
 
 def is_fresh(report: Report, updated_after: datetime | None) -> bool:
-    """Whether the report was updated after that time; any report is, without one. Raises
-    PlatformProtocolError where the service's time cannot be read."""
+    """Whether the report was updated after that time; always true without a time. Raises
+    PlatformProtocolError if the service's time cannot be read."""
     if updated_after is None:
         return True
     updated_at = report.decided("updated_at")
@@ -84,13 +85,13 @@ def is_fresh(report: Report, updated_after: datetime | None) -> bool:
 
 
 def is_switched(notification: Notification, is_enabled: bool | None) -> bool:
-    """Whether the schedule is switched on or off as wanted; any is, where nothing is wanted. Raises
-    PlatformProtocolError where the answer's switch cannot be read."""
+    """Whether the schedule is enabled or disabled as wanted; always true if `is_enabled` is None.
+    Raises PlatformProtocolError if the response's switch cannot be read."""
     return is_enabled is None or notification.decided("is_enabled") == is_enabled
 
 
 def has_status(token: UserOAuthToken, statuses: Sequence[str]) -> bool:
-    """Whether the token's status is one of these; the service's free text in any case."""
+    """Whether the token's status is one of these, in upper or lower case."""
     return token.status.strip().casefold() in {status.strip().casefold() for status in statuses}
 
 
@@ -155,7 +156,7 @@ def _chat_thread(
     settings = config.resolve_session_settings(session_settings)
     timeout = config.stream_idle_timeout
     if (yield from thread_is_streaming(chat_id, settings, clock, timeout=timeout)):
-        yield Notify(NotYet(f"Chat {quote_service(chat_id)} is streaming"))
+        yield Notify(NotYet(f"The thread is still streaming (chat {quote_service(chat_id)})"))
         return None
     return {"chat_id": chat_id, "is_streaming": False}
 
@@ -173,13 +174,13 @@ def _report(
     """Whether the report exists and, with `updated_after` (ISO 8601), was updated since."""
     deployment = config.resolve_deployment_id(deployment_id)
     if report_id is not None:
-        what = f"Report {report_id} of deployment {deployment}"
+        where = f"report {report_id}, deployment {deployment}"
         there = yield from _one(
             get_report(deployment_id=deployment, report_id=report_id),
             list_reports(deployment_id=deployment, query=ReportsQuery.build(first=1)),
         )
     else:
-        what = f"Report {quote_service(name)!r} of deployment {deployment}"
+        where = f"report {quote_service(name)!r}, deployment {deployment}"
         query = ReportsQuery.build(search=name, folder_id=folder_id)
         there = yield from _all(
             list_reports(deployment_id=deployment, query=query),
@@ -188,7 +189,7 @@ def _report(
     after = None if updated_after is None else Timestamp.parse(updated_after)
     fresh = [report for report in there if is_fresh(report, after)]
     state = f"has not been updated since {updated_after}" if there else "does not exist yet"
-    return (yield from _first(fresh, f"{what} {state}"))
+    return (yield from _first(fresh, f"The report {state} ({where})"))
 
 
 def _notification(
@@ -200,21 +201,25 @@ def _notification(
     deployment_id: int | None,
     **filters: Any,
 ) -> Program[Seen]:
-    """Whether the schedule, or one that the filters find, exists and is switched as wanted."""
+    """Whether the schedule, or one that matches the filters, exists and is enabled as wanted."""
     deployment = config.resolve_deployment_id(deployment_id)
     if notification_id is not None:
-        what = f"Notification {notification_id} of deployment {deployment}"
+        what = "The notification"
+        where = f"notification {notification_id}, deployment {deployment}"
         there = yield from _one(
             get_notification(deployment_id=deployment, notification_id=notification_id),
             list_notifications(deployment_id=deployment, query=NotificationsQuery.build(first=1)),
         )
     else:
-        what = f"A notification of deployment {deployment} as described"
+        what = "A notification that matches the filters"
+        where = f"deployment {deployment}"
         query = NotificationsQuery.build(**filters)
         there = yield from _all(list_notifications(deployment_id=deployment, query=query))
     switched = [notification for notification in there if is_switched(notification, is_enabled)]
-    state = f"is not {'enabled' if is_enabled else 'disabled'} yet" if there else "does not exist"
-    return (yield from _first(switched, f"{what} {state}"))
+    state = (
+        f"is not {'enabled' if is_enabled else 'disabled'} yet" if there else "does not exist yet"
+    )
+    return (yield from _first(switched, f"{what} {state} ({where})"))
 
 
 def _user_oauth_token(
@@ -225,15 +230,15 @@ def _user_oauth_token(
     target_statuses: list[str],
     user_id: int | None,
 ) -> Program[Seen]:
-    """Whether a token for the integration, of the user if one is named, has one of the statuses."""
+    """Whether a token for the integration (and the user, if given) has one of the statuses."""
     tokens = yield from _all(
         list_user_oauth_tokens(),
         lambda token: token.integration_id == integration_id and user_id in (None, token.user_id),
     )
     wanted = [token for token in tokens if has_status(token, target_statuses)]
     statuses = ", ".join(dict.fromkeys(quote_service(token.status) for token in tokens))
-    state = f"status {statuses}" if tokens else "no token yet"
-    return (yield from _first(wanted, f"OAuth integration {integration_id}: {state}"))
+    state = f"The status of the token is {statuses}" if tokens else "No token exists yet"
+    return (yield from _first(wanted, f"{state} (OAuth integration {integration_id})"))
 
 
 KINDS: dict[str, Callable[..., Program[Seen]]] = {
@@ -247,7 +252,7 @@ KINDS: dict[str, Callable[..., Program[Seen]]] = {
 
 
 def _first(wanted: Sequence[ResponseModel], otherwise: str) -> Program[Seen]:
-    """The first of what is as wanted; where there is none, what there is instead is notified."""
+    """Return the first wanted resource. Notifies of `otherwise` if there is none."""
     if wanted:
         return wanted[0].to_json()
     yield Notify(NotYet(otherwise))
@@ -255,8 +260,8 @@ def _first(wanted: Sequence[ResponseModel], otherwise: str) -> Program[Seen]:
 
 
 def _one(get: Operation[T], probe: Operation[Any]) -> Program[list[T]]:
-    """The resource, or nothing where it is not there. The probe, a list of the same deployment,
-    tells that from a deployment that is not there: it raises PlatformNotFoundError then."""
+    """Return the resource in a list, or an empty list if it does not exist. The probe, a list of the
+    same deployment, raises PlatformNotFoundError if the deployment itself does not exist."""
     try:
         found = yield from call(get, once=True)
     except PlatformNotFoundError:
@@ -268,7 +273,7 @@ def _one(get: Operation[T], probe: Operation[Any]) -> Program[list[T]]:
 def _all(
     operation: Operation[Page[T]], wanted: Callable[[T], bool] = lambda _: True
 ) -> Program[list[T]]:
-    """The wanted rows of a whole list; a failure is left to the next look."""
+    """Return the wanted rows of a whole list. A failure is left to the next poll."""
     walk = PageWalk(operation)
     found: list[T] = []
     while walk.operation is not None:

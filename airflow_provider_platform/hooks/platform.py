@@ -480,12 +480,14 @@ class PlatformHook(BaseHook):
         options = (deployment_id, branch_name, timezone, cache, timeout)
         paged = (page_by, page_rows, max_row_limit)
         why_cut = self._why_cut(sql, default_row_limit, *paged)
+        failed = rows.FailedSqlLog(sql)
 
         def begin() -> Events:
             client = self.open_client()
+            failed.redact = client.secrets.redact
             return client.events(_sql_program(sql, options, paged, client.config, client.clock))
 
-        return query_rows.QueryRows(begin, why_cut)
+        return query_rows.QueryRows(begin, why_cut, failed)
 
     def arun_sql(
         self,
@@ -507,12 +509,14 @@ class PlatformHook(BaseHook):
         options = (deployment_id, branch_name, timezone, cache, timeout)
         paged = (page_by, page_rows, max_row_limit)
         why_cut = self._why_cut(sql, default_row_limit, *paged)
+        failed = rows.FailedSqlLog(sql)
 
         async def begin() -> AsyncGenerator[Any]:
             client = await self.open_client_on_loop()
+            failed.redact = client.secrets.redact
             return client.events(_sql_program(sql, options, paged, client.config, client.clock))
 
-        return query_rows.AsyncQueryRows(begin, why_cut)
+        return query_rows.AsyncQueryRows(begin, why_cut, failed)
 
     def _why_cut(
         self,

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import (
-    DataQueryError,
-    PlatformDeadlineError,
     PlatformInputError,
     ResultTruncatedError,
     from_payload,
 )
-from airflow_provider_platform.client.formats.service_text import shortened
 from airflow_provider_platform.links import BranchLink, FileLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback
@@ -52,8 +48,6 @@ if TYPE_CHECKING:
     from airflow_provider_platform.results.files.save import SavedRows
 
 QUERY_TIMEOUT = 600.0
-SQL_IN_LOG = 2000
-"""Characters of a failed query that the log shows."""
 LEAST_SECONDS = 60.0
 """What the worker has for a query whose first row the trigger has seen, however late it is."""
 CACHES = ("stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cache")
@@ -257,8 +251,7 @@ class PlatformQueryOperator(DeploymentOperator):
                 sql = self._bound_sql()
             if self.deferrable:
                 self._wait_in_triggerer(hook, sql, deadline)
-            with self._logged_sql(sql):
-                return self._read(context, hook, sql, target, deadline)
+            return self._read(context, hook, sql, target, deadline)
 
     def execute_complete(
         self, context: Context, event: dict[str, Any], run: dict[str, Any] | None = None
@@ -276,22 +269,17 @@ class PlatformQueryOperator(DeploymentOperator):
             if told.get("wait_id") != waited.get("wait_id"):
                 self.log.warning("Ignoring the event of another wait. This task continues to wait.")
                 self._wait_in_triggerer(hook, sql, deadline)
-            with self._logged_sql(sql):
-                if event["status"] == "error":
-                    raise from_payload(event["error"])
-                until = max(deadline, now + LEAST_SECONDS)
-                return self._read(context, hook, sql, self._target(context), until)
+            if event["status"] == "error":
+                error = from_payload(event["error"])
+                from airflow_provider_platform.client.data_api.rows import FailedSqlLog
 
-    @contextmanager
-    def _logged_sql(self, sql: str) -> Iterator[None]:
-        """The log of a try whose query fails in this block has the SQL, as it was sent."""
-        try:
-            yield
-        except (DataQueryError, PlatformDeadlineError):
-            secrets = self._hook.open_client().secrets if self._hook else None
-            said = shortened(secrets.redact(sql) if secrets else sql, SQL_IN_LOG)
-            self.log.warning("The query that failed: %s", said)
-            raise
+                # The trigger's log may be out of reach: this is the log of the try that failed.
+                failed = FailedSqlLog(sql)
+                failed.redact = hook.open_client().secrets.redact
+                failed(error)
+                raise error
+            until = max(deadline, now + LEAST_SECONDS)
+            return self._read(context, hook, sql, self._target(context), until)
 
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context

@@ -170,7 +170,8 @@ class RowBuffer:
             raise ResultWriteError(
                 f"Rows could not be stored in the temporary folder: {said}. A large result needs "
                 "disk space there until its file is written. Free space, or set TMPDIR to "
-                "another folder."
+                "another folder.",
+                where=f"folder {tempfile.gettempdir()}",
             ) from error
         stored = _Stored(self._end, len(data), joined, missing)
         self._end += len(data)

@@ -75,7 +75,7 @@ def test_an_export_that_is_gone_says_so(export: Any, platform_sandbox: Sandbox) 
     platform_sandbox.control.set(export_pace=0.2, export_lifetime=0.1)
     task = export()
     assert task.error.startswith("DashboardExportFailedError")
-    assert "does not know the dashboard export any more" in task.error
+    assert "no longer has the dashboard export" in task.error
 
 
 def test_a_deadline_is_kept(export: Any, platform_sandbox: Sandbox) -> None:

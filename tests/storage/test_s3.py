@@ -131,7 +131,7 @@ def test_what_was_there_stays_when_the_rows_break_off(s3: Any, platform_sandbox:
 def test_a_missing_bucket_is_told_before_anything_is_sent(
     s3: Any, platform_sandbox: Sandbox
 ) -> None:
-    with pytest.raises(AirflowFailException, match="there is no bucket 'nowhere'"):
+    with pytest.raises(AirflowFailException, match="the bucket 'nowhere' does not exist"):
         query("SELECT 1", "s3://s3@nowhere/rows.parquet")
     assert platform_sandbox.control.state().requests == []
 
@@ -184,7 +184,7 @@ def test_key_and_secret_before_the_bucket_are_refused_and_not_shown(
         ("rows.csv\n", r"holds the control character '\\n'"),
         ("tab\t.csv", r"holds the control character '\\t'"),
         ("rows.csv ", "begins or ends with a space"),
-        ("ä" * 511 + ".csv", "1026 bytes after the bucket"),
+        ("ä" * 511 + ".csv", "the object key has 1026 bytes"),
     ],
     ids=["line end", "line end at the end", "tab", "space at the end", "too long"],
 )
@@ -209,7 +209,7 @@ def test_name_that_the_store_would_change_or_refuse_is_refused_before_the_query_
 def test_folder_whose_files_would_have_too_long_names_is_refused_before_the_question_is_asked(
     s3: Any, platform_sandbox: Sandbox
 ) -> None:
-    with pytest.raises(AirflowFailException, match="1028 bytes after the bucket"):
+    with pytest.raises(AirflowFailException, match="the object key has 1028 bytes"):
         answer(f"s3://s3@{BUCKET}/{'n' * 1001}")
     assert platform_sandbox.control.state().requests == []
 
@@ -224,7 +224,7 @@ def test_bucket_without_a_name_in_it_is_refused_before_the_query_runs(
     s3: Any, platform_sandbox: Sandbox
 ) -> None:
     for path in (f"s3://s3@{BUCKET}", "s3://s3@/rows.csv"):
-        with pytest.raises(AirflowFailException, match="this names a bucket, not a file in it"):
+        with pytest.raises(AirflowFailException, match="this is a bucket, not a file in a bucket"):
             query("SELECT 1", path, output_format="csv")
     assert platform_sandbox.control.state().requests == []
 
@@ -259,13 +259,13 @@ def test_connection_that_may_write_and_not_look_writes(
 @pytest.mark.parametrize(
     ("status", "code", "advice"),
     [
-        (403, "AccessDenied", "Allow the connection to write there"),
+        (403, "AccessDenied", "Give the connection's credentials write access"),
         (403, "SignatureDoesNotMatch", "renew or correct"),
         (403, "RequestTimeTooSkewed", "Set the clock of the worker"),
         (400, "KeyTooLongError", "Use a shorter path"),
         (404, "NoSuchBucket", "Create the bucket"),
         (507, "XMinioStorageFull", "Free space"),
-        (503, "SlowDown", "a retry of the task can succeed"),
+        (503, "SlowDown", "A retry of the task may succeed"),
     ],
 )
 @pytest.mark.parametrize("size", [0, 2], ids=["one request", "several parts"])

@@ -166,7 +166,7 @@ def test_a_frozen_worker_that_wakes_when_its_try_is_over_stops_only_what_was_end
             process.resume()
         worker.process.wait(WAIT)
         log = (tmp_path / "log").read_text()
-    assert "Told to end; Airflow has the task as" in log, log
+    assert "The task was asked to stop. Its state in Airflow is" in log, log
     assert len(control.state().aborts) == aborts
     (tmp_path / "gone").unlink()
     control.release()

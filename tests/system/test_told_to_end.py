@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.system
 
-LEFT = "left to the task's next try"
+LEFT = "The task's next try re-attaches to it"
 WHO = pytest.mark.parametrize(
     "who", [("task",), ("supervisor",), ("supervisor", "task")], ids=["task", "supervisor", "both"]
 )
@@ -43,7 +43,7 @@ def test_the_chat_run_of_a_worker_that_is_told_to_end_is_taken_up_by_the_retry(
     assert LEFT in task.log(1)
     sandbox.release()
     task.wait("success", try_number=2)
-    assert "Taking up the run" in task.log(2)
+    assert "Re-attaching to the run" in task.log(2)
     assert_asked_once(sandbox, task.result["message_id"])
 
 
@@ -103,7 +103,9 @@ def test_a_worker_that_wakes_after_its_retry_has_begun_leaves_the_run_alone(
     task.wait_record(phase="running")
     with task.frozen():
         task.until(lambda now: now["try_number"] == 2, "try 2")
-        task.until(lambda _: "Taking up the run" in task.log(2), "the retry to take up the run")
+        task.until(
+            lambda _: "Re-attaching to the run" in task.log(2), "the retry to take up the run"
+        )
     task.until(lambda _: LEFT in task.log(1), "the end of on_kill")
     sandbox.release()
     task.wait("success", try_number=2)

@@ -25,11 +25,11 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 NOTIFIER = "airflow_provider_platform.notifications.answer"
 
 
-def modules(*rooms: str) -> list[str]:
+def modules(*packages: str) -> list[str]:
     found = pkgutil.walk_packages(
         airflow_provider_platform.__path__, f"{airflow_provider_platform.__name__}."
     )
-    wanted = tuple(f"{airflow_provider_platform.__name__}.{room}." for room in rooms)
+    wanted = tuple(f"{airflow_provider_platform.__name__}.{package}." for package in packages)
     return [module.name for module in found if module.name.startswith(wanted)]
 
 

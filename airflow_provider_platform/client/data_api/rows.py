@@ -2,25 +2,55 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlOpenEnd
-from airflow_provider_platform.client.errors import PlatformClosedError, PlatformError
+from airflow_provider_platform.client.errors import (
+    DataQueryError,
+    PlatformClosedError,
+    PlatformDeadlineError,
+    PlatformError,
+)
+from airflow_provider_platform.client.formats.service_text import shortened
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.http.events import Events
 
 WhyCut = Callable[[int], str | None]
 """Why a result with this number of rows may have been cut, as sentences; None if it was not."""
+OnFailure = Callable[[PlatformError], None]
+"""Called once with the error that ends a result."""
+SQL_IN_LOG = 2000
+"""Characters of a failed query that the log shows."""
+
+log = logging.getLogger(__name__)
+
+
+class FailedSqlLog:
+    """Logs the SQL of a query that fails, so that the log of a failed try shows it.
+
+    `redact` takes secrets out of the SQL; set it before the query is sent.
+    """
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+        self.redact: Callable[[str], str] = str
+
+    def __call__(self, error: PlatformError) -> None:
+        """Log a warning if the service refused the query or did not answer before the deadline."""
+        if isinstance(error, DataQueryError | PlatformDeadlineError):
+            log.warning("The query that failed: %s", shortened(self.redact(self.sql), SQL_IN_LOG))
 
 
 class _Received:
     """What has come of a result and was not used yet, and how the result ended, if it did."""
 
-    def __init__(self, why_cut: WhyCut) -> None:
+    def __init__(self, why_cut: WhyCut, on_failure: OnFailure | None) -> None:
         self._why_cut = why_cut
+        self._on_failure = on_failure
         self.row_count = 0
         self.columns: list[dict[str, str]] | None = None
         self.rows: deque[list[Any]] = deque()
@@ -68,6 +98,8 @@ class _Received:
     def fail(self, error: PlatformError) -> None:
         """What is missing must never look like the end: the error is raised again."""
         self._failure = error
+        if self._on_failure is not None:
+            self._on_failure(error)
 
     def close(self) -> None:
         """Nobody wants the rest."""
@@ -97,10 +129,12 @@ class SqlRows:
     `why_cut` judges the number of rows (`RowLimits.why_cut`).
     """
 
-    def __init__(self, begin: Callable[[], Events], why_cut: WhyCut) -> None:
+    def __init__(
+        self, begin: Callable[[], Events], why_cut: WhyCut, on_failure: OnFailure | None = None
+    ) -> None:
         self._begin = begin
         self._events: Events | None = None
-        self._received = _Received(why_cut)
+        self._received = _Received(why_cut, on_failure)
 
     @property
     def columns(self) -> list[dict[str, str]]:
@@ -175,11 +209,14 @@ class AsyncSqlRows:
     """`SqlRows` for an event loop; `async with`, or `aclose` where it is not read to its end."""
 
     def __init__(
-        self, begin: Callable[[], Awaitable[AsyncGenerator[Any]]], why_cut: WhyCut
+        self,
+        begin: Callable[[], Awaitable[AsyncGenerator[Any]]],
+        why_cut: WhyCut,
+        on_failure: OnFailure | None = None,
     ) -> None:
         self._begin = begin
         self._events: AsyncGenerator[Any] | None = None
-        self._received = _Received(why_cut)
+        self._received = _Received(why_cut, on_failure)
 
     async def columns(self) -> list[dict[str, str]]:
         """The columns: `{"name", "type"}` each."""

@@ -184,7 +184,7 @@ class AnswerOutput:
         """All rows of a query of the agent, with the rights that were meant."""
         from airflow_provider_platform.client.data_api.limits import known_limits
         from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
-        from airflow_provider_platform.client.data_api.rows import SqlRows
+        from airflow_provider_platform.client.data_api.rows import FailedSqlLog, SqlRows
 
         query = SqlQuery.build(
             sql,
@@ -195,8 +195,10 @@ class AnswerOutput:
         )
         program = run_sql(query, client.config, client.clock)
         limits = known_limits(client.config)
+        failed = FailedSqlLog(sql)
+        failed.redact = client.secrets.redact
         return SqlRows(
-            lambda: client.events(program), lambda row_count: limits.why_cut(sql, row_count)
+            lambda: client.events(program), lambda row_count: limits.why_cut(sql, row_count), failed
         )
 
     def _rights(self, config: PlatformConfig) -> SecretStr | None:

@@ -41,7 +41,7 @@ def output_path(name: str, value: Any) -> Any:
     found = output_place(name, value)
     if isinstance(found, str) and found.endswith(("/", os.sep)):
         raise PlatformInputError(
-            f"Nothing was sent: {name} must name a file, not a folder.", field=name
+            f"Nothing was sent: {name} must be a file, not a folder.", field=name
         )
     return found
 

@@ -120,14 +120,14 @@ class PlatformCreateNotificationOperator(
         if len(created) > 1 and self.if_exists != "skip":
             numbers = ", ".join(str(found.id) for found in created)
             raise PlatformOutcomeUnknownError(
-                "The connection dropped before the service confirmed the new notification, and "
+                "The connection broke before the service confirmed the new notification, and "
                 f"several new notifications could belong to this task ({numbers}). Check these "
                 "notifications, then clear the task."
             )
         if not created:
             return None
         self.log.info(
-            "Notification %s was created, although the connection dropped before the "
+            "Notification %s was created, although the connection broke before the "
             "service confirmed it.",
             created[0].id,
         )

@@ -48,7 +48,7 @@ class SingleCallOperator(PlatformOperator):
         """What a lost call has made, None where it made nothing. Raises
         PlatformOutcomeUnknownError where the service cannot tell."""
         raise PlatformOutcomeUnknownError(
-            "The connection dropped before the service confirmed the call, and the API cannot "
+            "The connection broke before the service confirmed the call, and the API cannot "
             "show whether the call was carried out. Check in the platform, then clear the task "
             "to make the call again.",
             where=self.task_type,

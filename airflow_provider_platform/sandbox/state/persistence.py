@@ -66,9 +66,9 @@ def write_private(path: Path, content: bytes) -> None:
 @cache
 def _code() -> str:
     """A mark of the code whose objects are kept."""
-    rooms = ("chat", "faults", "management", "state")
+    packages = ("chat", "faults", "management", "state")
     mark = hashlib.sha256()
-    for room in rooms:
-        for file in sorted((_SANDBOX / room).rglob("*.py")):
+    for package in packages:
+        for file in sorted((_SANDBOX / package).rglob("*.py")):
             mark.update(file.read_bytes())
     return mark.hexdigest()

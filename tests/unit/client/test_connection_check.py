@@ -115,7 +115,7 @@ class TestManagement:
         [report] = service.check(**MANAGEMENT, deployment_id=7)
         assert not report.ok
         assert "token is accepted" in report.message
-        assert "deployment_id cannot be used" in report.message
+        assert "Deployment id (deployment_id) cannot be used" in report.message
         assert "the service's words" in report.message
 
     @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ class TestManagement:
         service = Service({"/v1/deployments": kind("the service's words"), "/v1/app-config": {}})
         [report] = service.check(**MANAGEMENT)
         assert report.ok
-        assert "Deployments cannot be looked up" in report.message
+        assert "The token cannot list deployments" in report.message
 
     def test_a_web_page_everywhere_is_a_wrong_address(self) -> None:
         page = PlatformAddressError("HTML instead of JSON")
@@ -140,7 +140,7 @@ class TestManagement:
         service = Service({"/v1/deployments": missing, "/v1/app-config": missing})
         [report] = service.check(**MANAGEMENT)
         assert not report.ok
-        assert "check host" in report.message
+        assert "Check Management API address (host)" in report.message
 
     @pytest.mark.parametrize("kind", [PlatformAuthenticationError, PlatformTransportError])
     def test_other_failures_are_told_and_nothing_else_is_asked(self, kind: type[Exception]) -> None:
@@ -203,16 +203,18 @@ class TestChat:
     def test_an_agent_that_is_not_found(self, error: Exception) -> None:
         [report] = Service(stream=error).check(**CHAT, **SETTINGS)
         assert not report.ok
-        assert "copy chat_url" in report.message
+        assert "Copy Chat address (chat_url)" in report.message
         assert "premium or enterprise plan" in report.message
 
     @pytest.mark.parametrize("said", ["Not Found", None])
     def test_a_404_that_does_not_say_what_is_missing_is_told(self, said: str | None) -> None:
         [report] = Service(stream=status(404, said)).check(**CHAT, **SETTINGS)
         assert report.ok
-        assert "if chats fail, check chat_url" in report.message
+        assert "If chats fail, check Chat address (chat_url)" in report.message
 
-    @pytest.mark.parametrize(("code", "words"), [(401, "credential"), (403, "may not use")])
+    @pytest.mark.parametrize(
+        ("code", "words"), [(401, "credential"), (403, "is not allowed to use")]
+    )
     def test_a_refusal_by_status(self, code: int, words: str) -> None:
         [report] = Service(stream=status(code, "no")).check(**CHAT, **SETTINGS)
         assert not report.ok
@@ -224,15 +226,15 @@ class TestChat:
         [report] = service.check(**CHAT, session_settings={"internalId": "a@example.com"})
         assert not report.ok
         assert "no such user" in report.message
-        assert "Check session_settings" in report.message
+        assert "Check Session settings (session_settings)" in report.message
 
     @pytest.mark.parametrize(
         ("stream", "words"),
         [
             ([record(error="Internal error")], "Internal error"),
-            ([b"", None], "ended without a state"),
-            ([b"<html>\n"], "answers with HTML instead of JSON"),
-            ([b"<!doctype html><html>", b""], "answers with HTML instead of JSON"),
+            ([b"", None], "ended before the thread's state"),
+            ([b"<html>\n"], "returned HTML instead of JSON"),
+            ([b"<!doctype html><html>", b""], "returned HTML instead of JSON"),
             ([b"Bad gateway\n"], "is not JSON"),
             ([None], "no answer within 20 seconds"),
         ],
@@ -260,7 +262,7 @@ class TestChat:
         assert isinstance(effect, SendChat)
         assert effect.body.keys() == {"chatId"}
         assert report.ok
-        assert "session_settings is empty" in report.message
+        assert "Session settings (session_settings) is empty" in report.message
 
     def test_403_to_an_abort_speaks_of_the_thread(self) -> None:
         [report] = Service(stream=status(403, "not the owner")).check(**CHAT)
@@ -374,7 +376,10 @@ class TestOverHttp:
             ({"deployment_id": 99}, "Deployment 99 not found"),
             ({"chat_api_key": "wrong"}, "refused the chat credential"),
             ({"chat_api_key": "wrong", "session_settings": None}, "refused the chat credential"),
-            ({"session_settings": {"internalId": "nobody@example.com"}}, "Check session_settings"),
+            (
+                {"session_settings": {"internalId": "nobody@example.com"}},
+                "Check Session settings (session_settings)",
+            ),
             ({"host": "http://127.0.0.1:9"}, "no connection could be made"),
         ],
     )
@@ -415,7 +420,7 @@ class TestOverHttp:
         platform_sandbox.control.fault("html", api=api, count=None)
         ok, message = self.check(platform_sandbox)
         assert not ok
-        assert "answers with HTML instead of JSON" in message
+        assert "returned HTML instead of JSON" in message
 
     @pytest.mark.parametrize("api", ["management", "chat"])
     def test_a_redirect_is_not_followed(self, platform_sandbox: Sandbox, api: str) -> None:
@@ -430,7 +435,7 @@ class TestOverHttp:
         )
         ok, message = self.check(platform_sandbox)
         assert not ok
-        assert "deployment_id cannot be used" in message
+        assert "Deployment id (deployment_id) cannot be used" in message
         ok, message = self.check(platform_sandbox, deployment_id=None)
         assert ok, message
         assert "Not for this key" in message
@@ -463,4 +468,4 @@ def test_address_of_a_deployment_takes_no_api_key(platform_sandbox: Sandbox) -> 
         ok, message = summary(client.run(check_connection(config)))
     assert not ok
     assert "agentId is required for Api-Key authentication" in message
-    assert "use chat_service_token, or the agent's address" in message
+    assert "or enter the agent's address" in message

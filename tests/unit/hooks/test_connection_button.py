@@ -80,7 +80,7 @@ def test_an_untouched_template_of_session_settings_names_nobody(
 ) -> None:
     ok, message = pressed(platform_sandbox, monkeypatch, session_settings={"externalId": ""})
     assert ok, message
-    assert "session_settings is empty" in message
+    assert "Session settings (session_settings) is empty" in message
 
 
 def test_message_has_no_connection_id_because_airflow_makes_one_up(

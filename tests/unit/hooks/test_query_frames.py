@@ -339,7 +339,7 @@ def test_on_an_event_loop_the_same_is_refused() -> None:
         return events()
 
     def rows() -> AsyncQueryRows:
-        return AsyncQueryRows(begin, lambda count: "There may be more.")
+        return AsyncQueryRows(begin, lambda count: "The result may be incomplete")
 
     async def twice() -> None:
         of = rows()

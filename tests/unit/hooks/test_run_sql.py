@@ -198,7 +198,7 @@ def test_the_databases_words_are_passed_on(hook: PlatformHook) -> None:
 
 
 def test_an_unknown_branch_is_named_with_what_to_check(hook: PlatformHook) -> None:
-    said = r"Bad branch\. There is no branch of this name: check its spelling.*branch nowhere\)$"
+    said = r"Bad branch\. No branch has this name. Check the spelling.*branch nowhere\)$"
     with pytest.raises(DataQueryError, match=said) as caught:
         next(hook.run_sql(SQL, branch_name="nowhere"))
     assert "Check the query" not in str(caught.value)
@@ -208,7 +208,7 @@ def test_a_branch_that_is_not_open_is_named_with_what_opens_it(
     hook: PlatformHook, platform_sandbox: Sandbox
 ) -> None:
     platform_sandbox.control.add_branch("nightly")
-    said = r"not active\. Nobody opened the branch: .*PlatformOpenBranchOperator.*branch nightly\)$"
+    said = r"not active\. The branch is not open. .*PlatformOpenBranchOperator.*branch nightly\)$"
     with pytest.raises(DataQueryError, match=said) as caught:
         next(hook.run_sql(SQL, branch_name="nightly"))
     assert "Check the query" not in str(caught.value)
@@ -300,7 +300,7 @@ def test_a_result_of_a_closed_hook_is_not_taken_for_whole(hook: PlatformHook) ->
     next(rows)
     hook.close()
     for _ in range(2):
-        with pytest.raises(PlatformClosedError, match="closed before this was complete"):
+        with pytest.raises(PlatformClosedError, match="closed before the run was complete"):
             list(rows)
 
 

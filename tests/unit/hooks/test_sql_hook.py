@@ -122,8 +122,10 @@ def test_what_the_service_cannot_do_is_one_sentence_each(hook: PlatformSqlHook) 
         "bulk_dump cannot work": lambda: hook.bulk_dump("orders", "rows.tsv"),
         "SQLAlchemy cannot work": hook.get_sqlalchemy_engine,
         "the data API has no SQLAlchemy dialect": lambda: hook.sqlalchemy_url,
-        "database cannot be chosen": lambda: setattr(hook, "schema", "production"),
-        "executemany cannot work": lambda: hook.get_conn().cursor().executemany("SELECT 1", []),
+        "database is not supported": lambda: setattr(hook, "schema", "production"),
+        "executemany is not supported": lambda: (
+            hook.get_conn().cursor().executemany("SELECT 1", [])
+        ),
     }
     for said, attempt in attempts.items():
         with pytest.raises(PlatformInputError, match=said):
@@ -190,7 +192,7 @@ def test_rows_that_may_be_missing_are_reported(
         assert len(hook.get_records(sql)) == 10_000
     # Before Airflow 3.1 a hook logs with the standard library alone.
     logged = caplog.text + capsys.readouterr().out
-    assert "The result has exactly 10000 rows" in logged
+    assert "it has exactly 10000 rows" in logged
     with pytest.raises(ResultTruncatedError, match="exactly 10000 rows"):
         PlatformSqlHook(on_truncated="fail").get_first(sql)
 

@@ -387,16 +387,16 @@ NOT_STOPPED = ("could not be stopped", "cannot be stopped")
 """What is said of a run that a process has tried to stop."""
 
 OUTCOME_UNKNOWN = (
-    "could not be looked up",
+    "history could not be read",
     "may still be running",
     "may continue at the service",
     "A sync may be running",
-    "several new syncs could be this one",
+    "several new syncs that could belong to this task",
 )
 """What is said of a run of which a process could not learn enough."""
 
-STATE_UNKNOWN = ("Airflow did not tell the state of the task",)
+STATE_UNKNOWN = ("Airflow did not return the state of the task",)
 
-TO_THE_RETRY = "is left to the task's next try"
+TO_THE_RETRY = "The task's next try re-attaches to it"
 
-SUSPENDED = ("The run is suspended", "The run stays suspended")
+SUSPENDED = ("The run is suspended", "The run stays suspended", "The run is still suspended")

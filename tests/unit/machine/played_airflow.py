@@ -115,7 +115,7 @@ class PlayedTask:
         self.results: list[Any] = []
         self.failures: list[BaseException] = []
         self.unseen: set[int] = set()
-        """The runs that went on when the task ended, while nobody was there to hear of it who
+        """The runs that went on when the task ended, while nobody was there to collect of it who
         followed them."""
 
     @property
@@ -184,17 +184,17 @@ class PlayedTask:
         actor.begin_with(work)
         self.world.spawn(actor)
 
-    def hear(self, actor: Actor) -> None:
+    def collect(self, actor: Actor) -> None:
         """A process has ended by itself: what its supervisor reports, what its trigger yields."""
         actor.reported = True
         if actor.kind == "worker":
-            self._hear_worker(actor)
+            self._collect_worker(actor)
         elif actor.kind == "trigger":
-            self._hear_trigger(actor)
+            self._collect_trigger(actor)
         elif actor.error is not None:
             raise AssertionError(f"{actor} raised {actor.error!r}") from actor.error
 
-    def _hear_worker(self, actor: Actor) -> None:
+    def _collect_worker(self, actor: Actor) -> None:
         error = actor.error
         foreseen = (PlatformError, AirflowFailException, StoreError, TaskDeferred)
         timed_out = type(error).__name__ == "TaskDeferralTimeout"
@@ -265,7 +265,7 @@ class PlayedTask:
         actor.begin_with(lambda: asyncio.run(run()))
         self.world.spawn(actor)
 
-    def _hear_trigger(self, actor: Actor) -> None:
+    def _collect_trigger(self, actor: Actor) -> None:
         if actor.error is not None:
             raise AssertionError(f"{actor} raised {actor.error!r}") from actor.error
         assert len(actor.result) == 1, f"{actor} ended with the events {actor.result}"

@@ -254,7 +254,7 @@ class TaskMachine(RuleBasedStateMachine):
                 self._step(actor)
 
     def _tell_workers(self, told: bool) -> None:
-        """Their supervisors hear at once that Airflow wants them ended, or later."""
+        """Their supervisors collect at once that Airflow wants them ended, or later."""
         for actor in self.task.workers if told else []:
             self.task.terminate(actor)
 
@@ -343,7 +343,7 @@ class TaskMachine(RuleBasedStateMachine):
         if actor.alive:
             self.world.step(actor)
             if not actor.alive:
-                self.task.hear(actor)
+                self.task.collect(actor)
 
     def _to_end(self, actor: Actor, *, at_most: int = 5000) -> None:
         for _ in range(at_most):

@@ -20,10 +20,10 @@ class Capture:
 
     def lines(self) -> list[str]:
         """The lines of this package. Before Airflow 3.1 a task logs with the standard library
-        alone."""
+        alone; later its operator prints, and the hook and the client log."""
         printed = [line for line in self.printed.readouterr().out.splitlines() if OURS in line]
-        return printed or [
-            f"{one.levelname.lower()} {one.getMessage()}"
-            for one in self.logged.records
-            if OURS in one.name
+        return printed + [
+            f"{record.levelname.lower()} {record.getMessage()}"
+            for record in self.logged.records
+            if OURS in record.name
         ]

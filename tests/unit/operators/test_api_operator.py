@@ -85,7 +85,7 @@ class TestWriting:
     def test_a_lost_answer_is_not_asked_for_again(self, platform_sandbox: Sandbox) -> None:
         tries = TaskTries()
         platform_sandbox.control.fault("lost_response", method="POST")
-        with pytest.raises(AirflowFailException, match="no way to show"):
+        with pytest.raises(AirflowFailException, match="API cannot show"):
             call(tries, method="POST", path=WORKBOOKS, body={"name": "Nightly"})
         assert posts(platform_sandbox) == 1
         assert tries.store[STORE_KEY]["phase"] == "lost"
@@ -97,7 +97,7 @@ class TestWriting:
         arguments = {"method": "POST", "path": WORKBOOKS, "body": {"name": "Nightly"}}
         call(tries, **arguments)
         tries.store[STORE_KEY]["phase"] = "intent"
-        with pytest.raises(AirflowFailException, match="no way to show"):
+        with pytest.raises(AirflowFailException, match="API cannot show"):
             call(tries, **arguments)
         assert posts(platform_sandbox) == 1
 

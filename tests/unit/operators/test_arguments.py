@@ -206,14 +206,18 @@ def refused(operator: type, **given_arguments: Any) -> str:
         (
             PlatformChatOperator,
             {"prompt": ["q"]},
-            "prompt must be a text that is not empty, not a value of type list.",
+            "prompt must be a non-empty string, not a value of type list.",
         ),
         (
             PlatformChatOperator,
             {"prompt": "q", "max_rows": "x\n" * 100},
             r"max_rows must be a number, not '" + "x\\\\n" * 19,
         ),
-        (PlatformDbtSyncOperator, {"source": "manifest"}, "manifest must be given"),
+        (
+            PlatformDbtSyncOperator,
+            {"source": "manifest"},
+            "manifest and source='manifest' must be given together",
+        ),
         (
             PlatformChatOperator,
             {"prompt": "q", "session_settings": {"name": "a"}},
@@ -227,7 +231,7 @@ def refused(operator: type, **given_arguments: Any) -> str:
         (
             PlatformChatOperator,
             {"prompt": "q", "active_branch_name": str.upper},
-            "active_branch_name must be a text that is not empty, not a value of type",
+            "active_branch_name must be a non-empty string, not a value of type",
         ),
     ],
 )
@@ -250,7 +254,7 @@ def test_an_error_after_rendering_names_them_too() -> None:
 @pytest.mark.parametrize("value", ['{"a": "not-a-setting"', ["not-a-setting"]])
 def test_an_error_shows_nothing_of_an_object(value: Any) -> None:
     said = refused(PlatformChatOperator, prompt="q", session_settings=value)
-    assert "session_settings must be an object (dict)" in said
+    assert "session_settings must be a dict" in said
     assert "not-a-setting" not in said
 
 

@@ -166,7 +166,7 @@ class TestOpen:
         through(opening(environment="if_supported"), TaskTries())
         lines = capsys.readouterr().out.splitlines()
         [warning] = [line for line in lines if "warning" in line.lower() and " branch " in line]
-        assert "if somebody opened it in the platform" in warning
+        assert "only if the branch is open in the platform" in warning
 
     @both_modes
     def test_a_build_that_fails_fails_the_task_with_its_reason(
@@ -192,7 +192,7 @@ class TestOpen:
         """A tenant without the history of dbt syncs does not tell when one is complete."""
         control.set(release=release)
         tries = TaskTries()
-        with pytest.raises(BranchNotWrittenError, match="no branch of this name"):
+        with pytest.raises(BranchNotWrittenError, match="No branch has this name"):
             through(opening(branch_name="later", environment="if_supported"), tries)
         control.add_branch("later")
         found = through(opening(branch_name="later", environment="if_supported"), tries)

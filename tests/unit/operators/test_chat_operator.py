@@ -439,7 +439,7 @@ def test_a_kill_before_acceptance_stops_nothing_and_says_so(
     tries.store.set = kill  # type: ignore[method-assign]
     with pytest.raises(InterruptedError):
         operator.execute(tries.context())
-    assert "has not accepted the submission yet, so it cannot be stopped" in capfd.readouterr().out
+    assert "because the service has not accepted it yet" in capfd.readouterr().out
     assert control.state().aborts == []
 
 

@@ -328,7 +328,7 @@ def test_long_chart_specification_is_left_out_of_xcom_and_reported(
     given: dict[str, Any] = {"prompt": "chart revenue by category", "deferrable": deferrable}
     [query] = ask(**given)["queries"]
     assert (query["chart"], len(query["rows"])) == (None, 4)
-    assert "characters, more than the limit of 100, so it was left out" in query["chart_error"]
+    assert "characters, and the limit is 100" in query["chart_error"]
     logged = capfd.readouterr().out + caplog.text
     assert f"Query {query['title']!r} has no chart. {query['chart_error']}" in logged
     [query] = ask(prompt="total revenue", deferrable=deferrable)["queries"]
@@ -374,8 +374,8 @@ def test_charts_are_left_out_where_the_drawing_process_cannot_be_confined(
     assert (query["chart_paths"], query["row_count"]) == ([], 4)
     [stored] = manifest_of(result)["queries"]
     assert stored["chart_error"].startswith(
-        "Charts cannot be drawn here: the drawing process cannot be confined: "
-        "the kernel took no seccomp filter (Operation not permitted)."
+        "Charts cannot be drawn here: the drawing process cannot be sandboxed: "
+        "the kernel refused the seccomp filter (Operation not permitted)."
     )
 
 
@@ -447,7 +447,9 @@ def test_folder_of_fonts_is_looked_up_before_anything_is_sent(
 ) -> None:
     pytest.importorskip("vl_convert")
     missing = str(tmp_path / "fonts")
-    with pytest.raises(AirflowFailException, match=r"chart_fonts .* is no folder on this worker"):
+    with pytest.raises(
+        AirflowFailException, match=r"chart_fonts .* is not a folder on this worker"
+    ):
         ask(prompt=PROMPT, output_path=str(tmp_path), charts="png", chart_fonts=missing)
     assert platform_sandbox.control.state().requests == []
 
@@ -526,9 +528,12 @@ def test_an_asset_is_told_the_files(platform_sandbox: Sandbox, tmp_path: Path) -
         ),
         (
             {"output_path": "/data", "output_options": {"on_existing": "skip"}},
-            "are for single queries",
+            "need PlatformQueryOperator",
         ),
-        ({"output_path": "/data", "output_options": {"partition_by": ["a"]}}, "for single queries"),
+        (
+            {"output_path": "/data", "output_options": {"partition_by": ["a"]}},
+            "need PlatformQueryOperator",
+        ),
         ({"all_rows_as": "admin"}, "all_rows_as must be one of user, connection"),
         ({"on_chart_error": "ignore"}, "on_chart_error must be one of warn, fail"),
     ],

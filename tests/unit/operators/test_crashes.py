@@ -156,7 +156,9 @@ def test_a_single_call_lost_with_other_input_fails_and_says_so_until_the_task_is
     control: SandboxControl,
 ) -> None:
     tries = crash_between_intent_and_answer(duplicate(301))
-    with pytest.raises(AirflowFailException, match=r"with other input .* Check at the platform"):
+    with pytest.raises(
+        AirflowFailException, match=r"with different input .* Check in the platform"
+    ):
         duplicate(302).execute(tries.context())
     assert control.state().changed("workbooks") == []
     tries.clear()
@@ -169,7 +171,7 @@ def test_a_chat_lost_with_other_input_is_reported_before_the_new_question_is_ask
 ) -> None:
     tries = crash_between_intent_and_answer(chat(prompt="revenue by month"))
     assert chat().execute(tries.context())["answer"]
-    assert "a run with that input may be running" in capfd.readouterr().out
+    assert "a run with that input may be active" in capfd.readouterr().out
     assert len(control.state().runs) == 1
 
 

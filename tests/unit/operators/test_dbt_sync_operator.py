@@ -60,7 +60,7 @@ def test_the_last_try_says_why_the_lost_start_could_not_be_looked_up(
     platform_sandbox.control.fault("status", **failing)
     platform_sandbox.control.fault("drop", method="POST", path="/dbt-sync$")
     tries = TaskTries(max_tries=1)
-    with pytest.raises(PlatformTransportError, match=r"could not be looked up .* 500"):
+    with pytest.raises(PlatformTransportError, match=r"could not be read .* 500"):
         sync().execute(tries.context())
     with pytest.raises(PlatformServerError):
         sync().execute(tries.context())
@@ -101,7 +101,7 @@ def test_a_tenant_that_tells_nothing_of_a_started_sync_is_not_waited_for(
     tries = TaskTries()
     result = sync().execute(tries.context())
     assert (result["status"], result["result"]) == (None, None)
-    assert "returning after its start" in capsys.readouterr().out
+    assert "The task ends after it started the sync" in capsys.readouterr().out
     assert sync().execute(tries.context()) == result
     assert len(platform_sandbox.control.state().syncs) == 1
 
@@ -133,7 +133,7 @@ def test_a_ref_that_the_tenant_drops_fails_the_task_and_ends_the_sync(
 ) -> None:
     platform_sandbox.control.set(dbt_ignored=["ref"], dbt_pace=60.0)
     asked = {"ref": "feature/returns", "wait_for_completion": waits}
-    with pytest.raises(AirflowFailException, match="The tenant dropped ref='feature/returns'"):
+    with pytest.raises(AirflowFailException, match="The tenant ignored ref='feature/returns'"):
         sync(branch_name=None, **asked).execute(TaskTries().context())
     (entry,) = platform_sandbox.control.state().syncs
     assert entry.status == "CANCELLED"
@@ -156,7 +156,7 @@ def test_a_source_that_the_tenant_drops_fails_the_task_and_ends_the_sync(
     platform_sandbox: Sandbox,
 ) -> None:
     platform_sandbox.control.set(dbt_ignored=["source"], dbt_pace=60.0)
-    with pytest.raises(AirflowFailException, match="The tenant dropped source='manifest'"):
+    with pytest.raises(AirflowFailException, match="The tenant ignored source='manifest'"):
         sync(**MANIFEST).execute(TaskTries().context())
     (entry,) = platform_sandbox.control.state().syncs
     assert entry.status == "CANCELLED"
@@ -177,7 +177,7 @@ def test_an_output_that_the_tenant_drops_fails_the_task(platform_sandbox: Sandbo
     files = {"branch_name": None, "output_mode": "files"}
     assert sync(**files).execute(TaskTries().context())["status"] == "COMPLETED"
     platform_sandbox.control.set(dbt_ignored=["output"])
-    with pytest.raises(AirflowFailException, match="The tenant dropped output='files'"):
+    with pytest.raises(AirflowFailException, match="The tenant ignored output='files'"):
         sync(**files).execute(TaskTries().context())
 
 
@@ -187,7 +187,7 @@ def test_a_files_sync_that_is_not_waited_for_says_that_the_tenant_may_drop_files
     platform_sandbox.control.set(dbt_ignored=["output"])
     files = {"branch_name": None, "output_mode": "files", "wait_for_completion": False}
     assert sync(**files).execute(TaskTries().context())["status"] is None
-    assert "a release before v0.10.0 drops it and writes a branch" in capfd.readouterr().out
+    assert "Releases before v0.10.0 ignore it and write a branch" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("asked", [MANIFEST, {"output_mode": "files"}], ids=["source", "output"])
@@ -196,7 +196,7 @@ def test_a_tenant_that_is_too_old_for_what_is_asked_starts_nothing(
     platform_sandbox: Sandbox, asked: dict[str, Any], answer: str
 ) -> None:
     platform_sandbox.control.set(release="0.2.1", missing_operation=answer)
-    with pytest.raises(AirflowFailException, match="Nothing was started: this tenant is of a"):
+    with pytest.raises(AirflowFailException, match="Nothing was started: this tenant runs a"):
         sync(**asked).execute(TaskTries().context())
     assert platform_sandbox.control.state().syncs == []
 
@@ -211,7 +211,7 @@ def test_a_retry_does_not_take_a_later_sync_of_somebody_else_for_its_own(
     with pytest.raises(PlatformTransportError, match="could not be looked up"):
         sync().execute(tries.context())
     tries.store[STORE_KEY]["ids"]["submitted_at"] -= 1000.0  # the sync that is there is later
-    with pytest.raises(AirflowFailException, match="somebody else's"):
+    with pytest.raises(AirflowFailException, match="another user"):
         sync().execute(tries.context())
     assert tries.store[STORE_KEY]["phase"] == "lost"
     assert len(platform_sandbox.control.state().syncs) == 1
@@ -237,7 +237,7 @@ def test_a_start_whose_answer_cannot_be_read_is_not_made_again() -> None:
     assert isinstance(effect, Call)
     assert effect.operation.operation_id == start_dbt_sync.operation_id
     with pytest.raises(PlatformOutcomeUnknownError):
-        program.throw(PlatformProtocolError("the answer does not have the described shape"))
+        program.throw(PlatformProtocolError("the response does not have the documented shape"))
 
 
 def test_a_look_at_a_sync_that_is_gone_ends_without_a_hot_loop() -> None:

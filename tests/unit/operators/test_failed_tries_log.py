@@ -1,4 +1,5 @@
-"""The log of a failed try: its link and the SQL that failed, on the worker and after a deferral."""
+"""The log of a failed try: its link and the SQL that failed, on the worker and after a deferral, in
+an operator and in a task of the author's own."""
 
 from __future__ import annotations
 
@@ -8,14 +9,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException
-from airflow_provider_platform.client.errors import ChatToolError
+from airflow_provider_platform.client.errors import ChatToolError, DataQueryError
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.hooks.sql import PlatformSqlHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 from tests.unit.operators.remote_tasks import deferral_while_held
 from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
-    from airflow_provider_platform.sandbox.control.client import SandboxControl
+    from collections.abc import Callable
+    from pathlib import Path
+
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.unit.operators.captured_log import Capture
 
@@ -69,3 +74,77 @@ def test_failed_query_logs_its_sql(
     (line,) = [line for line in capture.lines() if "The query that failed" in line]
     assert "warning" in line
     assert SQL in line
+
+
+def failed_sql(capture: Capture) -> list[str]:
+    """The lines that show the SQL of a failed query."""
+    return [line for line in capture.lines() if "The query that failed: " in line]
+
+
+def test_failed_rerun_of_an_agents_query_logs_its_sql(
+    platform_sandbox: Sandbox, capture: Capture, tmp_path: Path
+) -> None:
+    platform_sandbox.control.fault("status", api="data", status=400, message="no such column")
+    sql = "SELECT id FROM payments"
+    operator = PlatformChatOperator(
+        task_id="ask",
+        prompt=f"sql: {sql}",
+        poll_interval=0.05,
+        deferrable=False,
+        output_path=str(tmp_path),
+        output_format="csv",
+        all_rows=True,
+        all_rows_as="connection",
+    )
+    with pytest.raises(AirflowFailException, match="no such column"):
+        run_to_its_failure(operator, deferrable=False)
+    (line,) = failed_sql(capture)
+    assert "warning" in line
+    assert sql in line
+
+
+def by_rows(hook: PlatformSqlHook) -> None:
+    with hook.run_sql(SQL) as rows:
+        next(rows)
+
+
+def by_pages(hook: PlatformSqlHook) -> None:
+    with hook.run_sql(SQL, page_by=["missing"]) as rows:
+        next(rows)
+
+
+def by_records(hook: PlatformSqlHook) -> None:
+    hook.get_records(SQL)
+
+
+def on_a_loop(hook: PlatformSqlHook) -> None:
+    async def first_row() -> None:
+        async with PlatformHook() as asked, asked.arun_sql(SQL) as rows:
+            await anext(rows)
+
+    asyncio.run(first_row())
+
+
+@pytest.mark.parametrize("call", [by_rows, by_pages, by_records, on_a_loop])
+def test_failed_query_of_a_hook_logs_its_sql_once(
+    platform_sandbox: Sandbox, capture: Capture, call: Callable[[PlatformSqlHook], None]
+) -> None:
+    with PlatformSqlHook() as hook, pytest.raises(DataQueryError, match="missing"):
+        call(hook)
+    (line,) = failed_sql(capture)
+    assert "warning" in line
+    assert SQL in line
+
+
+def test_logged_sql_of_a_failed_query_has_no_secret(
+    platform_sandbox: Sandbox, capture: Capture
+) -> None:
+    with PlatformHook() as hook:
+        token = hook.config.management_token
+        assert token is not None
+        sql = f"SELECT missing FROM orders WHERE note = '{token.get_secret_value()}'"
+        with pytest.raises(DataQueryError), hook.run_sql(sql) as rows:
+            next(rows)
+    (line,) = failed_sql(capture)
+    assert "SELECT missing" in line
+    assert token.get_secret_value() not in line

@@ -135,7 +135,7 @@ def test_a_look_up_that_fails_leaves_the_start_to_be_looked_up(
     control.fault("lost_response", method="POST", path="/dbt-sync$")
     control.fault(**outage, **HISTORY, nth=2, count=50)
     tries = TaskTries()
-    with pytest.raises(PlatformTransportError, match="A retry looks it up"):
+    with pytest.raises(PlatformTransportError, match="A retry reads the history again"):
         sync().execute(tries.context())
     assert tries.store[STORE_KEY]["phase"] == "intent"
     control.clear_faults()

@@ -111,7 +111,7 @@ class TestCreate:
         first = create().execute(TaskTries().context())
         platform_sandbox.control.change("notifications", first["id"], isEnabled=False)
         assert create(if_exists=if_exists).execute(TaskTries().context())["id"] == first["id"]
-        said = f"Nobody gets notification {first['id']}: it is switched off"
+        said = f"Notification {first['id']} is not sent to anybody: it is switched off"
         assert said in capsys.readouterr().out
 
     def test_one_that_is_switched_off_is_said_in_the_error(self, platform_sandbox: Sandbox) -> None:
@@ -130,7 +130,7 @@ class TestCreate:
         assert create().execute(TaskTries().context())["id"] == first
         said = capsys.readouterr().out
         assert f"Several notifications match ({second} (it is switched off" in said
-        assert "Nobody gets" not in said
+        assert "is not sent to anybody" not in said
 
     def test_a_public_id_is_not_enough_where_the_tenant_lists_all_dashboards(
         self, platform_sandbox: Sandbox
@@ -177,7 +177,7 @@ class TestCreate:
         assert found["cronExpression"] == "30 6 * * FRI-MON"
         create(**custom, custom_cron="30 6 * * 0,1,5,6").execute(TaskTries().context())
         assert created(platform_sandbox) == [found["id"]]
-        assert "may not know" not in caplog.text
+        assert "may not support" not in caplog.text
 
     @pytest.mark.parametrize("cron", ["@daily", "30 6 L * *", "30 6 * * FRI#2", "0 30 6 * * *"])
     def test_the_service_decides_whether_it_knows_a_cron_that_is_not_plain(
@@ -191,7 +191,7 @@ class TestCreate:
             for one in caplog.records
             if one.levelname == "WARNING" and "custom_cron" in one.getMessage()
         ]
-        assert f"may not know this custom_cron, {cron}: " in warning
+        assert f"may not support custom_cron {cron}: " in warning
         assert created(platform_sandbox) == []
 
     def test_a_public_id_finds_it_too(self, platform_sandbox: Sandbox) -> None:
@@ -388,7 +388,7 @@ class TestList:
         platform_sandbox.control.fault("odd_field", **fault)
         found = PlatformListNotificationsOperator(task_id="list").execute(TaskTries().context())
         assert [item["id"] for item in found] == [first]
-        assert "1 of the list's items do not have the described shape" in caplog.text
+        assert "1 items of the list do not have the documented shape" in caplog.text
 
     def test_is_no_longer_than_max_items(self, platform_sandbox: Sandbox) -> None:
         _, second = twins(platform_sandbox)

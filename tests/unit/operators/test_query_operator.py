@@ -245,7 +245,7 @@ def test_a_result_that_ends_where_the_service_stops(
     platform_sandbox.control.set(data_chunk_rows=5000)
     result = query(sql, max_rows=0)
     assert (result["row_count"], result["truncated"]) == (rows, truncated)
-    assert ("there may be more" in capfd.readouterr().out + caplog.text) == truncated
+    assert ("The result may be incomplete" in capfd.readouterr().out + caplog.text) == truncated
 
 
 @pytest.mark.one_case_in(5)
@@ -361,7 +361,10 @@ def test_row_limit_that_is_known_is_the_size_of_a_page(
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        ("SELECT customer_id, status FROM orders WHERE id < 99", "the keys must name each row"),
+        (
+            "SELECT customer_id, status FROM orders WHERE id < 99",
+            "The keys must be unique for each row",
+        ),
         ("SELECT NULLIF(id, 300) AS customer_id FROM orders", "customer_id is null in row"),
         ("SELECT * FROM products", "no such column: customer_id"),
     ],
@@ -519,7 +522,7 @@ def test_rows_in_xcom_are_bounded_in_bytes(
     assert (len(result["rows"]), result["row_count"], result["truncated"]) == (rows, 480, False)
     most = int(arguments.get("max_xcom_bytes", 16_384 if in_file else 262_144))
     assert len(json.dumps(result["rows"])) <= max(most, 2)
-    said = f"XCom has the first {rows} of 480 rows" in capfd.readouterr().out + caplog.text
+    said = f"XCom has only the first {rows} of 480 rows" in capfd.readouterr().out + caplog.text
     assert said == (rows < int(arguments.get("max_rows", 100)))
     if in_file:
         assert len(path.read_text().splitlines()) == 481
@@ -527,7 +530,7 @@ def test_rows_in_xcom_are_bounded_in_bytes(
 
 def test_all_rows_or_none(query: Any, tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
-    with pytest.raises(AirflowFailException, match="The result has exactly 10000 rows"):
+    with pytest.raises(AirflowFailException, match="it has exactly 10000 rows"):
         query(
             "SELECT id FROM events", on_truncated="fail", output_path=str(path), output_format="csv"
         )
@@ -726,7 +729,7 @@ def test_file_that_appears_while_the_query_runs_is_kept(
         (tmp_path / "orders.csv").write_text("another task's")
 
     monkeypatch.setattr(SqlRows, "pieces", pieces)
-    with pytest.raises(AirflowFailException, match="is there already"):
+    with pytest.raises(AirflowFailException, match="already exists"):
         orders(options={"on_existing": "fail"})
     assert (tmp_path / "orders.csv").read_text() == "another task's"
 
@@ -921,7 +924,7 @@ def test_rendered_parameters_that_do_not_fit_are_refused_before_anything_is_sent
         ({"output_path": "{folder}/there/rows.csv"}, "is a file, not a folder"),
         ({"output_path": "{folder}/pipe"}, "this is a device or a pipe, not a file"),
         ({"output_path": "{folder}/" + "long" * 500}, "File name too long"),
-        ({"output_path": "~/rows.csv"}, "a home is not looked up here"),
+        ({"output_path": "~/rows.csv"}, "which is not expanded"),
         ({"output_path": "nowhere://rows.csv"}, "output_path cannot be written to"),
         ({"output_path": "s3://bucket/rows.csv"}, "install apache-airflow-providers-amazon[s3fs]"),
     ],
@@ -962,9 +965,9 @@ def test_the_same_both_ways(platform_sandbox: Sandbox, tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         ({"sql": "DELETE FROM orders"}, "sql must be one query; it begins with DELETE"),
-        ({"sql": "SELECT 1; SELECT 2"}, "it holds several statements"),
+        ({"sql": "SELECT 1; SELECT 2"}, "it contains several statements"),
         ({"sql": ""}, "sql must be a text"),
-        ({"output_path": "s3://bucket/folder/"}, "must name a file, not a folder"),
+        ({"output_path": "s3://bucket/folder/"}, "must be a file, not a folder"),
         ({"output_format": "xlsx"}, "must be one of parquet, csv, jsonl"),
         ({"types": {"at": "time"}}, "gives 'at' the type 'time'; known are int64"),
         ({"types": "{"}, "no JSON"),
@@ -979,7 +982,7 @@ def test_the_same_both_ways(platform_sandbox: Sandbox, tmp_path: Path) -> None:
         ),
         ({"page_by": ["id"]}, "page_by cannot be used: the query has no FROM"),
         ({"page_by": ["id"], "page_rows": 1}, "page_rows must be at least 2"),
-        ({"page_rows": 100}, "page_rows is given without page_by"),
+        ({"page_rows": 100}, "page_rows needs page_by"),
         ({"default_row_limit": "many"}, "default_row_limit must be a number"),
         ({"cache": "always"}, "must be one of stale-if-slow"),
         ({"max_rows": -1}, "must be at least 0"),

@@ -357,7 +357,7 @@ def test_a_signal_in_the_middle_of_a_request_to_airflow_is_handled(
     if state == "running":
         chat().execute(tries.context())
     assert len(control.state().messages) == 1
-    assert any("left to the task's next try" in line for line in log.lines)
+    assert any("task's next try re-attaches to it" in line for line in log.lines)
 
 
 @pytest.mark.parametrize(("state", "stopped"), [("running", False), ("failed", True)])

@@ -49,7 +49,7 @@ class TestDuplicate:
     def test_a_lost_answer_fails_and_is_not_repeated(self, platform_sandbox: Sandbox) -> None:
         tries = TaskTries()
         platform_sandbox.control.fault("lost_response", method="POST")
-        with pytest.raises(AirflowFailException, match="no way to show"):
+        with pytest.raises(AirflowFailException, match="API cannot show"):
             run(PlatformDuplicateWorkbookOperator, tries)
         assert posts(platform_sandbox) == 1
         assert tries.store[STORE_KEY]["phase"] == "lost"
@@ -138,7 +138,7 @@ class TestPublish:
         with pytest.raises(AirflowFailException) as caught:
             run(PlatformPublishWorkbookOperator, tries, config=config)
         assert "This dashboard requires review before publishing" in str(caught.value)
-        assert "a reviewer must approve it" in str(caught.value)
+        assert "When a reviewer approves it" in str(caught.value)
         assert posts(platform_sandbox) == 1
         assert tries.store[STORE_KEY]["phase"] == "failed"
         with pytest.raises(DashboardReviewRequiredError):

@@ -302,8 +302,8 @@ def test_type_for_a_column_that_the_result_lacks_is_refused() -> None:
         ({"a": "money"}, "'a' the type 'money'; known are int64, double"),
         ({"a": "decimal(39, 2)"}, "1 to 38 digits"),
         ({"a": "decimal(4, 5)"}, "1 to 38 digits"),
-        ({"a": None}, "with texts"),
-        ({1: "date"}, "with texts"),
+        ({"a": None}, "both strings"),
+        ({1: "date"}, "both strings"),
         ({"*": "date"}, "must be one of service, strict, text, not 'date'"),
     ],
 )

@@ -207,5 +207,5 @@ def test_a_stop_that_takes_longer_than_airflow_allows_is_given_up(
     control.hold("before_call", path="/abort$")
     monkeypatch.setattr(_remote_run, "KILL_SECONDS", 0.5)
     kill(trigger, monkeypatch, "failed")
-    assert "there was no time left" in capfd.readouterr().out
+    assert "no time was left" in capfd.readouterr().out
     control.release()

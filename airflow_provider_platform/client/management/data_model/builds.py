@@ -128,7 +128,9 @@ class BuildSeen:
     def __str__(self) -> str:
         about = f" (of commit {self.of_another_commit})" if self.of_another_commit else ""
         said = f"; the service says: {self.error_text}" if self.error_text else ""
-        return quote_service(f"build of branch {self.branch_name}: {self.status}{about}{said}")
+        return quote_service(
+            f"Build status: {self.status}{about}{said} (branch {self.branch_name})"
+        )
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,8 @@ class DbtSyncStage:
     message: str = ""
 
     def __str__(self) -> str:
-        return quote_service(f"dbt sync {self.sync_job_id}: {self.status} {self.message}")
+        said = f", {self.message}" if self.message else ""
+        return quote_service(f"Sync status: {self.status}{said} (dbt sync {self.sync_job_id})")
 
 
 @dataclass(frozen=True)

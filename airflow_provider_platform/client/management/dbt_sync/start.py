@@ -238,7 +238,7 @@ def find_started(
     Raises PlatformOutcomeUnknownError where there is no history, and where it shows several new
     syncs that could be this one, or one of which nobody can tell.
     """
-    lost = "The connection dropped before the service confirmed the start of the dbt sync, and "
+    lost = "The connection broke before the service confirmed the start of the dbt sync, and "
     where = f"deployment {deployment_id}"
     for poll in range(2):
         history = None

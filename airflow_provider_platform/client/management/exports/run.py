@@ -36,7 +36,7 @@ class ExportStage:
     status: str
 
     def __str__(self) -> str:
-        return f"dashboard export {self.job_id}: {quote_service(self.status)}"
+        return f"Export status: {quote_service(self.status)} (dashboard export {self.job_id})"
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def find_created(
     unclear = [str(row.id) for row in matches.unclear if row.id not in known]
     if unclear or matches.unreadable:
         raise PlatformOutcomeUnknownError(
-            "The connection dropped before the service confirmed the new notification, and the "
+            "The connection broke before the service confirmed the new notification, and the "
             f"list does not show whether it was created ({describe_unclear(matches, unclear)}). "
             "Check the dashboard's notifications, then clear the task."
         )

@@ -30,8 +30,8 @@ from tests.unit.client.fakes.streams import (
     cutoff,
     echo,
     encode,
+    feed,
     final,
-    hear,
     new_run,
     state,
 )
@@ -59,10 +59,10 @@ def test_an_error_object_may_stand_on_several_lines(
 ) -> None:
     body = json.dumps(RPC, indent=indent).replace("\n", line_end) + last
     run = new_run()
-    assert hear(run, encode(*begun), body.encode()) is Verdict.REFUSED
+    assert feed(run, encode(*begun), body.encode()) is Verdict.REFUSED
     assert run.connection.error == RPC["error"]
     refusal = new_run()
-    assert hear(refusal, encode(*begun), b'{ "error":\n"Out of memory" }') is Verdict.FAILED
+    assert feed(refusal, encode(*begun), b'{ "error":\n"Out of memory" }') is Verdict.FAILED
     assert refusal.connection.error == "Out of memory"
 
 
@@ -72,14 +72,14 @@ def test_any_pieces_of_an_error_on_several_lines_are_the_same_error(
 ) -> None:
     body = encode(cutoff()) + json.dumps(RPC, indent=indent).encode()
     run = new_run()
-    assert hear(run, *cut_up(body, places)) is Verdict.REFUSED
+    assert feed(run, *cut_up(body, places)) is Verdict.REFUSED
     assert run.connection.error == RPC["error"]
 
 
 def test_an_error_that_is_cut_between_its_lines_is_a_broken_connection() -> None:
     lines = json.dumps(RPC, indent=2).encode().splitlines(keepends=True)
     for count in range(1, len(lines)):
-        assert hear(new_run(), *lines[:count]) is Verdict.BROKEN
+        assert feed(new_run(), *lines[:count]) is Verdict.BROKEN
 
 
 @pytest.mark.parametrize(
@@ -96,13 +96,13 @@ def test_an_error_that_is_cut_between_its_lines_is_a_broken_connection() -> None
 )
 def test_other_records_on_several_lines_break_the_protocol_and_name_the_first(junk: bytes) -> None:
     with pytest.raises(PlatformProtocolError, match=r"Line 3 of the stream is not JSON at char"):
-        hear(new_run(), encode(cutoff(), echo()), junk)
+        feed(new_run(), encode(cutoff(), echo()), junk)
 
 
 def test_what_comes_after_the_end_is_passed_over() -> None:
     run = new_run()
     done = encode(cutoff(), echo(), final(ANSWER), state())
-    assert hear(run, done, b"{\n", b"}\n", b'{"error":\n]\n', b"bye\n") is Verdict.OVER
+    assert feed(run, done, b"{\n", b"}\n", b'{"error":\n]\n', b"bye\n") is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
@@ -112,7 +112,7 @@ def test_what_comes_after_the_end_is_passed_over() -> None:
 def test_a_busy_thread_is_recognised_in_whatever_body_it_says_so(
     body: str, begun: list[Any], last: str
 ) -> None:
-    assert hear(new_run(), encode(*begun), (body + last).encode()) is Verdict.BUSY
+    assert feed(new_run(), encode(*begun), (body + last).encode()) is Verdict.BUSY
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", "text/html"])
@@ -143,9 +143,9 @@ def test_poll_recognizes_a_busy_thread(body: str, last: str) -> None:
     ],
 )
 def test_a_record_that_quotes_the_busy_words_is_a_record(record: Any) -> None:
-    assert hear(new_run(), cutoff(), echo(), record) is Verdict.BROKEN
+    assert feed(new_run(), cutoff(), echo(), record) is Verdict.BROKEN
     cut = json.dumps(record).encode()[:-1]
-    assert hear(new_run(), cutoff(), echo(), cut) is Verdict.BROKEN
+    assert feed(new_run(), cutoff(), echo(), cut) is Verdict.BROKEN
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_poll_reports_what_answers_instead_of_the_thread(
 
 def test_only_the_first_bytes_can_be_a_web_page() -> None:
     with pytest.raises(PlatformProtocolError, match="Line 2"):
-        hear(new_run(), cutoff(), b"<html>\n")
+        feed(new_run(), cutoff(), b"<html>\n")
     service = PlayedService(scripted=[[cutoff(), b"<html>\n"]])
     with pytest.raises(PlatformProtocolError, match="Line 2"):
         drive(first_record({}, lambda _: False, service.clock, seconds=9.0), service)
@@ -183,9 +183,9 @@ def test_an_error_object_after_a_byte_order_mark_is_read(
 ) -> None:
     body = codecs.BOM_UTF8 + mark_ends.encode() + json.dumps(RPC, indent=indent).encode()
     run = new_run()
-    assert hear(run, encode(*begun), body) is Verdict.REFUSED
+    assert feed(run, encode(*begun), body) is Verdict.REFUSED
     assert run.connection.error == RPC["error"]
-    assert hear(new_run(), *cut_up(encode(*begun) + body, [1, 2])) is Verdict.REFUSED
+    assert feed(new_run(), *cut_up(encode(*begun) + body, [1, 2])) is Verdict.REFUSED
     service = PlayedService(scripted=[[body]])
     with pytest.raises(ChatRpcError):
         drive(thread_is_streaming(CHAT_ID, None, service.clock, timeout=9.0), service)
@@ -193,16 +193,16 @@ def test_an_error_object_after_a_byte_order_mark_is_read(
 
 @pytest.mark.parametrize("body", BUSY_BODIES)
 def test_a_busy_thread_is_recognised_after_a_byte_order_mark(body: str) -> None:
-    assert hear(new_run(), codecs.BOM_UTF8 + body.encode()) is Verdict.BUSY
+    assert feed(new_run(), codecs.BOM_UTF8 + body.encode()) is Verdict.BUSY
 
 
 def test_a_stream_after_a_byte_order_mark_is_read() -> None:
     run = new_run()
     told = encode(cutoff(), echo(), final(ANSWER), state())
-    assert hear(run, codecs.BOM_UTF8 + told) is Verdict.OVER
+    assert feed(run, codecs.BOM_UTF8 + told) is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
 def test_a_cut_record_after_a_byte_order_mark_that_quotes_the_busy_words_is_broken() -> None:
     cut = json.dumps(final(f"It says: {WORDS}")).encode()[:-1]
-    assert hear(new_run(), encode(cutoff(), echo()), codecs.BOM_UTF8 + cut) is Verdict.BROKEN
+    assert feed(new_run(), encode(cutoff(), echo()), codecs.BOM_UTF8 + cut) is Verdict.BROKEN

@@ -24,8 +24,8 @@ from tests.unit.client.fakes.streams import (
     PROMPT,
     cutoff,
     echo,
+    feed,
     given_thread,
-    hear,
     new_run,
     serialized,
 )
@@ -35,14 +35,14 @@ from tests.unit.client.fakes.streams import (
 @pytest.mark.parametrize("page", [b"<!doctype html>\n<p>", b"<html>", b"<p>\n</p>\n"])
 def test_a_web_page_is_a_wrong_address(start: bytes, page: bytes) -> None:
     with pytest.raises(PlatformAddressError, match=r"web page.*chat_url"):
-        hear(new_run(), start + page)
+        feed(new_run(), start + page)
 
 
 @pytest.mark.parametrize("junk", [b"{]\n", b"<b>\n", b'{"a": "\xff"}\n', b"[" * 5000 + b"\n"])
 def test_broken_json_names_its_line(junk: bytes) -> None:
     run = new_run()
     with pytest.raises(PlatformProtocolError, match="Line 3 of the stream") as caught:
-        hear(run, cutoff(), echo(), junk)
+        feed(run, cutoff(), echo(), junk)
     assert caught.value.retryable
 
 

@@ -18,9 +18,9 @@ from tests.unit.client.fakes.streams import (
     cutoff,
     echo,
     encode,
+    feed,
     final,
     given_thread,
-    hear,
     new_run,
     state,
     suspended,
@@ -37,11 +37,11 @@ SERVERS_ECHO = echo("made-by-the-service")
 def test_our_words_under_another_id_are_our_message_in_a_thread_of_our_own() -> None:
     run = new_run()
     told = [cutoff(), SERVERS_ECHO, final(ANSWER), state()]
-    assert hear(run, *told) is Verdict.OVER
+    assert feed(run, *told) is Verdict.OVER
     assert run.result().answer == ANSWER
     read_later = new_run(chat_id=CHAT_ID)
     replayed = [SERVERS_ECHO, final(ANSWER), cutoff(), state()]
-    assert hear(read_later, *replayed, submits=False) is Verdict.OVER
+    assert feed(read_later, *replayed, submits=False) is Verdict.OVER
     assert read_later.result().answer == ANSWER
 
 
@@ -51,36 +51,36 @@ def test_the_first_message_that_answers_our_prompt_is_ours_in_a_thread_of_our_ow
 ) -> None:
     """Nobody else can have written there; its id tells it again in a replay."""
     run = new_run()
-    assert hear(run, cutoff(), told_as) is Verdict.BROKEN
+    assert feed(run, cutoff(), told_as) is Verdict.BROKEN
     assert run.accepted
     replayed = [told_as, final(ANSWER), *EARLIER_TURN[1:], cutoff(), state()]
-    assert hear(run, told_as, final(ANSWER), cutoff(), state(), submits=False) is Verdict.OVER
+    assert feed(run, told_as, final(ANSWER), cutoff(), state(), submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
     told_of_another = [*replayed[:2], echo("1732519999999-message", "Else?"), final("No.", sort=99)]
-    assert hear(run, *told_of_another, cutoff(), state(), submits=False) is Verdict.OVER
+    assert feed(run, *told_of_another, cutoff(), state(), submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
 def test_our_own_id_goes_before_the_first_message() -> None:
     run = new_run()
     other = [echo(EARLIER_ID, "Old?"), final("Old.", record_id="old")]
-    assert hear(run, cutoff(), *other, echo(), final(ANSWER, sort=9), state()) is Verdict.OVER
+    assert feed(run, cutoff(), *other, echo(), final(ANSWER, sort=9), state()) is Verdict.OVER
     assert run.result().answer == ANSWER
     told = [echo(), final(ANSWER, sort=9), *other]
-    assert hear(run, *told, cutoff(), state(), submits=False) is Verdict.OVER
+    assert feed(run, *told, cutoff(), state(), submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
 def test_in_an_existing_thread_equal_words_decide_nothing() -> None:
     run = given_thread()
     told = [cutoff(), SERVERS_ECHO, final(ANSWER), state()]
-    assert hear(run, *told) is Verdict.UNCLEAR
+    assert feed(run, *told) is Verdict.UNCLEAR
     assert not run.accepted
 
 
 def test_a_message_of_another_client_is_not_ours_whatever_its_words() -> None:
     run = given_thread()
-    assert hear(run, cutoff(), echo(EARLIER_ID), final(ANSWER), state()) is Verdict.ABSENT
+    assert feed(run, cutoff(), echo(EARLIER_ID), final(ANSWER), state()) is Verdict.ABSENT
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -96,16 +96,16 @@ def test_a_message_of_another_client_is_not_ours_whatever_its_words() -> None:
     ],
 )
 def test_a_connection_that_ends_without_word_is_broken(records: list[Any], clean: bool) -> None:
-    assert hear(new_run(), *records, clean=clean) is Verdict.BROKEN
+    assert feed(new_run(), *records, clean=clean) is Verdict.BROKEN
 
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_whole_state_without_line_end_is_an_end(clean: bool) -> None:
     data = encode(cutoff(), echo(), final(ANSWER), state())
     for missing in range(2, len(encode(state()))):
-        assert hear(new_run(), data[:-missing], clean=clean) is Verdict.BROKEN
+        assert feed(new_run(), data[:-missing], clean=clean) is Verdict.BROKEN
     run = new_run()
-    assert hear(run, data[:-1], clean=clean) is Verdict.OVER
+    assert feed(run, data[:-1], clean=clean) is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
@@ -125,7 +125,7 @@ def test_a_whole_state_without_line_end_is_an_end(clean: bool) -> None:
 def test_a_last_line_without_line_end_counts_if_it_is_an_error(
     rest: bytes, verdict: Verdict, clean: bool
 ) -> None:
-    assert hear(new_run(), encode(cutoff()), rest, clean=clean) is verdict
+    assert feed(new_run(), encode(cutoff()), rest, clean=clean) is verdict
 
 
 @pytest.mark.parametrize(
@@ -158,12 +158,12 @@ def test_error_objects_end_a_run(record: Record, verdict: Verdict, said: Any) ->
 
 @pytest.mark.parametrize("record", [{"error": None}, {"jsonrpc": "2.0", "id": 1, "result": {}}])
 def test_what_is_no_error_is_passed_over(record: Record) -> None:
-    assert hear(new_run(), cutoff(), echo(), record, final(ANSWER), state()) is Verdict.OVER
+    assert feed(new_run(), cutoff(), echo(), record, final(ANSWER), state()) is Verdict.OVER
 
 
 def test_busy_accepts_nothing_although_it_names_the_thread() -> None:
     run = given_thread()
-    assert hear(run, *EARLIER_TURN, cutoff(streaming=True), BUSY) is Verdict.BUSY
+    assert feed(run, *EARLIER_TURN, cutoff(streaming=True), BUSY) is Verdict.BUSY
     assert not run.accepted
     assert run.chat_id == CHAT_ID
 
@@ -172,7 +172,7 @@ def test_nothing_counts_after_the_end() -> None:
     run = new_run()
     late = final("Too late.", record_id="late")
     told = [cutoff(), echo(), final(ANSWER), state(), late, {"error": "late"}, aborted()]
-    assert hear(run, *told, b"no JSON\n") is Verdict.OVER
+    assert feed(run, *told, b"no JSON\n") is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
@@ -192,10 +192,10 @@ def test_nothing_counts_after_the_end() -> None:
 )
 def test_unknown_kinds_are_passed_over(unknown: Any) -> None:
     run = new_run()
-    hear(run, cutoff(), unknown)
+    feed(run, cutoff(), unknown)
     assert not run.accepted
     told = [cutoff(), unknown, echo(), unknown, final(ANSWER), unknown, state(), unknown]
-    assert hear(run, *told) is Verdict.OVER
+    assert feed(run, *told) is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
@@ -216,17 +216,17 @@ def test_unknown_kinds_are_passed_over(unknown: Any) -> None:
 )
 def test_acceptance_of_a_prompt(records: list[Record], accepted: bool) -> None:
     run = given_thread()
-    hear(run, *records)
+    feed(run, *records)
     assert run.accepted is accepted
 
 
 def test_acceptance_without_echo_counts_only_for_our_own_prompt_or_thread() -> None:
     told = [cutoff(streaming=True), final("Hm.", graphPath=["agent"])]
     looking = given_thread()
-    hear(looking, *told, submits=False)
+    feed(looking, *told, submits=False)
     assert not looking.accepted
     own = new_run(chat_id=CHAT_ID)
-    hear(own, *told, submits=False)
+    feed(own, *told, submits=False)
     assert own.accepted
 
 
@@ -245,11 +245,11 @@ def test_acceptance_without_echo_counts_only_for_our_own_prompt_or_thread() -> N
     ],
 )
 def test_only_our_own_abort_is_one(records: list[Record], verdict: Verdict) -> None:
-    assert hear(given_thread(), *records) is verdict
+    assert feed(given_thread(), *records) is verdict
 
 
 def test_an_abort_before_the_cutoff_record_of_a_broken_connection_may_be_anyones() -> None:
-    assert hear(given_thread(), aborted(), clean=False) is Verdict.BROKEN
+    assert feed(given_thread(), aborted(), clean=False) is Verdict.BROKEN
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_an_abort_before_the_cutoff_record_of_a_broken_connection_may_be_anyones
     ],
 )
 def test_a_suspension_is_a_pause(records: list[Record], verdict: Verdict) -> None:
-    assert hear(given_thread(), *records) is verdict
+    assert feed(given_thread(), *records) is verdict
 
 
 def test_progress_is_what_was_not_known() -> None:
@@ -285,14 +285,14 @@ def test_progress_is_what_was_not_known() -> None:
         [cutoff(), echo(), tool("SqlApi", result={"data": []}), final("A", isInProcess=False)],
         [cutoff(), echo(), tool("SqlApi")],
     ):
-        hear(run, *records, submits=False)
+        feed(run, *records, submits=False)
         grew.append(run.connection.grew)
     assert grew == [False, False, True, False, True, True, True, False]
 
 
 def test_whether_the_thread_streams_is_heard() -> None:
     run = given_thread(accepted=True)
-    hear(run, cutoff(streaming=True), submits=False)
+    feed(run, cutoff(streaming=True), submits=False)
     assert run.reported_streaming
-    hear(run, cutoff(), submits=False)
+    feed(run, cutoff(), submits=False)
     assert not run.reported_streaming

@@ -19,9 +19,9 @@ from tests.unit.client.fakes.streams import (
     aborted,
     cutoff,
     echo,
+    feed,
     final,
     given_thread,
-    hear,
     new_run,
     serialized,
     state,
@@ -56,7 +56,7 @@ def test_verdict_on_an_existing_thread_that_does_not_show_our_message(
     records: list[Record], verdict: Verdict
 ) -> None:
     run = given_thread()
-    assert hear(run, *records, submits=False) is verdict
+    assert feed(run, *records, submits=False) is verdict
     assert not run.accepted
 
 
@@ -70,32 +70,32 @@ def test_verdict_on_an_existing_thread_that_does_not_show_our_message(
 )
 def test_a_message_that_the_thread_holds_is_accepted(records: list[Record]) -> None:
     run = given_thread()
-    assert hear(run, *records, submits=False) is Verdict.OVER
+    assert feed(run, *records, submits=False) is Verdict.OVER
     assert run.accepted
 
 
 def test_the_words_are_enough_in_a_thread_of_our_own() -> None:
     run = new_run(chat_id=CHAT_ID)
-    assert hear(run, cutoff(), state([HUMAN]), submits=False) is Verdict.OVER
+    assert feed(run, cutoff(), state([HUMAN]), submits=False) is Verdict.OVER
     assert run.accepted
 
 
 def test_a_thread_that_streams_is_asked_again_unless_the_answer_is_whole() -> None:
     run = given_thread(accepted=True)
     streams = cutoff(streaming=True)
-    assert hear(run, echo(), streams, state(), submits=False) is Verdict.STREAMING
+    assert feed(run, echo(), streams, state(), submits=False) is Verdict.STREAMING
     half = final("Half", isInProcess=True)
-    assert hear(run, echo(), half, streams, state(), submits=False) is Verdict.STREAMING
+    assert feed(run, echo(), half, streams, state(), submits=False) is Verdict.STREAMING
     more = tool("SqlApi", record_id="more")
     told = [echo(), final(ANSWER), more, streams, state()]
-    assert hear(run, *told, submits=False) is Verdict.STREAMING
-    assert hear(run, echo(), final(ANSWER), streams, state(), submits=False) is Verdict.OVER
+    assert feed(run, *told, submits=False) is Verdict.STREAMING
+    assert feed(run, echo(), final(ANSWER), streams, state(), submits=False) is Verdict.OVER
 
 
 def test_a_run_that_a_later_turn_follows_is_not_the_one_that_streams() -> None:
     run = given_thread(accepted=True)
     told = [echo(), tool("SqlApi"), echo("1732512999999-message"), cutoff(streaming=True), state()]
-    assert hear(run, *told, submits=False) is Verdict.OVER
+    assert feed(run, *told, submits=False) is Verdict.OVER
     with pytest.raises(ChatNoAnswerError):
         run.result()
 
@@ -108,11 +108,11 @@ def test_a_run_that_is_answered_and_followed_by_a_later_turn_is_over(rest: list[
     """Whatever becomes of the later turn: what ends it says nothing of ours."""
     run = given_thread(accepted=True)
     told = [echo(), final(ANSWER), LATER, *rest, cutoff()]
-    assert hear(run, *told, submits=False) is Verdict.OVER
+    assert feed(run, *told, submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
 @pytest.mark.parametrize("told", [tool("SqlApi"), final("Half", isInProcess=True)])
 def test_a_run_without_an_answer_is_not_over_by_a_later_turn_alone(told: Record) -> None:
     run = given_thread(accepted=True)
-    assert hear(run, echo(), told, LATER, cutoff(), submits=False) is Verdict.BROKEN
+    assert feed(run, echo(), told, LATER, cutoff(), submits=False) is Verdict.BROKEN

@@ -24,8 +24,8 @@ from tests.unit.client.fakes.streams import (
     Record,
     cutoff,
     echo,
+    feed,
     final,
-    hear,
     new_run,
     query_result,
     result_of,
@@ -315,7 +315,7 @@ def test_wrong_types_in_tool_calls(result: Any, given_: Any, as_text: bool, name
     if as_text:
         call = {**call, "input": json.dumps(given_), "result": json.dumps(result)}
     run = new_run()
-    hear(run, cutoff(), echo(), {**tool(name), "toolCall": call}, final("Done."), state())
+    feed(run, cutoff(), echo(), {**tool(name), "toolCall": call}, final("Done."), state())
     plain = run.result(fail_on_tool_error="never").to_json()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
     for query in plain["queries"]:
@@ -354,9 +354,9 @@ def test_queries_whose_records_were_lost_are_read_from_the_messages_of_the_state
     known: list[Record],
 ) -> None:
     run = new_run(in_existing_thread=True, chat_id=CHAT_ID)
-    assert hear(run, cutoff(), echo(), *known, clean=False) is Verdict.BROKEN
+    assert feed(run, cutoff(), echo(), *known, clean=False) is Verdict.BROKEN
     messages = [*EARLIER, HUMAN, *BOTH, SAID]
-    assert hear(run, cutoff(), state(messages), submits=False) is Verdict.OVER
+    assert feed(run, cutoff(), state(messages), submits=False) is Verdict.OVER
     result = run.result()
     assert [(query.sql, query.rows) for query in result.queries] == [
         ("SELECT 1", [[1]]),
@@ -367,8 +367,8 @@ def test_queries_whose_records_were_lost_are_read_from_the_messages_of_the_state
 
 def test_a_query_without_a_result_in_the_messages_is_unfinished() -> None:
     run = new_run()
-    hear(run, cutoff(), echo(), clean=False)
-    hear(run, cutoff(), state([HUMAN, *call_messages("SELECT 1", None, "call-1"), SAID]))
+    feed(run, cutoff(), echo(), clean=False)
+    feed(run, cutoff(), state([HUMAN, *call_messages("SELECT 1", None, "call-1"), SAID]))
     result = run.result()
     assert ([query.sql for query in result.queries], result.received_queries) == (["SELECT 1"], 0)
 
@@ -376,13 +376,13 @@ def test_a_query_without_a_result_in_the_messages_is_unfinished() -> None:
 def test_records_go_before_messages_that_hold_no_more_queries() -> None:
     run = new_run()
     known = sql_tool("SELECT 1", [["from the record"]], "tool-1")
-    hear(run, cutoff(), echo(), known, clean=False)
-    hear(run, cutoff(), state([HUMAN, *call_messages("SELECT 1", [[1]], "call-1"), SAID]))
+    feed(run, cutoff(), echo(), known, clean=False)
+    feed(run, cutoff(), state([HUMAN, *call_messages("SELECT 1", [[1]], "call-1"), SAID]))
     [query] = run.result().queries
     assert query.rows == [["from the record"]]
 
 
 def test_a_run_that_one_connection_sent_whole_uses_no_query_of_the_messages() -> None:
     run = new_run()
-    assert hear(run, cutoff(), echo(), final(ANSWER), state([HUMAN, *BOTH, SAID])) is Verdict.OVER
+    assert feed(run, cutoff(), echo(), final(ANSWER), state([HUMAN, *BOTH, SAID])) is Verdict.OVER
     assert run.result().queries == []

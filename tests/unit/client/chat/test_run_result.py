@@ -30,8 +30,8 @@ from tests.unit.client.fakes.streams import (
     Turn,
     cutoff,
     echo,
+    feed,
     final,
-    hear,
     new_run,
     query_result,
     result_of,
@@ -92,7 +92,7 @@ def test_the_user_role_and_tools_are_no_answers() -> None:
 
 def test_a_run_that_has_not_ended_has_no_result_of_its_own() -> None:
     run = new_run()
-    assert hear(run, cutoff(), echo(), final("Half an ans", isInProcess=True)) is Verdict.BROKEN
+    assert feed(run, cutoff(), echo(), final("Half an ans", isInProcess=True)) is Verdict.BROKEN
 
 
 def test_words_of_the_agent_are_quoted_as_one_line() -> None:
@@ -121,8 +121,8 @@ def test_the_messages_of_the_state_stand_in_for_the_answer_where_records_were_lo
 
     def answer(*messages: Record) -> str:
         run = new_run()
-        assert hear(run, cutoff(), echo(), clean=False) is Verdict.BROKEN
-        assert hear(run, cutoff(), state(list(messages)), submits=False) is Verdict.OVER
+        assert feed(run, cutoff(), echo(), clean=False) is Verdict.BROKEN
+        assert feed(run, cutoff(), state(list(messages)), submits=False) is Verdict.OVER
         return run.result().answer
 
     assert answer(human, serialized("AIMessage", "So it is.")) == "So it is."
@@ -150,16 +150,16 @@ def test_a_run_that_was_sent_whole_without_a_final_answer_has_none(
         "after": [cutoff(streaming=True), echo(), note, end],
     }[replay]
     if replay != "none":
-        assert hear(run, cutoff(), echo(), clean=False) is Verdict.BROKEN
+        assert feed(run, cutoff(), echo(), clean=False) is Verdict.BROKEN
         told[-1]["state"]["isStreaming"] = False
-    assert hear(run, *told, submits=replay == "none") is Verdict.OVER
+    assert feed(run, *told, submits=replay == "none") is Verdict.OVER
     with pytest.raises(ChatNoAnswerError, match=r"last said: Let me see\."):
         run.result()
 
 
 def test_what_the_agent_said_last_may_stand_in_the_state_only() -> None:
     run = new_run()
-    hear(run, cutoff(), echo(), state([serialized("HumanMessage", PROMPT), WORKING]))
+    feed(run, cutoff(), echo(), state([serialized("HumanMessage", PROMPT), WORKING]))
     with pytest.raises(ChatNoAnswerError, match=r"last said: Working on it\."):
         run.result()
 
@@ -167,9 +167,9 @@ def test_what_the_agent_said_last_may_stand_in_the_state_only() -> None:
 def test_a_replay_with_less_than_is_known_is_not_the_whole_run() -> None:
     run = new_run()
     asked = tool("SqlApi", {}, query_result([[1]]))
-    assert hear(run, cutoff(), echo(), asked, clean=False) is Verdict.BROKEN
+    assert feed(run, cutoff(), echo(), asked, clean=False) is Verdict.BROKEN
     end = state([serialized("HumanMessage", PROMPT), serialized("AIMessage", "So it is.")])
-    assert hear(run, echo(), cutoff(), end, submits=False) is Verdict.OVER
+    assert feed(run, echo(), cutoff(), end, submits=False) is Verdict.OVER
     assert run.result().answer == "So it is."
 
 
@@ -177,8 +177,8 @@ def test_a_replay_with_less_than_is_known_is_not_the_whole_run() -> None:
 def test_our_id_makes_a_message_ours_whatever_its_words(given: bool) -> None:
     run = new_run(in_existing_thread=given, chat_id=CHAT_ID if given else None)
     told = [serialized("HumanMessage", "Rewritten", MESSAGE_ID), serialized("AIMessage", "So.")]
-    assert hear(run, cutoff(), echo(), clean=False) is Verdict.BROKEN
-    assert hear(run, cutoff(), state(told), submits=False) is Verdict.OVER
+    assert feed(run, cutoff(), echo(), clean=False) is Verdict.BROKEN
+    assert feed(run, cutoff(), state(told), submits=False) is Verdict.OVER
     assert run.result().answer == "So."
 
 
@@ -211,7 +211,7 @@ OLD = [serialized("HumanMessage", "Old?"), serialized("AIMessage", "An old answe
 )
 def test_messages_of_other_turns_and_unfinished_ones_are_no_answer(messages: Any) -> None:
     run = new_run(in_existing_thread=True, chat_id=CHAT_ID)
-    assert hear(run, cutoff(), echo(), state(messages)) is Verdict.OVER
+    assert feed(run, cutoff(), echo(), state(messages)) is Verdict.OVER
     with pytest.raises(ChatNoAnswerError):
         run.result()
 
@@ -219,7 +219,7 @@ def test_messages_of_other_turns_and_unfinished_ones_are_no_answer(messages: Any
 def test_a_streamed_answer_goes_before_the_messages() -> None:
     run = new_run()
     messages = [serialized("HumanMessage", PROMPT), serialized("AIMessage", "Another text.")]
-    hear(run, cutoff(), echo(), final("Streamed."), state(messages))
+    feed(run, cutoff(), echo(), final("Streamed."), state(messages))
     assert run.result().answer == "Streamed."
 
 
@@ -237,7 +237,7 @@ def test_an_earlier_turn_never_leaks() -> None:
         [own, thought, cutoff(), *earlier.records()],
     ):
         run = new_run(in_existing_thread=True, chat_id=CHAT_ID)
-        assert hear(run, *told, state(earlier.messages())) is Verdict.OVER
+        assert feed(run, *told, state(earlier.messages())) is Verdict.OVER
         with pytest.raises(ChatNoAnswerError, match="last said: Hm"):
             run.result()
         assert run._fold.queries() == []
@@ -247,7 +247,7 @@ def test_events_have_the_lines_of_a_log() -> None:
     run = new_run()
     events: list[ChatEvent] = []
     turn = Turn()
-    hear(run, *turn.stream(), events=events)
+    feed(run, *turn.stream(), events=events)
     agent = "service_data_analyst_agent"
     found = [str(one) if isinstance(one, ToolCallEnded) else one for one in events]
     assert found == [
@@ -260,7 +260,7 @@ def test_events_have_the_lines_of_a_log() -> None:
         StageChanged("final"),
     ]
     again: list[ChatEvent] = []
-    hear(run, cutoff(), *turn.records(), submits=False, events=again)
+    feed(run, cutoff(), *turn.records(), submits=False, events=again)
     assert again == []
 
 
@@ -271,12 +271,12 @@ def test_a_thought_that_comes_in_pieces_is_reported_once_and_cut() -> None:
         final("", record_id="t", graphPath=["x"], isDelta=True, isInProcess=True, thinking=piece)
         for piece in ("Let me ", "see.\n", *["x" * 600] * 9)
     ]
-    hear(run, cutoff(), echo(), *pieces, final(ANSWER), state(), events=events)
+    feed(run, cutoff(), echo(), *pieces, final(ANSWER), state(), events=events)
     [thought] = [event for event in events if isinstance(event, Thought)]
     assert str(thought).startswith(r"Thinking: Let me see.\nxxx")
     assert len(str(thought)) <= len("Thinking: ") + 500
     told_again: list[ChatEvent] = []
-    hear(run, cutoff(), echo(), *pieces, final(ANSWER), submits=False, events=told_again)
+    feed(run, cutoff(), echo(), *pieces, final(ANSWER), submits=False, events=told_again)
     assert told_again == []
 
 
@@ -309,14 +309,14 @@ def test_a_failed_call_is_reported_with_its_error() -> None:
     run = new_run()
     events: list[ChatEvent] = []
     failed = tool("SqlApi", {"queryTitle": "Orders"}, {"error": "Bad branch"})
-    hear(run, cutoff(), echo(), failed, events=events)
+    feed(run, cutoff(), echo(), failed, events=events)
     assert str(events[-1]) == "Tool call 'Orders' failed after 0.0 s: Bad branch"
 
 
 def test_acceptance_is_reported_once_the_thread_is_known() -> None:
     run = new_run()
     events: list[ChatEvent] = []
-    hear(run, echo(), final(ANSWER), cutoff(), state(), events=events)
+    feed(run, echo(), final(ANSWER), cutoff(), state(), events=events)
     accepted = Accepted(CHAT_ID, MESSAGE_ID)
     assert events == [StageChanged("final"), accepted]
 
@@ -331,14 +331,14 @@ def test_a_character_that_was_split_between_two_deltas_is_whole() -> None:
             b'"isInProcess":false,"content":%s}\n' % (sort, content)
         )
 
-    hear(run, cutoff(), echo(), delta(half_first, 2), delta(half_last, 3), state())
+    feed(run, cutoff(), echo(), delta(half_first, 2), delta(half_last, 3), state())
     assert run.result().answer == "\U0001f600"
 
 
 def test_what_the_database_cannot_store_is_replaced() -> None:
     run = new_run()
     asked = tool("SqlApi", {"sqlQuery": "a\0"}, {"data": [["b\0"]], "schema": [{"name": "c\0"}]})
-    hear(run, cutoff(), echo(), json.dumps(asked).encode() + b"\n", final("d\0"), state())
+    feed(run, cutoff(), echo(), json.dumps(asked).encode() + b"\n", final("d\0"), state())
     told = json.dumps(as_plain(run.result()))
     assert "\\u0000" not in told
     assert told.count("\\ufffd") == 4
@@ -350,7 +350,7 @@ def test_half_characters_of_queries_and_usage_are_replaced() -> None:
     rows = {"data": [{"name": half}], "schema": [{"name": half, "type": "String"}]}
     asked = tool("SqlApi", {"queryTitle": half, "sqlQuery": half}, rows)
     told = {"id": "__usage__", "role": "assistant", "usage": {half: half}}
-    hear(
+    feed(
         run,
         cutoff(),
         echo(),
@@ -367,7 +367,7 @@ def test_half_characters_of_queries_and_usage_are_replaced() -> None:
 
 def test_a_chat_id_that_would_forge_log_lines_is_ignored() -> None:
     run = new_run()
-    hear(run, cutoff(chat_id="a\n[error] b"), clean=False)
+    feed(run, cutoff(chat_id="a\n[error] b"), clean=False)
     assert run.chat_id is None
     assert "\n" not in str(new_run(chat_id="a\nb"))
 
@@ -375,7 +375,7 @@ def test_a_chat_id_that_would_forge_log_lines_is_ignored() -> None:
 def test_result_as_plain_json_shares_its_rows_with_the_result() -> None:
     """Rows are as many as the caller allows: a copy of them for each step costs time and memory."""
     run = new_run()
-    hear(run, cutoff(), echo(), *Turn().records()[1:], state())
+    feed(run, cutoff(), echo(), *Turn().records()[1:], state())
     result = run.result()
     [query, *_] = result.queries
     assert query.rows
@@ -385,7 +385,7 @@ def test_result_as_plain_json_shares_its_rows_with_the_result() -> None:
 
 def test_a_stored_result_of_another_release_has_the_fields_of_this_one() -> None:
     run = new_run()
-    hear(run, cutoff(), echo(), *Turn().records()[1:], state())
+    feed(run, cutoff(), echo(), *Turn().records()[1:], state())
     result = run.result()
     plain = as_plain(result)
     later = {**plain, "new": 1, "queries": [{**query, "new": 2} for query in plain["queries"]]}

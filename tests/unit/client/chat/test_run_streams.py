@@ -24,9 +24,9 @@ from tests.unit.client.fakes.streams import (
     cut_up,
     cutoff,
     encode,
+    feed,
     final,
     folded,
-    hear,
     new_run,
     serialized,
     state,
@@ -66,14 +66,14 @@ def test_any_pieces_give_the_documented_answer(
 ) -> None:
     records = turn.stream(EARLIER) if history else turn.stream()
     run = new_run(in_existing_thread=history, chat_id=CHAT_ID if history else None)
-    assert hear(run, *cut_up(encode(*records), places)) is Verdict.OVER
+    assert feed(run, *cut_up(encode(*records), places)) is Verdict.OVER
     assert finished(run) == EXPECTED
 
 
 def test_byte_by_byte() -> None:
     data = encode(*Turn().stream(EARLIER))
     run = new_run()
-    assert hear(run, *(data[at : at + 1] for at in range(len(data)))) is Verdict.OVER
+    assert feed(run, *(data[at : at + 1] for at in range(len(data)))) is Verdict.OVER
     assert finished(run) == EXPECTED
 
 
@@ -89,10 +89,10 @@ def test_a_stream_cut_anywhere_and_replayed_gives_the_same_result() -> None:
     inside = {at for at in range(until) if 0x80 <= data[at] < 0xC0}
     for place in sorted({0, *ends, *(at - 1 for at in ends), *inside, *range(0, until, 29)}):
         run = new_run()
-        assert hear(run, data[:place], clean=place % 2 == 0) is Verdict.BROKEN
+        assert feed(run, data[:place], clean=place % 2 == 0) is Verdict.BROKEN
         assert run.accepted is (place >= accepted_from)
         run.accepted = True
-        assert hear(run, again, submits=False) is Verdict.OVER
+        assert feed(run, again, submits=False) is Verdict.OVER
         assert finished(run) == EXPECTED
 
 
@@ -127,7 +127,7 @@ def test_any_cuts_and_replays_give_the_same(data: st.DataObject, turn: Turn, his
         got = first[: len(first) - lost]
     places = st.lists(st.integers(min_value=0), max_size=5)
     clean = st.booleans()
-    assert hear(run, *cut_up(got, data.draw(places)), clean=data.draw(clean)) is Verdict.BROKEN
+    assert feed(run, *cut_up(got, data.draw(places)), clean=data.draw(clean)) is Verdict.BROKEN
     assert run.accepted
     for _ in range(data.draw(st.integers(0, 3), label="further cuts")):
         kind = data.draw(st.sampled_from(["before", "after", "live"]))
@@ -137,13 +137,13 @@ def test_any_cuts_and_replays_give_the_same(data: st.DataObject, turn: Turn, his
         sent = data.draw(st.integers(sent, len(until_end)))
         missing = len(until_end) - sent
         body = encode(*earlier, *(told[: len(told) - missing] if missing else told))
-        assert hear(run, *cut_up(body, data.draw(places)), submits=False) is Verdict.BROKEN
+        assert feed(run, *cut_up(body, data.draw(places)), submits=False) is Verdict.BROKEN
     kind = data.draw(st.sampled_from(["before", "after", "live"]), label="at last")
     told = replays(turn, kind, sent, raw=data.draw(st.booleans()), overlap=4)
     # Without a closing record the answer is in process: the messages of the state confirm it.
     end = [state(), usage()] if turn.closing else turn.end([EARLIER] if history else [])
     body = encode(*earlier, *told, *end)
-    assert hear(run, *cut_up(body, data.draw(places)), submits=False) is Verdict.OVER
+    assert feed(run, *cut_up(body, data.draw(places)), submits=False) is Verdict.OVER
     assert finished(run) == EXPECTED
 
 
@@ -154,15 +154,15 @@ def test_a_thread_read_after_the_end(form: Any, one_sort: bool) -> None:
     turn = Turn(one_sort=one_sort)
     run = new_run(chat_id=CHAT_ID, accepted=True)
     thread = [*EARLIER.records(), *form(turn.records()), cutoff(), turn.end([EARLIER])[0]]
-    assert hear(run, *thread, submits=False) is Verdict.OVER
+    assert feed(run, *thread, submits=False) is Verdict.OVER
     assert without_usage(run.result()) == {**EXPECTED, "usage": None}
 
 
 def test_the_answer_only_in_the_messages_of_the_state() -> None:
     turn = Turn()
     run = new_run()
-    hear(run, cutoff(), *turn.records()[:3])
-    assert hear(run, cutoff(), turn.end()[0], submits=False) is Verdict.OVER
+    feed(run, cutoff(), *turn.records()[:3])
+    assert feed(run, cutoff(), turn.end()[0], submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
@@ -173,10 +173,10 @@ def test_half_an_answer_is_none(closing: bool) -> None:
     for known in range(len(turn.records()) - 5, len(turn.records())):
         told_by_state, untold = new_run(), new_run()
         for run in (told_by_state, untold):
-            hear(run, cutoff(), *turn.records()[:known], clean=False)
-        assert hear(told_by_state, cutoff(), turn.end()[0], submits=False) is Verdict.OVER
+            feed(run, cutoff(), *turn.records()[:known], clean=False)
+        assert feed(told_by_state, cutoff(), turn.end()[0], submits=False) is Verdict.OVER
         assert told_by_state.result().answer == ANSWER
-        assert hear(untold, cutoff(), state(), submits=False) is Verdict.OVER
+        assert feed(untold, cutoff(), state(), submits=False) is Verdict.OVER
         with pytest.raises(ChatNoAnswerError):
             untold.result()
 
@@ -184,7 +184,7 @@ def test_half_an_answer_is_none(closing: bool) -> None:
 def test_deltas_without_a_closing_record() -> None:
     turn = Turn(closing=False)
     run = new_run()
-    assert hear(run, *turn.stream()) is Verdict.OVER
+    assert feed(run, *turn.stream()) is Verdict.OVER
     assert finished(run) == EXPECTED
 
 
@@ -192,7 +192,7 @@ def test_deltas_that_come_twice_within_one_connection_are_kept() -> None:
     """`sort` may be the same for all deltas of a message, so none is taken for a repeat."""
     turn = Turn(answer="ha" * 40, one_sort=True, closing=False)
     run = new_run()
-    hear(run, *turn.stream())
+    feed(run, *turn.stream())
     assert run.result().answer == "ha" * 40
 
 
@@ -206,8 +206,8 @@ def test_the_rest_without_echo_after_a_full_record() -> None:
     told = [*records[:start], opening, *records[start + 1 : -1], last]
     for known in range(start + 1, len(told)):
         run = new_run()
-        hear(run, cutoff(), *told[:known], clean=False)
-        hear(run, cutoff(), *told[start:], state(), submits=False)
+        feed(run, cutoff(), *told[:known], clean=False)
+        feed(run, cutoff(), *told[start:], state(), submits=False)
         assert run.result().answer == ANSWER
 
 
@@ -216,10 +216,10 @@ def test_lost_deltas_of_one_sort_are_made_up_from_the_state() -> None:
     turn = Turn(one_sort=True, closing=False)
     records = turn.records()
     run = new_run()
-    hear(run, cutoff(), *records[:-2], clean=False)
+    feed(run, cutoff(), *records[:-2], clean=False)
     live = [cutoff(streaming=True), *records[-2:], *turn.end()]
-    assert hear(run, *live, submits=False) is Verdict.STREAMING
-    assert hear(run, cutoff(), *turn.end(), submits=False) is Verdict.OVER
+    assert feed(run, *live, submits=False) is Verdict.STREAMING
+    assert feed(run, cutoff(), *turn.end(), submits=False) is Verdict.OVER
     assert run.may_lack_records
     assert run.result().answer == ANSWER
 
@@ -228,10 +228,10 @@ def test_a_replay_that_breaks_early_does_not_lose_what_was_known() -> None:
     turn = Turn()
     records = turn.records()
     run = new_run()
-    hear(run, cutoff(), *records, clean=False)
-    assert hear(run, *records[:3], submits=False, clean=False) is Verdict.BROKEN
+    feed(run, cutoff(), *records, clean=False)
+    assert feed(run, *records[:3], submits=False, clean=False) is Verdict.BROKEN
     assert not run.connection.grew
-    assert hear(run, cutoff(), state(), submits=False) is Verdict.OVER
+    assert feed(run, cutoff(), state(), submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
     assert run.result().queries[0].rows == EXPECTED["queries"][0]["rows"]
 
@@ -239,8 +239,8 @@ def test_a_replay_that_breaks_early_does_not_lose_what_was_known() -> None:
 def test_a_received_answer_stays_when_the_thread_is_replayed_without_it() -> None:
     turn = Turn()
     run = new_run()
-    hear(run, cutoff(), *turn.records(), clean=False)
-    assert hear(run, *turn.records()[:1], cutoff(), state([]), submits=False) is Verdict.OVER
+    feed(run, cutoff(), *turn.records(), clean=False)
+    assert feed(run, *turn.records()[:1], cutoff(), state([]), submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
@@ -263,7 +263,7 @@ def test_the_usage_of_an_earlier_turn_is_not_ours() -> None:
     later = Turn(message_id="1732512345999-message", name="later-")
     theirs = {**usage(), "usage": {"totalTokens": 1}}
     told = [*EARLIER.records(), theirs, *Turn().records(), *later.records(), cutoff()]
-    assert hear(run, *told, state(), theirs, submits=False) is Verdict.OVER
+    assert feed(run, *told, state(), theirs, submits=False) is Verdict.OVER
     assert without_usage(run.result()) == finished(run)
 
 
@@ -272,7 +272,7 @@ def test_characters_split_into_surrogates_between_deltas() -> None:
     run = new_run()
     template = '{"id":"f","role":"assistant","graphPath":["final"],"isDelta":true,"content":"%s"}\n'
     lines = "".join(template % half["content"] for half in halves)
-    hear(run, encode(cutoff(), Turn().records()[0]), lines.encode(), *Turn().end())
+    feed(run, encode(cutoff(), Turn().records()[0]), lines.encode(), *Turn().end())
     assert run.result().answer == "😀!"
 
 
@@ -283,8 +283,8 @@ def test_repeated_deltas_are_recognized_by_their_sort(overlap: int) -> None:
     records[-1] = {**records[-1], "isInProcess": False}
     for known in range(len(records) - 6 + overlap, len(records)):
         run = new_run()
-        hear(run, cutoff(), *records[:known], clean=False)
-        hear(run, cutoff(), *records[known - overlap :], state(), submits=False)
+        feed(run, cutoff(), *records[:known], clean=False)
+        feed(run, cutoff(), *records[known - overlap :], state(), submits=False)
         assert run.result().answer == ANSWER
 
 
@@ -312,19 +312,19 @@ def test_what_a_thread_keeps_of_an_answer_that_broke_off_is_none(told: Any, delt
     """A run that was stopped, and whose thread tells no `__aborted__` of it."""
     run = new_run(chat_id=CHAT_ID, accepted=True, in_existing_thread=True)
     look = told(half_an_answer(isDelta=delta))
-    assert hear(run, *look, state([WORKING]), submits=False) is Verdict.OVER
+    assert feed(run, *look, state([WORKING]), submits=False) is Verdict.OVER
     assert run.answer_in_process  # so that the thread is read once more
     with pytest.raises(ChatNoAnswerError, match=f"last said: {HALF}"):
         run.result()
     closed = told(final(ANSWER))
-    assert hear(run, *closed, state(), submits=False) is Verdict.OVER
+    assert feed(run, *closed, state(), submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
 def test_a_stopped_thread_whose_prompt_is_repeated_sends_what_it_has_kept() -> None:
     run = new_run(chat_id=CHAT_ID, accepted=True)
     told = [Turn().records()[0], half_an_answer(), cutoff(), state()]
-    assert hear(run, *told, submits=True) is Verdict.OVER
+    assert feed(run, *told, submits=True) is Verdict.OVER
     with pytest.raises(ChatNoAnswerError):
         run.result()
 
@@ -336,7 +336,7 @@ def test_the_messages_of_the_state_may_complete_an_answer_that_broke_off(
     run = new_run(chat_id=CHAT_ID, accepted=True)
     messages = [serialized("HumanMessage", PROMPT), serialized("AIMessage", said)]
     told = [Turn().records()[0], half_an_answer(), cutoff(), state(messages)]
-    assert hear(run, *told, submits=False) is Verdict.OVER
+    assert feed(run, *told, submits=False) is Verdict.OVER
     if answer is not None:
         assert run.result().answer == answer
         return
@@ -354,7 +354,7 @@ def test_a_final_record_that_is_in_process_at_the_end_is_no_answer_yet(
     mark = cutoff(streaming=True)
     seen = [*own[:-2], mark, *own[-2:]] if replay == "before" else [mark, *own]
     run = new_run(chat_id=CHAT_ID, accepted=True)
-    assert hear(run, *seen, state(messages, streaming=False), submits=False) is Verdict.OVER
+    assert feed(run, *seen, state(messages, streaming=False), submits=False) is Verdict.OVER
     assert run.answer_in_process
     with pytest.raises(ChatNoAnswerError, match="last said"):
         run.result()

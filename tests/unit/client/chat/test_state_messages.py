@@ -23,8 +23,8 @@ from tests.unit.client.fakes.streams import (
     PROMPT,
     Record,
     cutoff,
+    feed,
     given_thread,
-    hear,
     new_run,
     serialized,
     state,
@@ -187,7 +187,7 @@ def test_a_later_question_of_somebody_else_is_not_answered_for_ours(shape: Shape
         shape("AIMessage", "No."),
     ]
     run = given_thread(accepted=True)
-    assert hear(run, cutoff(), state(messages), submits=False) is Verdict.OVER
+    assert feed(run, cutoff(), state(messages), submits=False) is Verdict.OVER
     with pytest.raises(Exception, match="without a final answer"):
         run.result()
 
@@ -198,4 +198,4 @@ def test_messages_that_cannot_be_read_do_not_say_that_ours_is_absent() -> None:
         ([{"role": "system", "content": "Be brief."}], Verdict.ABSENT),
     ):
         run = new_run(chat_id=CHAT_ID)
-        assert hear(run, cutoff(), state(messages), submits=False) is verdict
+        assert feed(run, cutoff(), state(messages), submits=False) is verdict

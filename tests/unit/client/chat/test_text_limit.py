@@ -17,8 +17,8 @@ from tests.unit.client.fakes.streams import (
     cutoff,
     echo,
     encode,
+    feed,
     final,
-    hear,
     new_run,
     query_result,
     state,
@@ -57,7 +57,7 @@ ENDLESS: dict[str, Any] = {
 @pytest.mark.parametrize("endless", ENDLESS.values(), ids=ENDLESS)
 def test_text_beyond_the_limit_breaks_the_protocol(endless: Any) -> None:
     with pytest.raises(PlatformProtocolError, match="MB of text"):
-        hear(new_run(), cutoff(), echo(), *(encode(endless(number)) for number in range(2000)))
+        feed(new_run(), cutoff(), echo(), *(encode(endless(number)) for number in range(2000)))
 
 
 @pytest.mark.one_case_in(4)
@@ -75,7 +75,7 @@ def test_replayed_text_counts_once() -> None:
     told = [echo(), *(delta(number) for number in range(90))]
     full = [final(PIECE * 150) for _ in range(30)]
     for _ in range(3):
-        hear(run, cutoff(), *told, *full, clean=False)
+        feed(run, cutoff(), *told, *full, clean=False)
     assert len(run._fold.final_answer().content) == 150_000  # type: ignore[union-attr]
 
 
@@ -83,7 +83,7 @@ def test_rows_that_are_dropped_do_not_count() -> None:
     run = new_run(max_rows=1)
     long = query_result([[PIECE]] * 100)
     calls = [tool("serviceSqlApi", {}, long, record_id=f"t-{number}") for number in range(30)]
-    hear(run, cutoff(), echo(), *calls, final(ANSWER), state())
+    feed(run, cutoff(), echo(), *calls, final(ANSWER), state())
     assert run.result().queries[-1].total_rows == 100
 
 

@@ -82,7 +82,7 @@ def test_chart_specification_beyond_the_limit_is_left_out_with_a_reason(as_text:
     query, _ = query_with("é" * MAX_CHART_CHARACTERS)
     assert query.chart is None
     assert query.chart_error is not None
-    assert "more than the limit of 4,194,304, so it was left out" in query.chart_error
+    assert "and the limit is 4,194,304" in query.chart_error
 
 
 def test_half_a_character_in_an_object_does_not_end_the_reading() -> None:

@@ -69,7 +69,7 @@ UNLIMITED = [
 @pytest.mark.parametrize("sql", LIMITED)
 def test_a_limit_of_the_query(sql: str) -> None:
     assert has_limit(sql)
-    assert "the most that the service gives for a query with a LIMIT" in str(
+    assert "the service's maximum for a query with a LIMIT" in str(
         RowLimits().why_cut(sql, MAXIMUM_LIMIT)
     )
 
@@ -78,7 +78,7 @@ def test_a_limit_of_the_query(sql: str) -> None:
 def test_no_limit_of_the_query(sql: str) -> None:
     assert not has_limit(sql)
     assert own_limit(sql) is None
-    assert "the most that the service gives for a query without a LIMIT" in str(
+    assert "the service's maximum for a query without a LIMIT" in str(
         RowLimits().why_cut(sql, DEFAULT_LIMIT)
     )
 
@@ -109,27 +109,27 @@ PLAIN, OF_50000, OF_20000 = "SELECT a FROM b", "SELECT a FROM b LIMIT 50000", "S
 @pytest.mark.parametrize(
     ("sql", "rows", "limits", "reason"),
     [
-        (PLAIN, 10_000, RowLimits(), "the most that the service gives"),
+        (PLAIN, 10_000, RowLimits(), "the service's maximum"),
         (PLAIN, 9_999, RowLimits(), None),
         (PLAIN, 0, RowLimits(), None),
         (PLAIN, 500, RowLimits(), None),
-        (PLAIN, 2_000, RowLimits(), "The number is round"),
+        (PLAIN, 2_000, RowLimits(), "a round number"),
         (PLAIN, 4_096, RowLimits(), "set default_row_limit"),
         (PLAIN, 20_000, RowLimits(default=10_000), None),
         (PLAIN, 10_000, RowLimits(default=20_000), None),
-        (PLAIN, 777, RowLimits(default=777), "the most that the service gives"),
+        (PLAIN, 777, RowLimits(default=777), "the service's maximum"),
         (PLAIN, 777, RowLimits(maximum=777), "a row limit of the deployment"),
-        (OF_50000, 50_000, RowLimits(), "the most that the service gives"),
+        (OF_50000, 50_000, RowLimits(), "the service's maximum"),
         (OF_50000, 50_000, RowLimits(maximum=60_000), None),
-        (OF_50000, 20_000, RowLimits(), "fewer than its LIMIT of 50000. The number is round"),
+        (OF_50000, 20_000, RowLimits(), "fewer than its LIMIT of 50000, and a round number"),
         (OF_50000, 20_000, RowLimits(default=10_000), "set max_row_limit"),
-        (OF_50000, 20_000, RowLimits(maximum=20_000), "the most that the service gives"),
+        (OF_50000, 20_000, RowLimits(maximum=20_000), "the service's maximum"),
         (OF_50000, 20_000, RowLimits(maximum=50_000), None),
         (OF_50000, 20_000, RowLimits(default=20_000, maximum=50_000), "fewer than its LIMIT"),
         (OF_20000, 20_000, RowLimits(), None),
         (OF_20000, 20_000, RowLimits(default=20_000, maximum=50_000), None),
         (OF_20000, 19_999, RowLimits(), None),
-        ("SELECT 1 LIMIT 5 * 1000", 5_000, RowLimits(), "The number is round"),
+        ("SELECT 1 LIMIT 5 * 1000", 5_000, RowLimits(), "a round number"),
     ],
 )
 def test_number_of_rows_says_whether_a_result_may_be_cut(

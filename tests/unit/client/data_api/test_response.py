@@ -98,7 +98,7 @@ def test_a_time_out_of_the_database_can_be_retried() -> None:
         ) as caught:
             read(lines(*before, {"error": said}))
         assert caught.value.retryable
-        assert "A later try may succeed." in str(caught.value)
+        assert "A retry may succeed." in str(caught.value)
     with pytest.raises(DataQueryError) as refused:
         read(lines({"error": 'column "timeout" does not exist'}))
     assert not refused.value.retryable
@@ -135,7 +135,7 @@ def test_rows_beside_the_columns_are_rows() -> None:
 def test_the_same_columns_may_be_told_again_and_no_others() -> None:
     assert SqlChunk(ROWS) in read(lines(SCHEMA, SCHEMA, {"data": ROWS}))
     for other in ([{"name": "city"}, {"name": "n"}], [{"name": "city", "column_type": "String"}]):
-        with pytest.raises(PlatformProtocolError, match=r"Line 3 of .* names other columns"):
+        with pytest.raises(PlatformProtocolError, match=r"Line 3 of .* has different columns"):
             read(lines(SCHEMA, {"data": ROWS}, {"schema": other}, {"data": []}))
 
 

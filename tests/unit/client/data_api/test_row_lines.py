@@ -263,7 +263,9 @@ def test_what_a_line_waits_for_is_not_searched_again_with_each_piece() -> None:
 
 def test_a_row_of_too_many_lists_is_refused() -> None:
     full = b'{"data":[["a"],[' + b"[]," * MAX_LINE_CONTAINERS + b'1],["b"],["c"]]}\n'
-    with pytest.raises(PlatformProtocolError, match="Line 1 of the stream holds more than 1000000"):
+    with pytest.raises(
+        PlatformProtocolError, match="Line 1 of the stream contains more than 1000000"
+    ):
         parts(full, 2**20)
 
 

@@ -12,7 +12,7 @@ WAREHOUSE = Warehouse()
 
 @pytest.mark.parametrize("sql", ["", " ;", "-- nothing", "/* SELECT 1 */"])
 def test_nothing_is_not_a_query(sql: str) -> None:
-    assert why_not_a_query(sql) == "it holds nothing but space and comments"
+    assert why_not_a_query(sql) == "it contains only white space and comments"
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_nothing_is_not_a_query(sql: str) -> None:
         ("insert into a values (1)", "it begins with INSERT, and the service's SQL only reads"),
         ("/* SELECT */ DROP TABLE a", "it begins with DROP, and the service's SQL makes no tables"),
         ("CREATE TEMP TABLE a AS SELECT 1", "not even temporary ones: the data model defines"),
-        ("BEGIN", "the service has no transactions: each query runs by itself"),
+        ("BEGIN", "the service has no transactions: each query runs on its own"),
         ("SET timezone = 'UTC'", "the service keeps no session between queries"),
         ("CALL refresh()", "the service's SQL has neither procedures nor prepared statements"),
         ("hello", "it begins with HELLO"),
@@ -43,7 +43,7 @@ def test_a_statement_is_not_a_query(sql: str, reason: str) -> None:
 
 @pytest.mark.parametrize("sql", ["SELECT 1; SELECT 2", "SELECT 1; DROP TABLE a;"])
 def test_several_statements_are_not_a_query(sql: str) -> None:
-    assert why_not_a_query(sql) == "it holds several statements"
+    assert why_not_a_query(sql) == "it contains several statements"
 
 
 @pytest.mark.parametrize(

@@ -293,7 +293,7 @@ def given_thread(**options: Any) -> ChatRun:
     return new_run(**{"in_existing_thread": True, "chat_id": CHAT_ID, **options})
 
 
-def hear(
+def feed(
     run: ChatRun,
     *pieces: Any,
     submits: bool = True,
@@ -303,9 +303,9 @@ def hear(
     """One connection: records or bytes, one after the other, and its end."""
     run.connect(submits=submits)
     for second, piece in enumerate(pieces):
-        heard = run.feed(encode(piece), float(second))
+        new = run.feed(encode(piece), float(second))
         if events is not None:
-            events.extend(heard)
+            events.extend(new)
     return run.disconnect(clean=clean)
 
 
@@ -318,5 +318,5 @@ def cut_up(data: bytes, places: Iterable[int]) -> list[bytes]:
 def result_of(*records: Record, rule: Any = "never", **options: Any) -> ChatResult:
     """The result of a run of these records, told on one connection."""
     run = new_run(**options)
-    assert hear(run, cutoff(), echo(), *records, state()) is Verdict.OVER
+    assert feed(run, cutoff(), echo(), *records, state()) is Verdict.OVER
     return run.result(fail_on_tool_error=rule)

@@ -129,7 +129,9 @@ def test_a_line_of_a_few_bytes_for_each_of_a_million_lists_is_refused(size: int)
     reader = LineReader()
     full = b"[" + b"[]," * (MAX_LINE_CONTAINERS - 1) + b"1]\n"
     assert len(lines(reader, full, size)) == 1
-    with pytest.raises(PlatformProtocolError, match="Line 2 of the stream holds more than 1000000"):
+    with pytest.raises(
+        PlatformProtocolError, match="Line 2 of the stream contains more than 1000000"
+    ):
         lines(reader, b"[" + full, size)
 
 
@@ -150,7 +152,7 @@ def lines(reader: LineReader, data: bytes, size: int) -> list[tuple[bytes, int]]
         (b'{"a": "\xc3"}', "is not UTF-8 at byte 7"),
         (b"[" * 100_000, "is nested too deeply"),
         (b"[" * (MAX_DEPTH + 2) + b"]" * (MAX_DEPTH + 2), "is nested too deeply"),
-        (b"1" * 5000, "holds a number with too many digits"),
+        (b"1" * 5000, "contains a number with too many digits"),
         (b"\x00", "is not JSON"),
         (b"plain words", "it begins with 'plain words'"),
     ],

@@ -63,7 +63,7 @@ def test_notices_come_before_the_program_goes_on() -> None:
 @pytest.mark.parametrize("failure", [ZeroDivisionError("no"), PlatformTransportError("no")])
 def test_a_listener_that_fails_ends_the_program(failure: Exception) -> None:
     """Even one that bears failures: those of its listener are not its own."""
-    heard: list[Any] = []
+    events: list[Any] = []
     closed: list[str] = []
 
     def program() -> Program[None]:
@@ -75,7 +75,7 @@ def test_a_listener_that_fails_ends_the_program(failure: Exception) -> None:
             closed.append("closed")
 
     def listener(event: Any) -> None:
-        heard.append(event)
+        events.append(event)
         raise failure
 
     def again() -> Program[str]:
@@ -97,7 +97,7 @@ def test_a_listener_that_fails_ends_the_program(failure: Exception) -> None:
             return await aclient.run(again())
 
     assert asyncio.run(run()) == "usable"
-    assert heard == ["one"] * 2
+    assert events == ["one"] * 2
 
 
 def test_an_effect_that_is_none() -> None:

@@ -107,7 +107,7 @@ def test_an_answer_that_is_empty_and_should_not_be() -> None:
 def test_an_answer_of_another_shape(body: bytes) -> None:
     error = failure(200, body)
     assert isinstance(error, PlatformProtocolError)
-    assert error.message.startswith("get report: the answer does not have the described shape")
+    assert error.message.startswith("get report: the response does not have the documented shape")
     assert error.where == "deployment 7, report 42: GET /v1/deployments/7/reports/42"
     assert "many" not in error.message
 
@@ -178,7 +178,7 @@ def test_error_statuses(status: int) -> None:
 def test_hints() -> None:
     assert "ReportRead on the deployment" in failure(403).message
     assert "password" in failure(401).message
-    assert "later try may succeed" in failure(502).message
+    assert "retry may succeed" in failure(502).message
     assert "without a message." in failure(404).message
 
 

@@ -119,7 +119,7 @@ def test_a_time_out_is_for_the_whole_answer(run: Run) -> None:
 
     gone = threading.Event()
     with serving(dribble) as server:
-        with pytest.raises(PlatformTransportError, match="no complete answer within 1 seconds"):
+        with pytest.raises(PlatformTransportError, match="no complete response within 1 seconds"):
             run(config_for(server, request_timeout=1.0), POST)
         gone.set()
 

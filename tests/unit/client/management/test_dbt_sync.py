@@ -62,7 +62,7 @@ def test_bad_starts_are_refused(given: dict[str, Any]) -> None:
 def test_a_manifest_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dbt_sync, "MAX_START_BYTES", 100)
 
-    with pytest.raises(PlatformInputError, match="exceeds the 100 bytes"):
+    with pytest.raises(PlatformInputError, match="larger than the limit of 100 bytes"):
         StartDbtSyncInput.build(source="manifest", manifest={"nodes": "x" * 100})
 
 

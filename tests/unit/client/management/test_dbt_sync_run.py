@@ -235,7 +235,7 @@ class TestStart:
 
     def test_a_start_that_was_not_carried_out_is_left_to_a_retry(self) -> None:
         tenant = PlayedTenant(faults={"startDbtSync": [NO_ANSWER]})
-        with pytest.raises(PlatformTransportError, match="a retry starts one"):
+        with pytest.raises(PlatformTransportError, match="A retry starts a sync"):
             self.started(tenant, [])
         assert len(tenant.times("startDbtSync")) == 1
 
@@ -317,7 +317,7 @@ class TestStart:
         wanted = StartDbtSyncInput.build(**body)
         for page in ([row], [{"branchName": "no id"}, {"syncJobId": "known"}]):
             tenant = PlayedTenant(others=page)
-            with pytest.raises(PlatformOutcomeUnknownError, match="somebody else's"):
+            with pytest.raises(PlatformOutcomeUnknownError, match="another user"):
                 tenant.run(find_started(1, wanted, known=["known"], submitted_at=NOON))
 
     def test_one_that_began_near_the_intent_is_taken_before_others(self) -> None:

@@ -96,7 +96,8 @@ class TestOpen:
         self, staging: bool, environment: str
     ) -> None:
         with pytest.raises(
-            BranchNotWrittenError, match=r"no branch of this name.*\(branch nowhere, deployment 1\)"
+            BranchNotWrittenError,
+            match=r"No branch has this name.*\(branch nowhere, deployment 1\)",
         ):
             opened(PlayedBranches(staging=staging), environment, "nowhere")
 
@@ -141,7 +142,9 @@ class TestOpen:
     def test_dev_mode_without_a_fork_is_refused(self) -> None:
         tenant = PlayedBranches()
         tenant._body_of = lambda _: {"active": True}  # type: ignore[method-assign]
-        with pytest.raises(PlatformProtocolError, match="did not name the personal branch"):
+        with pytest.raises(
+            PlatformProtocolError, match="did not return the name of the personal branch"
+        ):
             opened(tenant, "dev_mode")
 
     def test_a_lost_answer_may_be_repeated(self) -> None:

@@ -335,8 +335,8 @@ def test_paths_of_a_caller(path: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("path", "rule"),
     [
-        ("https://evil.example/v1", "not a URL"),
-        ("//evil.example/v1", "not a URL"),
+        ("https://evil.example/v1", "not a full URL"),
+        ("//evil.example/v1", "not a full URL"),
         ("/v1/x?token=canary", "a query"),
         ("/v1/x#canary", "a fragment"),
         ("/v1\\x", "a backslash"),

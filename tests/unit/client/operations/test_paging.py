@@ -178,7 +178,7 @@ def test_pages_that_tell_nothing_new_for_ever_are_an_error(page: list[int]) -> N
         info = {"hasNextPage": True, "endCursor": str(next(cursors))}
         return {"items": reports(page), "pageInfo": info}
 
-    with pytest.raises(PlatformProtocolError, match="100 pages in a row that told nothing new"):
+    with pytest.raises(PlatformProtocolError, match="100 pages in a row without a new item"):
         play(collect(report_listing()), service)
 
 
@@ -226,7 +226,7 @@ def test_a_log_with_more_lines_than_the_service_gives_says_so(
     assert len(found.items) == 2
     assert found.truncated
     assert queries == [{}]
-    assert "more than the 2 items it sent and no way to ask for them" in caplog.text
+    assert "more than the 2 items it sent but offers no way to request them" in caplog.text
 
 
 def legacy_service(total: int, default: int, base: int = 0, numbered: bool = False) -> Service:
@@ -289,7 +289,7 @@ def test_a_tenant_that_repeats_its_pages_is_an_error() -> None:
         return {"data": reports([1, 2]), "count": 9}
 
     for listing in (list_deployments(), report_listing()):
-        with pytest.raises(PlatformProtocolError, match="had sent before"):
+        with pytest.raises(PlatformProtocolError, match="sent the same page twice"):
             play(collect(listing), service)
 
 
@@ -302,7 +302,7 @@ def test_a_rest_that_cannot_be_asked_for_is_an_error() -> None:
 
 
 def test_a_count_without_items_is_an_error() -> None:
-    with pytest.raises(PlatformProtocolError, match="counts 2 items and sent none"):
+    with pytest.raises(PlatformProtocolError, match="reports 2 items but sent none"):
         play(collect(list_deployments()), lambda _: {"data": [], "count": 2})
 
 
@@ -376,7 +376,7 @@ def test_an_item_that_cannot_be_read_is_left_out_and_told(
     assert found.left_out == 1
     assert [query.get("offset") for query in queries] == [None, 2]
     (warning,) = [record.getMessage() for record in caplog.records]
-    assert "1 of the list's items" in warning
+    assert "1 items of the list" in warning
     assert "items.1.id: Field required" in warning
 
 
@@ -392,7 +392,7 @@ def test_an_item_that_cannot_be_read_is_left_out_and_told(
     ids=str,
 )
 def test_a_list_that_cannot_be_read_is_not_taken_for_a_short_one(page: Any) -> None:
-    with pytest.raises(PlatformProtocolError, match="described shape"):
+    with pytest.raises(PlatformProtocolError, match="documented shape"):
         play(collect(list_deployments()), lambda _query: page)
 
 
@@ -482,7 +482,7 @@ def test_raw_list_is_walked_by_the_numbers_that_are_given() -> None:
         ({"first": 2, "offset": 0}, "cannot be combined"),
         ({"after": "c", "page": 1}, "cannot be combined"),
         ({"after": "c", "limit": 1}, "cannot be combined"),
-        ({"limit": 5}, "write first, or offset=0 beside it"),
+        ({"limit": 5}, "use first, or add offset=0"),
         ({"page": "one", "limit": 5}, "page must be a whole number"),
         ({"offset": True}, "offset must be a whole number"),
         ({"first": -1}, "first must be a whole number"),

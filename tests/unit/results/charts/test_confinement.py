@@ -281,11 +281,11 @@ def test_root_has_no_rights_of_root_in_the_worker(worker: DrawingProcess) -> Non
 @pytest.mark.parametrize(
     ("call", "argument", "answer", "reason"),
     [
-        ("seccomp", None, errno.EINVAL, "the kernel took no seccomp filter"),
-        ("seccomp", None, errno.ENOSYS, "the kernel took no seccomp filter"),
-        ("seccomp", None, errno.EPERM, "the kernel took no seccomp filter"),
+        ("seccomp", None, errno.EINVAL, "the kernel refused the seccomp filter"),
+        ("seccomp", None, errno.ENOSYS, "the kernel refused the seccomp filter"),
+        ("seccomp", None, errno.EPERM, "the kernel refused the seccomp filter"),
         ("seccomp", None, 0, "the filter does not refuse socket"),
-        ("capset", None, errno.EPERM, "its capabilities cannot be dropped"),
+        ("capset", None, errno.EPERM, "the capabilities of the process cannot be dropped"),
         ("prctl", 38, errno.EINVAL, "PR_SET_NO_NEW_PRIVS failed"),
     ],
 )
@@ -301,7 +301,7 @@ def test_without_a_filter_nothing_is_drawn(
     number = prctl if call == "prctl" else confinement.number_of(call)
     under_profile([[number, argument, answer]])
     process = DrawingProcess(LIMITS)
-    with pytest.raises(ChartError, match=f"cannot be confined: {reason}.*ask for no charts"):
+    with pytest.raises(ChartError, match=f"cannot be sandboxed: {reason}.*ask for no charts"):
         outcome(process, "pass")
     assert process._process is None
 
@@ -315,7 +315,7 @@ def test_landlock_that_fails_half_way_draws_nothing(
     if confinement._system(444, None, 0, 1) < 1:
         pytest.skip("this kernel has no Landlock")
     under_profile([[number, None, errno.EPERM]])
-    with pytest.raises(ChartError, match="cannot be confined: Landlock"):
+    with pytest.raises(ChartError, match="cannot be sandboxed: Landlock"):
         outcome(DrawingProcess(LIMITS), "pass")
 
 
@@ -325,7 +325,9 @@ def test_landlock_that_only_pretends_draws_nothing(
     if confinement._system(444, None, 0, 1) < 1:
         pytest.skip("this kernel has no Landlock")
     under_profile([[446, None, 0]])
-    with pytest.raises(ChartError, match="cannot be confined: Landlock does not refuse files"):
+    with pytest.raises(
+        ChartError, match="cannot be sandboxed: Landlock does not block access to files"
+    ):
         outcome(DrawingProcess(LIMITS), "pass")
 
 
@@ -333,7 +335,7 @@ def test_a_worker_with_threads_of_its_own_is_not_confined(hostile_library: Path)
     library = hostile_library / "vl_convert.py"
     started = "\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
     library.write_text(HOSTILE_LIBRARY + started)
-    with pytest.raises(ChartError, match="it has 2 threads already"):
+    with pytest.raises(ChartError, match="the process already has 2 threads"):
         outcome(DrawingProcess(LIMITS), "pass")
 
 
@@ -366,7 +368,7 @@ def test_without_landlock_a_character_that_needs_a_font_is_a_box_and_a_note(
     assert found["png"].startswith(b"\x89PNG")
     [note] = found.notes
     assert note.startswith("No font has a glyph for 京東: ")
-    assert note.endswith("may read no fonts here: the kernel has no Landlock.")
+    assert note.endswith("cannot read fonts on this worker, because the kernel has no Landlock.")
 
 
 def test_the_worker_reads_the_copies_of_its_fonts_and_no_folder_that_they_come_from(

@@ -273,9 +273,12 @@ def test_one_file_is_open_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ("options", "said"),
     [
         ({"partition_by": ["city"]}, "names the column 'city', and the result does not have it"),
-        ({"partition_by": ["id", "country", "day", "amount"]}, "names all columns of the result"),
+        (
+            {"partition_by": ["id", "country", "day", "amount"]},
+            "contains all columns of the result",
+        ),
         ({"partition_by": ["id"], "max_partitions": 2}, "more than 2 partitions"),
-        ({"partition_by": ["country"]}, "too long for the name of a folder"),
+        ({"partition_by": ["country"]}, "too long for a folder name"),
     ],
 )
 def test_result_that_cannot_be_partitioned_leaves_what_was_there(
@@ -289,7 +292,7 @@ def test_result_that_cannot_be_partitioned_leaves_what_was_there(
 
 
 def test_value_that_readers_take_for_a_missing_one_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ResultValueError, match="take for a missing one"):
+    with pytest.raises(ResultValueError, match="stands for a missing value"):
         save(tmp_path / "new", rows_of("__HIVE_DEFAULT_PARTITION__"), partition_by=["country"])
     assert names(tmp_path) == []
 
@@ -327,6 +330,31 @@ try:
 except ResultWriteError as error:
     print(error.message)
 """
+
+
+KEPT = """
+import resource, sys, tempfile
+from airflow_provider_platform.client.errors import ResultWriteError
+from airflow_provider_platform.results import row_buffer
+from airflow_provider_platform.results.columns import ColumnTypes
+
+tempfile.tempdir = sys.argv[1]
+row_buffer.MEMORY_BYTES = 1
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+buffer = row_buffer.RowBuffer([{"name": "a", "type": "String"}], ColumnTypes.parse("service"))
+try:
+    buffer.add([["x" * 100] for _ in range(10_000)])
+except ResultWriteError as error:
+    print(error.message)
+"""
+
+
+def test_error_of_a_full_temporary_folder_ends_with_the_folder(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KEPT, str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    said = ended.stdout.strip()
+    assert said.startswith("Rows could not be stored in the temporary folder: "), ended.stderr
+    assert said.endswith(f"(folder {tmp_path})")
 
 
 def test_disk_that_takes_no_more_leaves_what_was_there(tmp_path: Path) -> None:
