@@ -300,17 +300,14 @@ class TypeFinder:
             wanted = self._asked_type() if self._asked else f"type {self._declared}"
             if self._strict:
                 raise ResultValueError(
-                    f"The value {shown!r} is not of {wanted} (row {row}, column {self._name!r}). "
+                    f"The value {shown!r} cannot be read as {wanted} (row {row}, column {self._name!r}). "
                     'types="service" writes such a column as strings, with a warning.',
                     column=self._name,
                     row=row,
                 )
             who = "types asks for" if self._asked else "the service declares"
             said = self._asked_type() if self._asked else self._declared
-            self._note = (
-                f"{who} {said}, but row {row} has {shown!r}, so all values of the column "
-                "are strings"
-            )
+            self._note = f"{who} {said}, but row {row} has {shown!r}"
         self._facts = _Facts(self.kind, None)
 
     def _asked_type(self) -> str:

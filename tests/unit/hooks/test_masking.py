@@ -156,7 +156,7 @@ def test_a_thousand_credentials_of_one_answer_are_masked_at_once_and_not_all(
     mask.learn(tokens(5))
     assert [len(texts) for texts, _ in told] == [MOST_MASKED, 0, 0]
     assert set(secrets[:50]) <= set(told[0][0])
-    assert caplog.text.count("mask only the first 100") == 1
+    assert caplog.text.count("more than 100 credentials") == 1
 
 
 def test_the_first_credentials_of_answers_are_masked_in_every_form(

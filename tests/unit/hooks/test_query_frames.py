@@ -157,8 +157,10 @@ def test_a_column_that_a_value_does_not_fit_is_text_with_a_warning(
     rows = received([["1"], ["x"]], declared={"n": "Int64"})
     with caplog.at_level(logging.WARNING):
         assert rows.to_arrow()["n"].to_pylist() == ["1", "x"]
-    assert "'n' is text: the service declares Int64, but row 2 has 'x'" in caplog.text
-    with pytest.raises(ResultValueError, match=r"Row 2, column 'n': 'x'"):
+    assert "'n' is written as strings: the service declares Int64, but row 2 has 'x'" in caplog.text
+    with pytest.raises(
+        ResultValueError, match=r"'x' cannot be read as type Int64 .row 2, column 'n'"
+    ):
         received([["1"], ["x"]], declared={"n": "Int64"}).to_arrow(types="strict")
 
 

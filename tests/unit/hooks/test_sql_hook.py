@@ -96,12 +96,16 @@ def test_several_statements(hook: PlatformSqlHook) -> None:
 @pytest.mark.parametrize(
     ("sql", "named", "said"),
     [
-        ("INSERT INTO orders VALUES (1)", {}, "it begins with INSERT, and the service's SQL only"),
+        (
+            "INSERT INTO orders VALUES (1)",
+            {},
+            "it begins with INSERT, and the service's SQL is read-only",
+        ),
         (["SELECT 1", "DELETE FROM orders"], {}, "it begins with DELETE"),
         ("SELECT 1; DROP TABLE orders", {"split_statements": True}, "it begins with DROP"),
         ("SELECT 1; SELECT 2", {}, "several statements. For several, give split_statements=True"),
         ("BEGIN", {}, "the service has no transactions"),
-        (["SELECT 1", 7], {}, "it is a value of type int"),
+        (["SELECT 1", 7], {}, "got a value of type int"),
         ("SELECT %s", {"parameters": [1, 2]}, "the SQL has 1 placeholders for 2 parameters"),
     ],
 )
@@ -117,10 +121,10 @@ def test_what_does_not_read_is_refused_before_anything_is_sent(
 
 def test_what_the_service_cannot_do_is_one_sentence_each(hook: PlatformSqlHook) -> None:
     attempts: dict[str, Any] = {
-        "insert_rows cannot work": lambda: hook.insert_rows("orders", [(1,)]),
-        "bulk_load cannot work": lambda: hook.bulk_load("orders", "rows.tsv"),
-        "bulk_dump cannot work": lambda: hook.bulk_dump("orders", "rows.tsv"),
-        "SQLAlchemy cannot work": hook.get_sqlalchemy_engine,
+        "insert_rows is not supported": lambda: hook.insert_rows("orders", [(1,)]),
+        "bulk_load is not supported": lambda: hook.bulk_load("orders", "rows.tsv"),
+        "bulk_dump is not supported": lambda: hook.bulk_dump("orders", "rows.tsv"),
+        "SQLAlchemy is not supported": hook.get_sqlalchemy_engine,
         "the data API has no SQLAlchemy dialect": lambda: hook.sqlalchemy_url,
         "database is not supported": lambda: setattr(hook, "schema", "production"),
         "executemany is not supported": lambda: (
@@ -141,7 +145,7 @@ def test_an_error_of_the_service_is_its_own(hook: PlatformSqlHook) -> None:
 def test_the_cursor_of_the_db_api(hook: PlatformSqlHook) -> None:
     with hook.get_conn() as connection, closing(connection.cursor()) as cursor:
         assert (cursor.description, cursor.rowcount) == (None, -1)
-        with pytest.raises(PlatformClosedError, match="call execute first"):
+        with pytest.raises(PlatformClosedError, match="Call execute first"):
             cursor.fetchone()
         assert cursor.execute("SELECT id, fee FROM payments ORDER BY id") is cursor
         assert cursor.rowcount == 480
@@ -178,7 +182,7 @@ def test_frames_have_the_types_of_files(hook: PlatformSqlHook) -> None:
     assert [len(chunk) for chunk in chunks] == [20, 20, 10]
     slices = hook.get_df_by_chunks(sql, [50], chunksize=20, df_type="polars")
     assert [len(chunk) for chunk in slices] == [20, 20, 10]
-    with pytest.raises(PlatformInputError, match="get_df takes no index_col here"):
+    with pytest.raises(PlatformInputError, match="get_df does not support index_col here"):
         hook.get_df(sql, [50], index_col="id")
 
 
@@ -223,7 +227,7 @@ def test_keywords_of_the_hook(platform_sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        ({"brnach_name": "a"}, r"'brnach_name', .* \(did you mean branch_name\?\)"),
+        ({"brnach_name": "a"}, r"'brnach_name' .* \(did you mean branch_name\?\)"),
         ({"types": "mine"}, "hook_params: types "),
         ({"on_truncated": "ignore"}, "on_truncated must be one of warn, fail"),
     ],

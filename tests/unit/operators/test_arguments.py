@@ -45,7 +45,7 @@ def test_a_length_of_time_that_nothing_can_count_is_refused(value: Any) -> None:
 @pytest.mark.parametrize("value", [object(), str.upper, Exception, b"main", ("a",), {"a"}, True])
 def test_what_has_no_text_of_its_own_is_no_text(value: Any) -> None:
     for check in (arguments.text, arguments.optional_text):
-        with pytest.raises(PlatformInputError, match="branch_name must be a text"):
+        with pytest.raises(PlatformInputError, match="branch_name must be a non-empty string"):
             check("branch_name", value)
 
 
@@ -74,7 +74,7 @@ def test_an_object_may_be_json_text() -> None:
     assert arguments.mapping("x", '{"externalId": "a"}') == {"externalId": "a"}
     assert arguments.mapping("x", "{}") is None
     for value in ("[1]", "not json", 5):
-        with pytest.raises(PlatformInputError, match="x must be an object"):
+        with pytest.raises(PlatformInputError, match="x must be a dict"):
             arguments.mapping("x", value)
 
 
@@ -186,32 +186,32 @@ def refused(operator: type, **given_arguments: Any) -> str:
         (
             PlatformDbtSyncOperator,
             {"wait_for_completion": "maybe"},
-            "wait_for_completion must be true, false or if_supported, not 'maybe'.",
+            "wait_for_completion must be true, false or if_supported, got 'maybe'.",
         ),
         (
             PlatformChatOperator,
             {"prompt": "q", "max_rows": -1},
-            "max_rows must be at least 0, not -1.",
+            "max_rows must be at least 0, got -1.",
         ),
         (
             PlatformChatOperator,
             {"prompt": "q", "timeout": "soon"},
-            "timeout must be a number, not 'soon'.",
+            "timeout must be a number, got 'soon'.",
         ),
         (
             PlatformChatOperator,
             {"prompt": "q", "if_thread_busy": "later"},
-            "if_thread_busy must be one of wait, fail, not 'later'.",
+            "if_thread_busy must be one of wait, fail, got 'later'.",
         ),
         (
             PlatformChatOperator,
             {"prompt": ["q"]},
-            "prompt must be a non-empty string, not a value of type list.",
+            "prompt must be a non-empty string, got a value of type list.",
         ),
         (
             PlatformChatOperator,
             {"prompt": "q", "max_rows": "x\n" * 100},
-            r"max_rows must be a number, not '" + "x\\\\n" * 19,
+            r"max_rows must be a number, got '" + "x\\\\n" * 19,
         ),
         (
             PlatformDbtSyncOperator,
@@ -231,7 +231,7 @@ def refused(operator: type, **given_arguments: Any) -> str:
         (
             PlatformChatOperator,
             {"prompt": "q", "active_branch_name": str.upper},
-            "active_branch_name must be a non-empty string, not a value of type",
+            "active_branch_name must be a non-empty string, got a value of type",
         ),
     ],
 )

@@ -182,7 +182,7 @@ class TestOpen:
         self, deferrable: bool, control: SandboxControl
     ) -> None:
         control.set(build_seconds=60)
-        with pytest.raises(PlatformDeadlineError, match="last status building"):
+        with pytest.raises(PlatformDeadlineError, match="last status was building"):
             through(opening(deferrable=deferrable, timeout=0.5), TaskTries())
 
     @pytest.mark.parametrize("release", ["0.19.1", "0.3.0"])

@@ -335,7 +335,7 @@ def test_long_chart_specification_is_left_out_of_xcom_and_reported(
     assert "chart_error" not in query
     files = {"output_path": str(tmp_path), "output_format": "csv"}
     written = ask(**given, **files)
-    assert "more than the limit" in manifest_of(written)["queries"][0]["chart_error"]
+    assert "the limit is 100" in manifest_of(written)["queries"][0]["chart_error"]
 
 
 def test_long_chart_specification_fails_a_task_that_needs_the_chart(
@@ -343,7 +343,7 @@ def test_long_chart_specification_fails_a_task_that_needs_the_chart(
 ) -> None:
     pytest.importorskip("vl_convert")
     monkeypatch.setattr(tool_calls, "MAX_CHART_CHARACTERS", 100)
-    with pytest.raises(AirflowFailException, match="more than the limit of 100"):
+    with pytest.raises(AirflowFailException, match="the limit is 100"):
         ask(
             prompt="chart revenue by category",
             output_path=str(tmp_path),
@@ -374,7 +374,7 @@ def test_charts_are_left_out_where_the_drawing_process_cannot_be_confined(
     assert (query["chart_paths"], query["row_count"]) == ([], 4)
     [stored] = manifest_of(result)["queries"]
     assert stored["chart_error"].startswith(
-        "Charts cannot be drawn here: the drawing process cannot be sandboxed: "
+        "Charts cannot be drawn on this worker: the process that draws charts cannot be sandboxed: "
         "the kernel refused the seccomp filter (Operation not permitted)."
     )
 
@@ -398,7 +398,7 @@ def test_a_chart_of_some_of_its_rows_is_not_drawn(
         return
     result = ask(**arguments)
     assert result["queries"][0]["chart_paths"] == []
-    assert "use all_rows" in manifest_of(result)["queries"][0]["chart_error"]
+    assert "Use all_rows" in manifest_of(result)["queries"][0]["chart_error"]
     result = ask(**arguments, all_rows=True, all_rows_as="connection")
     assert len(result["queries"][0]["chart_paths"]) == 1
 
@@ -524,7 +524,7 @@ def test_an_asset_is_told_the_files(platform_sandbox: Sandbox, tmp_path: Path) -
         ({"output_options": {"header": False}}, "output_options needs output_path, a folder"),
         (
             {"output_path": "/data", "output_options": {"header": False}},
-            "header is an option of csv, and the file is parquet",
+            "header is an option of csv, but the file is parquet",
         ),
         (
             {"output_path": "/data", "output_options": {"on_existing": "skip"}},
@@ -612,7 +612,7 @@ def test_types_hold_for_all_rows_of_a_chat(
 @pytest.mark.usefixtures("platform_sandbox")
 def test_strict_types_fail_a_chat_with_a_misfit(tmp_path: Path) -> None:
     for path in ({}, {"output_path": str(tmp_path)}):
-        with pytest.raises(AirflowFailException, match="Row 1, column 'paid_at'"):
+        with pytest.raises(AirflowFailException, match="row 1, column 'paid_at'"):
             ask(types={"paid_at": "int64", "*": "strict"}, **path)
     assert not list(tmp_path.rglob("query-*"))
 
@@ -624,5 +624,5 @@ def test_type_of_a_column_that_no_query_has_is_a_warning(
     for path in ({}, {"output_path": str(tmp_path)}):
         ask(types={"paid": "timestamp"}, **path)
         said = capfd.readouterr().out + caplog.text
-        assert "types names the column 'paid', which no query of the answer has." in said
+        assert "types contains the column 'paid', which no query of the answer has." in said
         caplog.clear()

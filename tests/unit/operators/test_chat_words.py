@@ -60,13 +60,13 @@ def test_rows_that_are_missing_are_a_warning_that_says_how_to_get_them(
     [
         (
             {"deployment_id": None},
-            "This connection cannot read all rows, because it has no access to the data API: set "
-            "deployment_id in it.",
+            "This connection cannot read all rows, because it has no access to the data API. Set "
+            "deployment_id in the connection.",
         ),
         (
             {"host": None, "password": None},
-            "This connection cannot read all rows, because it has no access to the data API: set "
-            "host, password and deployment_id in it.",
+            "This connection cannot read all rows, because it has no access to the data API. Set "
+            "host, password and deployment_id in the connection.",
         ),
         (
             {"host": None, "password": None, "data_api_url": "https://data.example.com"},

@@ -170,7 +170,7 @@ def test_a_source_of_which_nobody_can_tell_is_told(
 ) -> None:
     platform_sandbox.control.set(dbt_history_answer="500")
     assert sync(**MANIFEST).execute(TaskTries().context())["status"] == "COMPLETED"
-    assert "does not say whether this tenant knows source" in capsys.readouterr().out
+    assert "does not show whether this tenant supports source" in capsys.readouterr().out
 
 
 def test_an_output_that_the_tenant_drops_fails_the_task(platform_sandbox: Sandbox) -> None:
@@ -208,7 +208,7 @@ def test_a_retry_does_not_take_a_later_sync_of_somebody_else_for_its_own(
     platform_sandbox.control.fault("lost_response", method="POST", path="/dbt-sync$")
     failing = {"method": "GET", "path": "/dbt-sync$", "status": 400, "nth": 2}
     platform_sandbox.control.fault("status", **failing)
-    with pytest.raises(PlatformTransportError, match="could not be looked up"):
+    with pytest.raises(PlatformTransportError, match="history could not be read"):
         sync().execute(tries.context())
     tries.store[STORE_KEY]["ids"]["submitted_at"] -= 1000.0  # the sync that is there is later
     with pytest.raises(AirflowFailException, match="another user"):

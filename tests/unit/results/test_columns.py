@@ -143,7 +143,7 @@ def test_value_gets_the_type_of_its_column(
 @pytest.mark.parametrize(("kind", "value"), UNFITTING)
 def test_strict_names_column_and_row_of_a_value_that_does_not_fit(kind: str, value: Any) -> None:
     columns = [{"name": "a", "type": "String"}, {"name": "b", "type": kind}]
-    with pytest.raises(ResultValueError, match=r"Row 2, column 'b': ") as caught:
+    with pytest.raises(ResultValueError, match=r"row 2, column 'b'") as caught:
         read(columns, [["x", None], ["y", value]], "strict")
     assert (caught.value.column, caught.value.row) == ("b", 2)
     assert kind in str(caught.value)
@@ -279,7 +279,7 @@ def test_misfit_of_a_type_that_the_author_gave(said: str, value: str) -> None:
     assert (column.kind, values) == ("String", [[value]])
     assert column.note is not None
     assert column.note.startswith("types asks for ")
-    with pytest.raises(ResultValueError, match="Row 1, column 'a'"):
+    with pytest.raises(ResultValueError, match="row 1, column 'a'"):
         read(columns, [[value]], {"a": said, "*": "strict"})
 
 
@@ -290,7 +290,7 @@ def test_star_gives_the_mode_of_all_other_columns() -> None:
 
 
 def test_type_for_a_column_that_the_result_lacks_is_refused() -> None:
-    with pytest.raises(ResultValueError, match=r"'At', which the result lacks\. .* 'at'"):
+    with pytest.raises(ResultValueError, match=r"'At', which the result does not have\. .* 'at'"):
         read([{"name": "at", "type": "String"}], [], {"At": "timestamp"})
 
 
@@ -299,9 +299,9 @@ def test_type_for_a_column_that_the_result_lacks_is_refused() -> None:
     [
         ("mine", "must be one of service, strict, text"),
         (7, "must be one of service, strict, text, or a type for each column"),
-        ({"a": "money"}, "'a' the type 'money'; known are int64, double"),
-        ({"a": "decimal(39, 2)"}, "1 to 38 digits"),
-        ({"a": "decimal(4, 5)"}, "1 to 38 digits"),
+        ({"a": "money"}, "'a' the unknown type 'money'; the types are int64, double"),
+        ({"a": "decimal(39, 2)"}, "a precision of 1 to 38"),
+        ({"a": "decimal(4, 5)"}, "a precision of 1 to 38"),
         ({"a": None}, "both strings"),
         ({1: "date"}, "both strings"),
         ({"*": "date"}, "must be one of service, strict, text, not 'date'"),

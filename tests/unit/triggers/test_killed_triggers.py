@@ -194,7 +194,7 @@ def test_a_look_up_that_never_ends_leaves_the_run_alone(
     monkeypatch.setattr(_remote_run, "LOOK_UP_SECONDS", 0.1)
     asyncio.run(trigger.on_kill())
     assert control.state().aborts == []
-    assert "could not be looked up" in capfd.readouterr().out
+    assert "state of the task could not be read" in capfd.readouterr().out
 
 
 def test_a_stop_that_takes_longer_than_airflow_allows_is_given_up(

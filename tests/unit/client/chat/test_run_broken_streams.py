@@ -34,7 +34,7 @@ from tests.unit.client.fakes.streams import (
 @pytest.mark.parametrize("start", [b"", b"\n \n"])
 @pytest.mark.parametrize("page", [b"<!doctype html>\n<p>", b"<html>", b"<p>\n</p>\n"])
 def test_a_web_page_is_a_wrong_address(start: bytes, page: bytes) -> None:
-    with pytest.raises(PlatformAddressError, match=r"web page.*chat_url"):
+    with pytest.raises(PlatformAddressError, match=r"web application.*chat_url"):
         feed(new_run(), start + page)
 
 

@@ -100,23 +100,23 @@ REFUSED = {
     "SELECT id, SUM(a) OVER (PARTITION BY b) s FROM orders": "has a window function",
     "SELECT id, SUM(a) OVER w s FROM orders WINDOW w AS (PARTITION BY b)": "has a window function",
     "SELECT DISTINCT ON (b) id FROM orders": "has DISTINCT ON",
-    "SELECT id FROM orders FOR UPDATE": "has FOR, which pages cannot have",
+    "SELECT id FROM orders FOR UPDATE": "has FOR, which paging does not support",
     "SELECT id INTO copy FROM orders": "has INTO",
-    "SELECT amount FROM orders": "is not among the columns of the result that have a name (amount)",
-    "SELECT a + id FROM orders": "is not among the columns of the result that have a name (none)",
-    "SELECT o.id, c.id FROM orders o, customers c": "2 columns that are called id",
+    "SELECT amount FROM orders": "is not a named column of the result (named columns: amount)",
+    "SELECT a + id FROM orders": "is not a named column of the result (named columns: none)",
+    "SELECT o.id, c.id FROM orders o, customers c": "2 columns with the name id",
     "SELECT COUNT(*) AS id FROM orders": "id is an aggregate",
     "SELECT COALESCE(MEASURE(orders.count), 0) AS id FROM orders": "id is an aggregate",
-    "SELECT id, country, SUM(a) FROM orders GROUP BY 1, 2": "groups by country too",
-    "SELECT id, SUM(a) FROM orders GROUP BY 1, country": "GROUP BY has country, which is not a col",
+    "SELECT id, country, SUM(a) FROM orders GROUP BY 1, 2": "also groups by country",
+    "SELECT id, SUM(a) FROM orders GROUP BY 1, country": "GROUP BY has country, which is not a",
     "SELECT id, country, SUM(a) FROM orders GROUP BY country": "id is not in GROUP BY",
     "SELECT id, b FROM orders GROUP BY ROLLUP(id, b)": "GROUP BY has ROLLUP(id, b), which is not",
     "SELECT * FROM orders GROUP BY 1": "GROUP BY has 1, which is not a named column",
     "SELECT id, country FROM orders GROUP BY id, 7": "GROUP BY has 7, which is not a named column",
     "SELECT id": "has no FROM",
-    "SELECT id FROM orders WHERE": "has nothing behind WHERE",
-    "SELECT id WHERE id > 5 FROM orders": "has FROM behind WHERE",
-    "SELECT id FROM orders WHERE a WHERE b": "has WHERE behind WHERE",
+    "SELECT id FROM orders WHERE": "has nothing after WHERE",
+    "SELECT id WHERE id > 5 FROM orders": "has FROM after WHERE",
+    "SELECT id FROM orders WHERE a WHERE b": "has WHERE after WHERE",
     "SELECT id FROM orders; SELECT 1": "has a subquery",
     "SELECT id FROM orders; DROP": "contains several statements",
 }
@@ -218,7 +218,9 @@ def test_key_of_a_type_without_an_order_is_refused(kind: str) -> None:
 
 def test_key_that_the_result_lacks_or_has_twice_is_refused() -> None:
     query = PagedQuery.build("SELECT * FROM t", ["id"])
-    with pytest.raises(PageKeyError, match="the result has no column of this name, only: a"):
+    with pytest.raises(
+        PageKeyError, match=r"the result has no column of this name\. Its columns are: a"
+    ):
         PageReader(query).take_columns([{"name": "a", "type": "Int64"}])
     with pytest.raises(PageKeyError, match="the result has 2 columns of this name"):
         PageReader(query).take_columns([{"name": "id", "type": "Int64"}] * 2)

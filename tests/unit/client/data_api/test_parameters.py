@@ -81,7 +81,7 @@ def test_times_with_a_zone_are_given_in_the_zone_of_the_query() -> None:
     assert bind_parameters("%s", [datetime(2026, 1, 1)], "Europe/Paris") == (  # noqa: DTZ001
         "'2026-01-01T00:00:00.000'"
     )
-    with pytest.raises(PlatformInputError, match="does not know the query's zone 'Mars/Base'"):
+    with pytest.raises(PlatformInputError, match="does not know the query's time zone 'Mars/Base'"):
         bind_parameters("%s", [moment], "Mars/Base")
 
 
@@ -179,9 +179,9 @@ def test_comments_stay_as_they_are() -> None:
         ("SELECT %s, %s", ["a"], "the SQL has more placeholders than 1 parameters"),
         ("SELECT %s", ["a", "b"], "the SQL has 1 placeholders for 2 parameters"),
         ("SELECT %s", [], "the SQL has more placeholders than 0 parameters"),
-        ("SELECT %(b)s", {"a": 1}, "parameters have no 'b', and the SQL has %(b)s"),
+        ("SELECT %(b)s", {"a": 1}, "the SQL has %(b)s, but parameters have no 'b'"),
         ("SELECT %s", {"a": 1}, "parameters are a mapping, so placeholders must be %(name)s"),
-        ("SELECT %(a)s", [1], "parameters are a list, so placeholders are %s"),
+        ("SELECT %(a)s", [1], "parameters are a list, so placeholders must be %s"),
         ("SELECT 10 % 3", [], "'% 3', which is not a placeholder"),
         ("SELECT 'A%'", {}, "write a percent sign as %%"),
         ("SELECT %d", [1], "'%d', which is not a placeholder"),

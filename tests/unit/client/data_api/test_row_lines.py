@@ -150,7 +150,8 @@ def test_a_cut_at_any_byte_of_a_long_line_is_an_error() -> None:
     for at in range(len(SCHEMA), len(data)):
         found, error = outcome([data[:at]], 16)
         if at > len(SCHEMA):
-            assert error == "PlatformTransportError: The data API's answer was cut. (data query)"
+            said = "The data API's response was cut off. Run the query again."
+            assert error == f"PlatformTransportError: {said} (data query)"
         assert found == rows[: len(found)]
     assert outcome([data], 16) == (rows, "")
 
@@ -160,7 +161,7 @@ def test_rows_after_a_part_that_fails_are_not_read() -> None:
     data = SCHEMA + json.dumps({"data": rows}, ensure_ascii=False).encode() + b"\n"
     found, error = outcome([data], 30)
     assert found == [["Köln", "1"]] * 5
-    assert "Line 2 of the data API's answer has a row without 2 values." in error
+    assert "Line 2 of the data API's response has a row without 2 values." in error
 
 
 def test_an_error_beside_rows_in_one_line_ends_the_query() -> None:
@@ -181,7 +182,7 @@ def test_columns_and_all_rows_may_come_in_one_line() -> None:
 def test_a_text_that_is_not_json_is_named_with_its_place() -> None:
     data = SCHEMA + b'{"data":[' + b'["a","b"],' * 9 + b'["a","b"}]}\n'
     error = outcome([data], 30)[1]
-    assert error.startswith("PlatformProtocolError: Line 2 of the stream, read from byte 89 on, is")
+    assert error.startswith("PlatformProtocolError: Line 2 of the stream, read from byte 89, is")
 
 
 def rows_of(count: int, columns: int) -> Iterable[bytes]:

@@ -18,9 +18,12 @@ def test_nothing_is_not_a_query(sql: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        ("DELETE FROM orders", "it begins with DELETE, and the service's SQL only reads"),
-        ("insert into a values (1)", "it begins with INSERT, and the service's SQL only reads"),
-        ("/* SELECT */ DROP TABLE a", "it begins with DROP, and the service's SQL makes no tables"),
+        ("DELETE FROM orders", "it begins with DELETE, and the service's SQL is read-only"),
+        ("insert into a values (1)", "it begins with INSERT, and the service's SQL is read-only"),
+        (
+            "/* SELECT */ DROP TABLE a",
+            "it begins with DROP, and the service's SQL cannot create tables",
+        ),
         ("CREATE TEMP TABLE a AS SELECT 1", "not even temporary ones: the data model defines"),
         ("BEGIN", "the service has no transactions: each query runs on its own"),
         ("SET timezone = 'UTC'", "the service keeps no session between queries"),
@@ -28,11 +31,14 @@ def test_nothing_is_not_a_query(sql: str) -> None:
         ("hello", "it begins with HELLO"),
         (
             "WITH a AS (SELECT 1) INSERT INTO b SELECT * FROM a",
-            "it holds INSERT, and the service's SQL only reads",
+            "it contains INSERT, and the service's SQL is read-only",
         ),
-        ("WITH a AS (DELETE FROM orders RETURNING id) SELECT * FROM a", "it holds DELETE"),
-        ("WITH a AS (SELECT 1) UPDATE orders SET amount = 0", "it holds UPDATE"),
-        ("SELECT id INTO copies FROM orders", "it is SELECT INTO, and the service's SQL makes no"),
+        ("WITH a AS (DELETE FROM orders RETURNING id) SELECT * FROM a", "it contains DELETE"),
+        ("WITH a AS (SELECT 1) UPDATE orders SET amount = 0", "it contains UPDATE"),
+        (
+            "SELECT id INTO copies FROM orders",
+            "it is SELECT INTO, and the service's SQL cannot create",
+        ),
     ],
 )
 def test_a_statement_is_not_a_query(sql: str, reason: str) -> None:

@@ -257,7 +257,7 @@ def test_a_coding_that_was_not_asked_for_is_a_protocol_error(
     run: Run, rows_of: Callable[..., Any], coding: str
 ) -> None:
     told = answer(body=b"[1]", headers={"Content-Encoding": coding})
-    refused = pytest.raises(PlatformProtocolError, match=f"content coding '{coding}'")
+    refused = pytest.raises(PlatformProtocolError, match=f"content encoding is '{coding}'")
     with serving(told, told, told) as server:
         for work in (lambda: run(config_for(server), GET), lambda: rows_of(server)):
             with refused:

@@ -128,7 +128,7 @@ def test_an_answer_of_another_shape(body: bytes) -> None:
 def test_other_than_json_is_a_wrong_address(body: bytes, headers: dict[str, str]) -> None:
     for operation in (OPERATION, delete_report(report_id=1)):
         with pytest.raises(
-            PlatformAddressError, match=r"instead of JSON.*check the address"
+            PlatformAddressError, match=r"instead of JSON.*Check the address"
         ) as caught:
             read(200, body, headers, operation)
         assert not caught.value.retryable

@@ -200,7 +200,9 @@ def test_a_repeated_delete_that_finds_nothing_is_done(run: Run) -> None:
 
 def test_an_answer_that_is_too_long(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "MAX_LIST_BYTES", 1000)
-    too_long = pytest.raises(PlatformProtocolError, match="API call: the answer exceeds 1000 by")
+    too_long = pytest.raises(
+        PlatformProtocolError, match="API call: the response is larger than 1000 by"
+    )
     with serving(answer(body=b'"%s"' % (b"x" * 2000))) as server, too_long:
         run(config_for(server), GET)
 

@@ -88,7 +88,7 @@ class TestStatus:
 
     def test_a_build_that_takes_too_long_is_reported_with_its_last_status(self) -> None:
         tenant = told({"status": "warmup", "errorText": "still loading"})
-        with pytest.raises(PlatformDeadlineError, match=r"last status warmup.*still loading"):
+        with pytest.raises(PlatformDeadlineError, match=r"last status was warmup.*still loading"):
             waiting(tenant)
 
     def test_a_branch_that_is_built_during_the_last_pause_is_seen(self) -> None:
@@ -98,10 +98,11 @@ class TestStatus:
     def test_each_change_is_reported_once(self) -> None:
         building = {"status": "building"}
         waiting(tenant := told(building, building, {"status": "warmup"}, building, BUILT))
-        assert [line.rpartition(": ")[2] for line in lines(tenant)] == [
-            "building",
-            "warmup",
-            "building",
+        statuses = [line.removesuffix(f" (branch {FORK})") for line in lines(tenant)]
+        assert statuses == [
+            "Build status: building",
+            "Build status: warmup",
+            "Build status: building",
         ]
 
 
@@ -254,7 +255,9 @@ class TestLog:
     )
     def test_the_error_of_a_failed_build_ends_with_its_log(self, log: Any) -> None:
         tenant = told(self.FAILED, log=log)
-        with pytest.raises(BuildFailedError, match=r"Compile errors.*ends: two \| three \| four"):
+        with pytest.raises(
+            BuildFailedError, match=r"Compile errors.*ends with: two \| three \| four"
+        ):
             waiting(tenant)
         assert lines(tenant) == [f"build log: {text}" for text in ("one", "two", "three", "four")]
 

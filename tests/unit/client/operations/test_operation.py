@@ -312,7 +312,7 @@ def test_a_path_parameter_is_one_segment(value: str) -> None:
 
 
 def test_a_path_parameter_that_no_address_can_carry() -> None:
-    with pytest.raises(PlatformInputError, match="name holds characters"):
+    with pytest.raises(PlatformInputError, match="name contains characters"):
         fill_path("/v1/{name}", {"name": "\ud800"})
 
 

@@ -284,7 +284,7 @@ def test_root_has_no_rights_of_root_in_the_worker(worker: DrawingProcess) -> Non
         ("seccomp", None, errno.EINVAL, "the kernel refused the seccomp filter"),
         ("seccomp", None, errno.ENOSYS, "the kernel refused the seccomp filter"),
         ("seccomp", None, errno.EPERM, "the kernel refused the seccomp filter"),
-        ("seccomp", None, 0, "the filter does not refuse socket"),
+        ("seccomp", None, 0, "the filter does not block socket"),
         ("capset", None, errno.EPERM, "the capabilities of the process cannot be dropped"),
         ("prctl", 38, errno.EINVAL, "PR_SET_NO_NEW_PRIVS failed"),
     ],
@@ -341,7 +341,7 @@ def test_a_worker_with_threads_of_its_own_is_not_confined(hostile_library: Path)
 
 def test_an_unknown_machine_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    with pytest.raises(confinement.ConfinementError, match="not made for riscv64 with 64 bits"):
+    with pytest.raises(confinement.ConfinementError, match="does not support riscv64 with 64 bits"):
         confinement.confine()
 
 
@@ -367,7 +367,7 @@ def test_without_landlock_a_character_that_needs_a_font_is_a_box_and_a_note(
         found = renderer.render(bars, [{"name": "a"}, {"name": "b"}], [["東京", 1]], ["png"])
     assert found["png"].startswith(b"\x89PNG")
     [note] = found.notes
-    assert note.startswith("No font has a glyph for 京東: ")
+    assert note.startswith("No font has a glyph for 京東, so ")
     assert note.endswith("cannot read fonts on this worker, because the kernel has no Landlock.")
 
 

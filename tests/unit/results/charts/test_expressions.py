@@ -285,7 +285,9 @@ ESCAPES += [
 ]  # fmt: skip
 
 
-REFUSED = r"the expression '|the expression \"|function of selections|may not be called|: Disabled"
+REFUSED = (
+    r"the expression '|the expression \"|internal function of Vega|may not be called|: Disabled"
+)
 """The last one is Vega-Lite's own word for `import`."""
 
 

@@ -155,7 +155,7 @@ def test_characters_that_no_font_has_are_in_a_note() -> None:
     pytest.importorskip("vl_convert")
     with ChartRenderer(ChartLimits(seconds=120)) as renderer:
         [note] = renderer.render(BARS, COLUMNS, [["ไทย", 1], ["Ωмега ≥ €", 2]]).notes
-        assert note.startswith("No font has a glyph for ทยไ: the picture shows boxes")
+        assert note.startswith("No font has a glyph for ทยไ, so the picture shows boxes")
         assert "chart_fonts" in note
         hidden = {**BARS, "encoding": {**BARS["encoding"], "x": {"field": "city", "axis": None}}}
         assert renderer.render(hidden, COLUMNS, [["ไทย", 1]]).notes == ()

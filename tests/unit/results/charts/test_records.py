@@ -68,7 +68,7 @@ def test_large_numbers_on_a_scale_of_numbers_are_numbers() -> None:
 
 
 def test_column_without_any_number_is_refused_on_a_scale_of_numbers() -> None:
-    with pytest.raises(ChartError, match=r"'v' on a scale of numbers, and none of its 2 values .*"
+    with pytest.raises(ChartError, match=r"'v' on a numeric scale, but none of its 2 values .*"
                        "the first: 'Spain'"):  # fmt: skip
         values("String", ["Spain", None, "Italy"], numbers=True)
 
@@ -79,8 +79,12 @@ def test_values_that_are_no_numbers_are_counted_in_a_note() -> None:
     columns = [{"name": "v", "type": "Double"}]
     found = records_of(columns, rows, Uses(numbers={"v"}), notes=notes)
     assert [record["v"] for record in found] == [1, "n/a", None, None, None]
-    assert notes[0].startswith("1 of 5 values of 'v' are no numbers (the first: 'n/a')")
-    assert notes[1].startswith("2 of 5 values of 'v' are infinite or too large")
+    assert notes[0].startswith(
+        "The chart leaves out 1 of 5 values of 'v', because they are not numbers (the first: 'n/a')"
+    )
+    assert notes[1].startswith(
+        "The chart leaves out 2 of 5 values of 'v', because they are infinite or too large"
+    )
 
 
 def test_texts_of_a_boolean_column_become_booleans() -> None:

@@ -104,7 +104,9 @@ def test_local_files_and_addresses_are_not_read(renderer: ChartRenderer, tmp_pat
 def test_data_that_would_load_something_is_refused(renderer: ChartRenderer) -> None:
     encoding = {**BARS["encoding"], "color": {"field": "country", "scale": None}}
     rows = [["url(https://evil.example/x.svg#y)", 5]]
-    with pytest.raises(ChartError, match="would load something for its attribute 'fill'"):
+    with pytest.raises(
+        ChartError, match="would load an external resource for its attribute 'fill'"
+    ):
         renderer.render({**BARS, "encoding": encoding}, COLUMNS, rows, ["svg"])
 
 
@@ -330,7 +332,7 @@ def test_large_ids_stand_in_the_order_of_numbers(renderer: ChartRenderer) -> Non
 
 def test_error_of_a_specification_that_is_none_has_no_rows(renderer: ChartRenderer) -> None:
     with pytest.raises(
-        ChartError, match=r"no Vega-Lite specification \(it is one of Vega\)"
+        ChartError, match=r"not a Vega-Lite specification \(but a Vega specification\)"
     ) as error:
         renderer.render({"marks": []}, COLUMNS, ROWS)
     assert "Spain" not in error.value.message

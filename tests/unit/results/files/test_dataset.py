@@ -272,7 +272,7 @@ def test_one_file_is_open_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"partition_by": ["city"]}, "names the column 'city', and the result does not have it"),
+        ({"partition_by": ["city"]}, "contains the column 'city', which the result does not have"),
         (
             {"partition_by": ["id", "country", "day", "amount"]},
             "contains all columns of the result",
@@ -434,7 +434,7 @@ def test_empty_result_is_not_written_if_that_is_asked_for(
     options: dict[str, Any], tmp_path: Path
 ) -> None:
     path = tmp_path / "rows"
-    with pytest.raises(ResultEmptyError, match="The result has no rows"):
+    with pytest.raises(ResultEmptyError, match="the result has no rows"):
         save_rows(COLUMNS, [], path=path, output=planned(on_empty="fail", **options))
     saved = save_rows(COLUMNS, [], path=path, output=planned(on_empty="skip", **options))
     assert (saved.path, saved.format, saved.bytes, saved.row_count) == (None, None, None, 0)

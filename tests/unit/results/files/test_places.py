@@ -78,7 +78,7 @@ def test_storage_that_refuses_only_the_look_is_no_error(
 
 def test_folder_that_a_storage_does_not_have_yet_is_no_error() -> None:
     check_place("output_path", in_storage(FileNotFoundError("/lake")))
-    with pytest.raises(PlatformInputError, match="there is no bucket 'lake'"):
+    with pytest.raises(PlatformInputError, match="the bucket 'lake' does not exist"):
         check_place("output_path", in_storage(FileNotFoundError("lake"), "s3"))
 
 

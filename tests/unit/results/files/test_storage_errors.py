@@ -56,7 +56,7 @@ def wrapped(outer: BaseException, inner: BaseException, *, cause: bool = True) -
     [
         (
             wrapped(PermissionError("It said no."), ClientError("AccessDenied", 403)),
-            "It said no (PutObject, AccessDenied, status 403). Allow the connection",
+            "It said no (PutObject, AccessDenied, status 403). Give the connection",
             False,
         ),
         (
@@ -66,7 +66,7 @@ def wrapped(outer: BaseException, inner: BaseException, *, cause: bool = True) -
         ),
         (
             wrapped(PermissionError("Forbidden"), ClientError("403", 403, "Forbidden")),
-            "Forbidden (PutObject, 403). Allow the connection",
+            "Forbidden (PutObject, 403). Give the connection",
             False,
         ),
         (
@@ -80,7 +80,7 @@ def wrapped(outer: BaseException, inner: BaseException, *, cause: bool = True) -
             "(AuthenticationFailed, status 403). The storage refuses the credentials",
             True,
         ),
-        (HttpError(403, "Forbidden: lake"), "Forbidden: lake (403). Allow", False),
+        (HttpError(403, "Forbidden: lake"), "Forbidden: lake (403). Give", False),
         (HttpError(503, "Backend Error"), "Backend Error (503). The storage is overl", True),
         (EndpointConnectionError("Could not connect"), "Could not connect. Check the end", True),
         (wrapped(ValueError("it failed"), socket.gaierror(-2, "x")), "it failed. Check", True),
