@@ -2,7 +2,7 @@
 
 A condition has a kind and a subject, both plain JSON, so that a wait can move from one process to
 another. A poll returns plain JSON once the condition holds, and None until then. While it does not
-hold, the poll notifies of `NotYet`, whose text begins with the reason and ends with ids in brackets.
+hold, the poll notifies of `NotYet`, whose text begins with the reason and ends with ids.
 """
 
 from __future__ import annotations
@@ -260,8 +260,8 @@ def _first(wanted: Sequence[ResponseModel], otherwise: str) -> Program[Seen]:
 
 
 def _one(get: Operation[T], probe: Operation[Any]) -> Program[list[T]]:
-    """Return the resource in a list, or an empty list if it does not exist. The probe, a list of the
-    same deployment, raises PlatformNotFoundError if the deployment itself does not exist."""
+    """Return the resource in a list, or an empty list if it does not exist. The probe lists the
+    same deployment: it raises PlatformNotFoundError if the deployment does not exist."""
     try:
         found = yield from call(get, once=True)
     except PlatformNotFoundError:

@@ -300,7 +300,8 @@ class TypeFinder:
             wanted = self._asked_type() if self._asked else f"type {self._declared}"
             if self._strict:
                 raise ResultValueError(
-                    f"The value {shown!r} cannot be read as {wanted} (row {row}, column {self._name!r}). "
+                    f"The value {shown!r} cannot be read as {wanted} "
+                    f"(row {row}, column {self._name!r}). "
                     'types="service" writes such a column as strings, with a warning.',
                     column=self._name,
                     row=row,

@@ -37,8 +37,8 @@ def find_deployment_address(
     deployment = yield from call(operation, deadline=deadline)
     if not deployment.deployment_url:
         raise PlatformProtocolError(
-            "The service does not say the deployment's data API address. Set data_api_url in the "
-            "connection.",
+            "The service did not return the deployment's data API address. Set Data API address "
+            "(data_api_url) in the connection.",
             where=where,
         )
     base = data_address(

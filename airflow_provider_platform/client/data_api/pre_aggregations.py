@@ -202,10 +202,13 @@ def start_builds(
 
 def _lost_start(access: JobsAccess, cause: PlatformError, *, repeat: bool) -> PlatformError:
     """The error of a start whose answer, with the tokens in it, was lost."""
-    said = f"The answer to the start of the builds was lost, so they may be running: {cause.reason}"
+    lost = (
+        "The connection broke before the service confirmed the start of the builds, so they may be "
+        f"running: {cause.reason}"
+    )
     if repeat:
-        return PlatformTransportError(f"{said} A retry starts them again.", where=access.where)
-    return PlatformOutcomeUnknownError(f"{said} {START_AGAIN}", where=access.where)
+        return PlatformTransportError(f"{lost} A retry starts them again.", where=access.where)
+    return PlatformOutcomeUnknownError(f"{lost} {START_AGAIN}", where=access.where)
 
 
 START_AGAIN = (

@@ -206,11 +206,13 @@ def data_call_error(
     because of the token."""
     scope = _SCOPE.search(service_message(body, headers) or "") if status == 403 else None
     step = {
-        401: "The data token was refused: check that the credential can read the deployment.",
-        403: "The data token was refused: check that the credential can read the deployment.",
-        404: "Check data_api_url in the connection, or the deployment's address; the data API may "
-        "not be enabled there.",
-    }.get(status, "A later try may succeed." if status >= 500 else "")
+        401: "The service refused the token for the data API. Check that the management token has "
+        "access to the deployment.",
+        403: "The service refused the token for the data API. Check that the management token has "
+        "access to the deployment.",
+        404: "Check Data API address (data_api_url) in the connection, and check that the data API "
+        "is enabled for the deployment.",
+    }.get(status, "A retry may succeed." if status >= 500 else "")
     if scope is not None:
         step = (
             f"The deployment does not give its tokens the API scope {scope[1]}, which is off by "

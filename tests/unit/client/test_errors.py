@@ -54,6 +54,8 @@ RETRYABLE = {
     "PlatformTransientConflictError",
     "PlatformTransportError",
     "PlatformTriggerError",
+    "PreAggregationBuildFailedError",
+    "PreAggregationJobsLostError",
     "ResultWriteError",
     "PagesChangedError",
     "ResultEmptyError",

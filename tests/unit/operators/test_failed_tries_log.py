@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.unit.operators.captured_log import Capture
 
@@ -97,7 +98,7 @@ def test_failed_rerun_of_an_agents_query_logs_its_sql(
         all_rows_as="connection",
     )
     with pytest.raises(AirflowFailException, match="no such column"):
-        run_to_its_failure(operator, deferrable=False)
+        run_to_its_failure(platform_sandbox.control, operator, deferrable=False)
     (line,) = failed_sql(capture)
     assert "warning" in line
     assert sql in line
