@@ -212,7 +212,7 @@ class PlatformChatOperator(RemoteRunOperator):
                 self.log.warning("%s", self._cut(query, title, attempt.client.config))
             if query["chart"] is not None:
                 self.log.info(
-                    "A chart came with query %r: its specification is in the result, under chart",
+                    "Query %r has a chart. Its specification is in the result, under 'chart'",
                     title,
                 )
             if query["chart_error"] is not None:
@@ -273,7 +273,9 @@ class PlatformChatOperator(RemoteRunOperator):
             f"The {what} has {len(query['rows'])} of {query['total_rows']} rows of query {title!r}"
         )
         fewer = len(query["rows"]) < query["sent_rows"]
-        more = f" Or raise max_rows, since the chat sent {query['sent_rows']} rows." if fewer else ""
+        more = (
+            f" Or raise max_rows, since the chat sent {query['sent_rows']} rows." if fewer else ""
+        )
         return f"{kept}. {_way_to_all_rows(config)}{more}"
 
 
