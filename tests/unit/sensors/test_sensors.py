@@ -180,7 +180,7 @@ class TestFailures:
         assert seen(sensor(PlatformReportSensor, **arguments).poke(context))["id"] == 101
         assert "API_SERVER_ERROR" in caplog.text + capsys.readouterr().out
         platform_sandbox.control.rotate_management_token()
-        with pytest.raises(AirflowFailException, match="management token"):
+        with pytest.raises(AirflowFailException, match="Management token"):
             sensor(PlatformReportSensor, **arguments).poke(context)
 
     def test_a_sync_that_was_just_started_may_be_unknown(self, platform_sandbox: Sandbox) -> None:
@@ -188,7 +188,7 @@ class TestFailures:
 
     def test_what_a_retry_cannot_mend_ends_the_task(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.rotate_management_token()
-        with pytest.raises(AirflowFailException, match="management token"):
+        with pytest.raises(AirflowFailException, match="Management token"):
             poke(PlatformReportSensor, report_id=101)
 
     def test_soft_fail_skips(self, platform_sandbox: Sandbox) -> None:
@@ -247,7 +247,7 @@ class TestDeferred:
         waiting, deferral = self.deferred(report_id=999)
         platform_sandbox.control.rotate_management_token()
         event = self.fire(deferral.trigger)
-        with pytest.raises(AirflowFailException, match="management token"):
+        with pytest.raises(AirflowFailException, match="Management token"):
             waiting.execute_complete(TaskTries().context(), event)
         skipping = sensor(PlatformReportSensor, report_id=999, never_fail=True)
         with pytest.raises(AirflowSkipException):
