@@ -353,7 +353,7 @@ def _switch_staging_off(where: _Where, environment: str) -> Program[NothingToClo
         if may_be_missing(error):
             yield from check_tenant(where.deployment_id, error, where.deadline)
             return NothingToClose(
-                "the branch does not exist any more, or the tenant has no staging environments"
+                "the branch no longer exists, or the tenant has no staging environments"
             )
         if environment == STAGING or not isinstance(error, PlatformBadRequestError):
             raise
