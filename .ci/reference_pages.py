@@ -31,7 +31,7 @@ LINE = 100
 """Characters of a line of code."""
 MADE = "This page is generated from the code: `make reference`."
 PREFIXES = {
-    "branches": ("Branch", "Build", "MergedBuild"),
+    "branches": ("Branch", "Build", "DevMode", "MergedBuild"),
     "chat": ("Chat", "DataQuery", "ResultWrite"),
     "dbt_sync": ("DbtSync", "Branch", "Build"),
     "exports": ("DashboardExport", "ResultWrite"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator, BaseOperatorLink, BaseSensorOperator
+from airflow.sdk import BaseOperator, BaseOperatorLink, BaseSensorOperator, TaskGroup
 from airflow.sdk import __version__ as _sdk_version
 from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
 from airflow.sdk.definitions._internal.types import SET_DURING_EXECUTION
@@ -72,6 +72,7 @@ __all__ = [
     "ObjectStoragePath",
     "PokeReturnValue",
     "TaskDecorator",
+    "TaskGroup",
     "TriggerEvent",
     "conf",
     "determine_kwargs",

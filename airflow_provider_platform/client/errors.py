@@ -301,6 +301,12 @@ class BranchNotServedError(PlatformError):
     retryable = True
 
 
+class DevModeBusyError(PlatformError):
+    """The credential is in dev mode on another branch, and a credential has one at a time."""
+
+    retryable = True
+
+
 class BranchUnsupportedError(PlatformError):
     """The tenant's release has no operation that opens a branch in this way."""
 

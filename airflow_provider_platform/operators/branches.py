@@ -1,11 +1,14 @@
 """Operators for branches of the data model: open one, so that it answers, merge, close and delete
-it."""
+it; and `branch_gate`, the group of tasks that does all of these around the checks of a branch."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from airflow_provider_platform._airflow import BaseOperator, TaskGroup
+from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback
@@ -16,8 +19,12 @@ BUILD_TIMEOUT = 900.0
 MERGE_TIMEOUT = 1800.0
 ENVIRONMENTS = ("staging", "dev_mode", "if_supported")
 TARGETS = ("default", "parent")
+IF_DEV_MODE_BUSY = ("replace", "fail")
+MERGE_WHEN = ("on_success", "never")
+DELETE_WHEN = ("on_success", "always", "never")
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import timedelta
 
     from airflow_provider_platform._airflow import BaseTrigger, Context
@@ -39,11 +46,13 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
 
     Use it between a dbt sync and the tasks that ask or query its branch.
 
-    Returns `{"branch_name", "opened_branch", "environment", "url", "hash", "status"}`, also pushed
-    key by key. `branch_name` is the name to ask: in dev mode that of the personal fork, else the
-    branch itself. `environment` is `staging`, `dev_mode`, or None where the tenant has no operation
-    that opens a branch. `url` is the branch's data API address, None where the tenant does not say
-    it; `hash` is the commit that was built; `status` is `built`, or None where nobody waited.
+    Returns `{"branch_name", "opened_branch", "opened_hash", "environment", "url", "hash",
+    "status"}`, also pushed key by key. `branch_name` is the name to ask: in dev mode that of the
+    personal fork, else the branch itself. `opened_hash` is the commit of the branch itself, to be
+    merged with `PlatformMergeBranchOperator(hash=...)`. `environment` is `staging`, `dev_mode`, or
+    None where the tenant has no operation that opens a branch. `url` is the branch's data API
+    address, None where the tenant does not say it; `hash` is the commit that was built; `status` is
+    `built`, or None where nobody waited.
 
     A build that fails fails the task, with the service's text and the end of the build's log where
     the tenant gives it. A 403 names the missing permission: opening needs SchemaUpdate or
@@ -53,6 +62,9 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
     :param environment: `staging` (a shared branch, releases since v0.4.0), `dev_mode` (a personal
         fork of it), or `if_supported`: staging, where the tenant has none dev mode, and where it
         has neither a warning, since a person may have opened the branch in the platform
+    :param if_dev_mode_busy: what to do in dev mode where the credential is in it on another branch:
+        `replace` that branch, which closes it, or `fail` with a DevModeBusyError, which a retry can
+        mend
     :param wait_for_build: wait until the branch is built
     :param cancel_on_kill: no effect: the branch stays open when the task is ended
     :param timeout: seconds (or a timedelta) of wall time until the branch is built; an earlier
@@ -67,6 +79,7 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
     checks: ClassVar[Checks] = {
         "branch_name": arguments.text,
         "environment": partial(arguments.choice, choices=ENVIRONMENTS),
+        "if_dev_mode_busy": partial(arguments.choice, choices=IF_DEV_MODE_BUSY),
         "wait_for_build": arguments.boolean,
     }
 
@@ -75,6 +88,7 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
         *,
         branch_name: str,
         environment: Literal["staging", "dev_mode", "if_supported"] = "staging",
+        if_dev_mode_busy: Literal["replace", "fail"] = "replace",
         wait_for_build: bool | str = True,
         timeout: float | timedelta = BUILD_TIMEOUT,
         multiple_outputs: bool = True,
@@ -83,6 +97,7 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
         super().__init__(timeout=timeout, multiple_outputs=multiple_outputs, **kwargs)
         self.branch_name = branch_name
         self.environment = environment
+        self.if_dev_mode_busy = if_dev_mode_busy
         self.wait_for_build: Any = wait_for_build
         self.validate_known_arguments()
 
@@ -92,6 +107,7 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
         return BranchRunKind(
             branch_name=self.branch_name,
             environment=self.environment,
+            replaces=self.if_dev_mode_busy == "replace",
             wait_for_build=bool(self.wait_for_build),
             deployment_id=self.deployment_id,
         )
@@ -325,6 +341,8 @@ class PlatformDeleteBranchOperator(DeploymentOperator):
         with ShortTraceback(), self.opened(context) as hook:
             deployment_id = hook.resolve_deployment_id(self.deployment_id)
             client = hook.open_client()
+            if self.branch_name is None:
+                self.log.info("Nothing to delete: no branch was named, so it is kept.")
             names = [] if self.branch_name is None else [self.fork, self.branch_name]
             for name in dict.fromkeys(filter(None, names)):
                 not_deleted = client.run(
@@ -344,3 +362,164 @@ class PlatformDeleteBranchOperator(DeploymentOperator):
                 else:
                     self.log.info("Nothing to delete: %s: %s", name, not_deleted.reason)
         return {"branch_name": self.branch_name, "deleted": deleted}
+
+
+@contextmanager
+def branch_gate(
+    branch_name: Any,
+    *,
+    group_id: str = "branch_gate",
+    merge: Literal["on_success", "never"] = "on_success",
+    delete: Literal["on_success", "always", "never"] = "on_success",
+    environment: Literal["staging", "dev_mode", "if_supported"] = "staging",
+    into: Literal["default", "parent"] = "default",
+    message: str | None = None,
+    deployment_id: Any = None,
+    platform_conn_id: str = "platform_default",
+    merge_conn_id: str | None = None,
+    deferrable: bool | None = None,
+    poll_interval: float | timedelta = 5.0,
+    timeout: float | timedelta = BUILD_TIMEOUT,
+    merge_timeout: float | timedelta = MERGE_TIMEOUT,
+    default_args: dict[str, Any] | None = None,
+) -> Iterator[BranchGate]:
+    """A group of tasks that lets a branch into production only if the tasks inside succeed.
+
+        with branch_gate(sync.output["branch_name"]) as gate:
+            PlatformQueryOperator(task_id="count", sql=..., branch_name=gate.branch_name)
+
+    The group opens the branch and waits until it is built (`open`, `built`) before the tasks
+    inside, whatever these are, and after them merges the branch and waits until production is built
+    (`merge`), closes the branch (`close`) and deletes it (`delete`). `gate.branch_name` is the name
+    to ask. Tasks after the group (`gate >> publish`) run after the merge.
+
+    After a success the branch is merged and gone. If a task inside fails or is skipped, nothing is
+    merged, and the branch is closed and kept: the log of `close` says how to open it. Opening is
+    the setup of the group, closing and deleting are its teardown: they run whatever became of the
+    tasks inside, a failure of theirs does not change the state of the DAG run, and clearing a task
+    inside opens the branch again. A branch is merged only at the commit that was checked.
+
+    A credential is in dev mode on one branch at a time. With `environment="dev_mode"` a second gate
+    fails with a DevModeBusyError until the first has closed its branch; retries of its task `open`
+    put the two one after the other.
+
+    Raises PlatformInputError for a bad argument, and for a mapped gate in dev mode.
+
+    :param branch_name: the branch; a template or an output of a task, as of
+        `PlatformDbtSyncOperator`
+    :param group_id: the id of the group; ids of its tasks begin with it
+    :param merge: `on_success` merges the branch if all tasks inside succeed, `never` does not: the
+        last task is then `passed`
+    :param delete: delete the branch `on_success`, `always` or `never`
+    :param environment: as of `PlatformOpenBranchOperator`
+    :param into: as of `PlatformMergeBranchOperator`
+    :param message: the message of the merge; default: a sentence with the DAG and the task
+    :param deployment_id: the deployment's id; default: the connection's
+    :param platform_conn_id: the connection that opens, closes and deletes the branch
+    :param merge_conn_id: the connection that merges it; default: the same
+    :param deferrable: wait for builds in the triggerer; None means Airflow's
+        `[operators] default_deferrable`
+    :param poll_interval: seconds (or a timedelta) between two looks at a build
+    :param timeout: seconds (or a timedelta) until the branch is built
+    :param merge_timeout: seconds (or a timedelta) until production is built after the merge
+    :param default_args: arguments of all tasks in the group, those inside too, as of a TaskGroup
+    """
+    arguments.choice("merge", merge, MERGE_WHEN)
+    arguments.choice("delete", delete, DELETE_WHEN)
+    connected: dict[str, Any] = {
+        "deployment_id": deployment_id,
+        "platform_conn_id": platform_conn_id,
+    }
+    waiting: dict[str, Any] = {"deferrable": deferrable, "poll_interval": poll_interval}
+    opening: dict[str, Any] = {
+        "branch_name": branch_name,
+        "environment": environment,
+        "if_dev_mode_busy": "fail",
+        "timeout": timeout,
+        **connected,
+        **waiting,
+    }
+    given: dict[str, Any] = {"default_args": default_args or {}}
+    gate = BranchGate(group_id=group_id, **given)
+    with gate:
+        if environment == "dev_mode" and any(True for _ in gate.iter_mapped_task_groups()):
+            raise PlatformInputError(
+                "A mapped gate cannot use dev mode: a token is in dev mode on one branch at a "
+                "time, and mapped gates run at once. Use environment='staging'.",
+                field="environment",
+                where=f"task group {gate.group_id!r}",
+            )
+        # Two tasks: after a build that failed the branch is open and must be closed.
+        opened = PlatformOpenBranchOperator(task_id="open", wait_for_build=False, **opening)
+        built = PlatformOpenBranchOperator(task_id="built", **opening)
+        opened >> built
+        setups: list[BaseOperator] = [opened, built]
+        gate.branch_name = _output(built, "branch_name")
+        yield gate
+        inside = [task for task in gate if task not in setups]
+        first = [task for task in gate.get_roots() if task not in setups]
+        last = list(dict.fromkeys(gate.get_leaves()))
+        passed: BaseOperator
+        if merge == "never":
+            passed = _PassedOperator(task_id="passed", branch_name=branch_name)
+        else:
+            passed = PlatformMergeBranchOperator(
+                task_id="merge",
+                branch_name=branch_name,
+                into=into,
+                message=message,
+                hash=_output(built, "opened_hash"),
+                timeout=merge_timeout,
+                **{**connected, "platform_conn_id": merge_conn_id or platform_conn_id},
+                **waiting,
+            )
+        for task in first:
+            built.set_downstream(task)
+        for task in last:
+            passed.set_upstream(task)
+        close = PlatformCloseBranchOperator(task_id="close", branch_name=branch_name, **connected)
+        close.as_teardown(setups=setups)
+        # None of the tasks inside may still be running, also where another one has failed.
+        close.set_upstream([passed, *inside])
+        if delete == "never":
+            return
+        named = _output(passed, "branch_name") if delete == "on_success" else branch_name
+        gone = PlatformDeleteBranchOperator(
+            task_id="delete",
+            branch_name=named,
+            fork=_output(opened, "branch_name"),
+            **connected,
+        )
+        gone.as_teardown(setups=setups)
+        gone.set_upstream([passed, close])
+
+
+class BranchGate(TaskGroup):
+    """The group of tasks that `branch_gate` makes. `branch_name` is the name to ask."""
+
+    branch_name: Any = None
+
+
+def _output(task: BaseOperator, key: str) -> Any:
+    """One key of a task's result, for an argument of another task."""
+    output: Any = task.output
+    return output[key]
+
+
+class _PassedOperator(BaseOperator):
+    """The last task of a gate that does not merge: it succeeds if the tasks before it do.
+
+    Returns `{"branch_name"}`.
+    """
+
+    template_fields = ("branch_name",)
+    ui_color = "#eef3fb"
+
+    def __init__(self, *, branch_name: str, **kwargs: Any) -> None:
+        super().__init__(multiple_outputs=True, **kwargs)
+        self.branch_name = branch_name
+
+    def execute(self, context: Context) -> dict[str, str]:
+        """Return the branch's name."""
+        self.log.info("Branch %s passed. The gate does not merge it.", self.branch_name)
+        return {"branch_name": self.branch_name}

@@ -48,6 +48,7 @@ class BranchRunKind(RunKind[Build]):
 
     branch_name: str = ""
     environment: str = "staging"
+    replaces: bool = True
     wait_for_build: bool = True
     deployment_id: int | None = None
 
@@ -81,6 +82,7 @@ class BranchRunKind(RunKind[Build]):
             deployment_id=ids["deployment_id"],
             branch_name=self.branch_name,
             environment=self.environment,
+            replaces=self.replaces,
             deadline=env.deadline,
             wait_for_build=self.wait_for_build,
         )
@@ -110,11 +112,14 @@ def open_and_log(
     branch_name: str,
     environment: str,
     deadline: float,
+    replaces: bool = True,
     wait_for_build: bool = True,
 ) -> Program[Ids]:
     """Open a branch; returns what `opened` holds. Opening it again changes nothing. Raises
     PlatformError."""
-    opened = yield from open_branch(deployment_id, branch_name, environment, deadline=deadline)
+    opened = yield from open_branch(
+        deployment_id, branch_name, environment, replaces=replaces, deadline=deadline
+    )
     if opened.environment is None:
         yield warn(
             "This tenant has no operation that opens a branch, so the task did not open branch "
@@ -158,10 +163,14 @@ def poll_build_once(env: RunEnvironment, ids: Ids) -> Program[Build | None]:
 
 def describe_opened(env: RunEnvironment, ids: Ids, build: Build) -> Program[dict[str, Any]]:
     """What is known of the opened branch: `branch_name` (the name to ask), `opened_branch`,
-    `environment`, `url`, `hash`, `status`. Raises PlatformError."""
+    `opened_hash`, `environment`, `url`, `hash`, `status`. Raises PlatformError."""
     given = ids["opened"]
     opened = OpenedBranch(
-        given["branch_name"], given["opened_branch"], given["environment"], given["hash"]
+        given["branch_name"],
+        given["opened_branch"],
+        given["environment"],
+        given["hash"],
+        given["opened_hash"],
     )
     url = None
     if opened.environment is not None:
@@ -177,6 +186,8 @@ def describe_opened(env: RunEnvironment, ids: Ids, build: Build) -> Program[dict
     return {
         "branch_name": opened.branch_name,
         "opened_branch": opened.opened_branch,
+        "opened_hash": (opened.branch_name == opened.opened_branch and build.hash)
+        or opened.opened_hash,
         "environment": opened.environment,
         "url": url,
         "hash": build.hash or opened.hash,

@@ -29,6 +29,7 @@ _DIFFERS = {
     "uuid",
     "usage",
     "hash",
+    "opened_hash",
 }
 _DIFFERS |= {"completedAt", "durationMs", "placedAt", "refreshedAt", "updatedAt"}
 

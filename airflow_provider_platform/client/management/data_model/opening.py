@@ -24,6 +24,7 @@ from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     BranchNotWrittenError,
     BranchUnsupportedError,
+    DevModeBusyError,
     PlatformAddressError,
     PlatformApiError,
     PlatformBadRequestError,
@@ -77,13 +78,15 @@ class OpenedBranch:
 
     `branch_name` is the name to ask, `opened_branch` the branch that was to be opened; they differ
     in dev mode. `environment` is None where the tenant has no operation that opens a branch.
-    `hash` is the branch's commit, where the service says it.
+    `hash` is the commit of the first, `opened_hash` that of the second, where the service says
+    them.
     """
 
     branch_name: str
     opened_branch: str
     environment: Environment | None
     hash: str | None = None
+    opened_hash: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON: the fields of this class."""
@@ -124,14 +127,20 @@ class NotDeleted:
 
 
 def open_branch(
-    deployment_id: int, branch_name: str, environment: str, *, deadline: float | None = None
+    deployment_id: int,
+    branch_name: str,
+    environment: str,
+    *,
+    replaces: bool = True,
+    deadline: float | None = None,
 ) -> Program[OpenedBranch]:
     """Open a branch; `environment` is `staging`, `dev_mode` or `if_supported`: staging; dev mode
-    where the tenant has no staging environments; nothing where it has neither. `deadline` in Unix
-    time.
+    where the tenant has no staging environments; nothing where it has neither. `replaces` says
+    whether dev mode is entered although the credential is in it on another branch, which that
+    closes. `deadline` in Unix time.
 
-    Notifies of StaleFork. Raises BranchNotWrittenError, BranchUnsupportedError, and what requests
-    raise.
+    Notifies of StaleFork. Raises BranchNotWrittenError, BranchUnsupportedError, without `replaces`
+    DevModeBusyError, and what requests raise.
     """
     where = _Where(deployment_id, branch_name, deadline)
     missing: PlatformError
@@ -158,7 +167,7 @@ def open_branch(
         if not has_branches:
             return OpenedBranch(branch_name, branch_name, None)
     try:
-        return (yield from _enter_dev_mode(where))
+        return (yield from _enter_dev_mode(where, replaces))
     except (PlatformAddressError, PlatformApiError) as error:
         if not may_be_missing(error):
             raise
@@ -310,11 +319,17 @@ def _switch_staging_on(where: _Where) -> Program[OpenedBranch]:
     answer = yield from call(operation, deadline=where.deadline)
     branch = answer.data or BranchResponse()
     return OpenedBranch(
-        branch.name or where.branch_name, where.branch_name, STAGING, branch.last_hash
+        branch.name or where.branch_name,
+        where.branch_name,
+        STAGING,
+        branch.last_hash,
+        branch.last_hash,
     )
 
 
-def _enter_dev_mode(where: _Where) -> Program[OpenedBranch]:
+def _enter_dev_mode(where: _Where, replaces: bool) -> Program[OpenedBranch]:
+    if not replaces:
+        yield from _refuse_busy(where)
     body = StartDevModeRequest.build(branch_name=where.branch_name)
     operation = start_dev_mode(deployment_id=where.deployment_id, body=body)
     answer = yield from call(operation, deadline=where.deadline)
@@ -324,10 +339,28 @@ def _enter_dev_mode(where: _Where) -> Program[OpenedBranch]:
             "Without this name no query can be sent to the branch.",
             where=where,
         )
+    if not replaces:  # another run may have looked, and entered, in the same moment
+        yield from _refuse_busy(where)
     fork, parent = yield from _commits(where, answer.branch_name)
     if None not in (fork, parent) and fork != parent:
         yield Notify(StaleFork(answer.branch_name, str(fork), where.branch_name, str(parent)))
-    return OpenedBranch(answer.branch_name, where.branch_name, DEV_MODE, fork)
+    return OpenedBranch(answer.branch_name, where.branch_name, DEV_MODE, fork, parent)
+
+
+def _refuse_busy(where: _Where) -> Program[None]:
+    """Raise DevModeBusyError if the credential is in dev mode on another branch than this one or
+    its fork."""
+    active = yield from _active_dev_branch(where.deployment_id)
+    if active in (None, where.branch_name):
+        return
+    if (yield from _parent_of(where.deployment_id, active)) != where.branch_name:
+        raise DevModeBusyError(
+            f"The branch was not opened: the token is in dev mode on another branch, "
+            f"{quote_service(active)}, and has one at a time. A retry opens the branch once that "
+            "one is left. Give this DAG a token of its own or use a staging environment; if nobody "
+            "uses that branch, close it with PlatformCloseBranchOperator or in the platform.",
+            where=where,
+        )
 
 
 def _commits(where: _Where, fork: str) -> Program[tuple[str | None, str | None]]:

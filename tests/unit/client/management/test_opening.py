@@ -13,6 +13,7 @@ from airflow_provider_platform.client.data_api.query import SqlQuery, find_addre
 from airflow_provider_platform.client.errors import (
     BranchNotWrittenError,
     BranchUnsupportedError,
+    DevModeBusyError,
     PlatformAddressError,
     PlatformBadRequestError,
     PlatformConfigError,
@@ -58,7 +59,9 @@ class TestOpen:
     @pytest.mark.parametrize("environment", ["staging", "if_supported"])
     def test_staging_is_switched_on_under_the_branchs_own_name(self, environment: str) -> None:
         tenant = PlayedBranches()
-        assert opened(tenant, environment) == OpenedBranch(BRANCH, BRANCH, "staging", "c0ffee")
+        assert opened(tenant, environment) == OpenedBranch(
+            BRANCH, BRANCH, "staging", "c0ffee", "c0ffee"
+        )
         assert tenant.switched_on == {BRANCH}
         assert len(tenant.calls) == 1
 
@@ -66,6 +69,32 @@ class TestOpen:
         tenant = PlayedBranches()
         assert opened(tenant, "dev_mode") == OpenedBranch(FORK, BRANCH, "dev_mode")
         assert tenant.switched_on == set()
+
+    def test_dev_mode_on_another_branch_is_not_replaced(self) -> None:
+        tenant = PlayedBranches(branches={BRANCH: "main", "other": "main"})
+        fork = opened(tenant, "dev_mode", "other").branch_name
+        with pytest.raises(DevModeBusyError, match=f"another branch, {fork}") as raised:
+            tenant.run(open_branch(1, BRANCH, "dev_mode", replaces=False))
+        assert (raised.value.retryable, tenant.dev_mode) == (True, fork)
+        assert tenant.run(open_branch(1, "other", "dev_mode", replaces=False)).branch_name == fork
+
+    def test_dev_mode_that_another_run_enters_in_the_same_moment_is_noticed(self) -> None:
+        tenant = PlayedBranches(branches={BRANCH: "main", "dev-other": "other"})
+        program = open_branch(1, BRANCH, "dev_mode", replaces=False)
+
+        def interleaved() -> Any:
+            """The program, and another run that enters right after it."""
+            effect = next(program)
+            while True:
+                outcome = yield effect
+                if getattr(effect, "operation", None) is not None:
+                    name = effect.operation.operation_id
+                    if name == "startDevMode":
+                        tenant.dev_mode = "dev-other"
+                effect = program.send(outcome)
+
+        with pytest.raises(DevModeBusyError, match="another branch, dev-other"):
+            tenant.run(interleaved())
 
     @pytest.mark.parametrize("missing", MISSING)
     def test_a_tenant_without_staging_opens_in_dev_mode(self, missing: str) -> None:

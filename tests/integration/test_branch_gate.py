@@ -1,0 +1,365 @@
+"""Gates in DAG runs against the sandbox: what passes is merged, and what does not is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import DAG, task, task_group
+
+from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.management.data_model.branches import (
+    StartDevModeRequest,
+    start_dev_mode,
+)
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators.branches import branch_gate
+from airflow_provider_platform.operators.chat import PlatformChatOperator
+from airflow_provider_platform.operators.query import PlatformQueryOperator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+COUNT = "SELECT COUNT(*) AS orders FROM orders"
+BRANCH = "dbt-sync/main-1"
+modes = pytest.mark.parametrize("deferrable", [False, True], ids=["on the worker", "deferred"])
+environments = pytest.mark.parametrize("environment", ["staging", "dev_mode", "if_supported"])
+soon: dict[str, Any] = {"poll_interval": 0.05, "default_args": {"retries": 0}}
+STAGING = {"method": "PUT", "path": "/staging-environment$"}
+
+
+@pytest.fixture(autouse=True)
+def branch(platform_sandbox: Sandbox) -> None:
+    platform_sandbox.control.set(build_delay=0.1, build_seconds=0.2, pace=0.01)
+    platform_sandbox.control.add_branch(BRANCH)
+
+
+def counting(gate: Any, sql: str = COUNT) -> PlatformQueryOperator:
+    return PlatformQueryOperator(task_id="count", sql=sql, branch_name=gate.branch_name)
+
+
+def gated(sql: str = COUNT, *, first: Callable[[], Any] | None = None, **arguments: Any) -> DAG:
+    """A gate around one query, before which `first` is called, and a task after it."""
+    with DAG(dag_id="gated", default_args={"retries": 0}) as dag:
+        with branch_gate(BRANCH, **{**soon, **arguments}) as gate:
+
+            @task
+            def begin() -> None:
+                if first is not None:
+                    first()
+
+            begin() >> counting(gate, sql)
+
+        @task
+        def publish() -> str:
+            return "published"
+
+        gate >> publish()
+    return dag
+
+
+def merged(sandbox: Sandbox) -> list[str]:
+    return [str(entry.id) for entry in sandbox.control.state().changed("branches", "merged")]
+
+
+def is_open(name: str) -> bool:
+    hook = PlatformHook()
+    try:
+        return bool(list(hook.run_sql(COUNT, branch_name=name, timeout=60)))
+    except Exception:  # noqa: BLE001 - whatever it was, the branch does not answer
+        return False
+
+
+def errors(run: FinishedRun) -> dict[str, str]:
+    return {one.task_id: one.error for one in run.tasks if one.error}
+
+
+@modes
+@environments
+def test_branch_whose_checks_succeed_is_merged_and_gone(
+    environment: Any, deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    run = run_dag(gated(environment=environment, deferrable=deferrable))
+    assert errors(run) == {}
+    assert set(run.states.values()) == {"success"}
+    assert merged(platform_sandbox) == [BRANCH]
+    assert platform_sandbox.control.branches() == ["dev", "main"]
+    result = run.xcom("branch_gate.merge")
+    assert (result["merged"], result["status"]) == (True, "built")
+
+
+@environments
+def test_question_sql_and_own_tasks_inside_ask_the_branch(
+    environment: Any, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    with (
+        DAG(dag_id="asked", default_args={"retries": 0}) as dag,
+        branch_gate(BRANCH, group_id="gate", environment=environment, **soon) as gate,
+    ):
+        ask = PlatformChatOperator(
+            task_id="ask", prompt="total revenue", active_branch_name=gate.branch_name
+        )
+
+        @task
+        def own(branch_name: str) -> int:
+            return len(list(PlatformHook().run_sql(COUNT, branch_name=branch_name)))
+
+        ask >> [counting(gate), own(gate.branch_name)]
+    run = run_dag(dag)
+    assert errors(run) == {}
+    assert run.task("gate.ask").xcoms["queries"][0]["error"] is None
+    [asked] = {one.branch for one in platform_sandbox.control.state().runs}
+    assert asked == run.xcom("gate.built")["branch_name"]
+    assert asked.startswith("dev-") == (environment == "dev_mode")
+
+
+@modes
+@environments
+def test_branch_whose_check_fails_is_closed_and_kept(
+    environment: Any,
+    deferrable: bool,
+    run_dag: RunDag,
+    platform_sandbox: Sandbox,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = run_dag(
+        gated("SELECT nothing FROM nowhere", environment=environment, deferrable=deferrable)
+    )
+    assert run.state == "failed"
+    assert run.states["branch_gate.merge"] == run.states["publish"] == "upstream_failed"
+    assert run.states["branch_gate.close"] == run.states["branch_gate.delete"] == "success"
+    assert merged(platform_sandbox) == []
+    assert BRANCH in platform_sandbox.control.branches()
+    assert not is_open(run.xcom("branch_gate.built")["branch_name"])
+    assert "The branch is kept; it can be opened again" in capsys.readouterr().out
+
+
+@modes
+def test_branch_whose_model_does_not_compile_is_closed_and_kept(
+    deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.add_branch(BRANCH, compiles=False)
+    run = run_dag(gated(deferrable=deferrable))
+    assert run.state == run.states["branch_gate.built"] == "failed"
+    assert "customers, which does not exist" in errors(run)["branch_gate.built"]
+    assert run.states["branch_gate.count"] == "upstream_failed"
+    assert run.xcom("branch_gate.close")["closed"] is True
+    assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
+
+
+def test_branch_whose_check_is_skipped_is_closed_and_kept(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    with (
+        DAG(dag_id="closed", default_args={"retries": 0}) as dag,
+        branch_gate(BRANCH, **soon) as gate,
+    ):
+
+        @task.short_circuit
+        def enough() -> bool:
+            return False
+
+        counting(gate) >> enough()
+    run = run_dag(dag)
+    assert run.state == "success"
+    assert run.states["branch_gate.merge"] == "skipped"
+    assert run.xcom("branch_gate.close")["closed"] is True
+    assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
+
+
+class TestTeardownThatFails:
+    """Closing fails: the branch's staging environment cannot be switched off."""
+
+    @pytest.fixture
+    def refusing(self, platform_sandbox: Sandbox) -> Callable[[], None]:
+        return lambda: platform_sandbox.control.fault("status", status=403, count=None, **STAGING)
+
+    def test_it_does_not_hide_the_failure_of_a_check(self, refusing: Any, run_dag: RunDag) -> None:
+        run = run_dag(gated("SELECT nothing FROM nowhere", first=refusing))
+        assert run.state == "failed"
+        assert set(errors(run)) == {"branch_gate.count", "branch_gate.close"}
+        assert run.states["branch_gate.delete"] == "success"
+
+    def test_it_does_not_fail_a_run_that_has_merged(
+        self, refusing: Any, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        run = run_dag(gated(first=refusing))
+        assert (run.state, run.states["publish"]) == ("success", "success")
+        assert set(errors(run)) == {"branch_gate.close"}
+        assert merged(platform_sandbox) == [BRANCH]
+        assert BRANCH not in platform_sandbox.control.branches()  # which closes it too
+
+
+@pytest.mark.parametrize(
+    ("delete", "branches"),
+    [("on_success", ["dev", "main"]), ("never", [BRANCH, "dev", "main"])],
+)
+def test_gate_that_does_not_merge_proves_the_branch_only(
+    delete: Any, branches: list[str], run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    """As one must whose token has SchemaUpdateDevBranches, which may not merge."""
+    platform_sandbox.control.set(dev_branches_only=True)
+    run = run_dag(gated(merge="never", delete=delete))
+    assert errors(run) == {}
+    assert run.states["branch_gate.passed"] == run.states["publish"] == "success"
+    assert (merged(platform_sandbox), platform_sandbox.control.branches()) == ([], branches)
+    assert not is_open(BRANCH)
+
+
+def test_gate_that_may_not_publish_says_which_permission_it_lacks(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(dev_branches_only=True)
+    run = run_dag(gated())
+    assert "SchemaUpdateDevBranches is not enough" in errors(run)["branch_gate.merge"]
+    assert BRANCH in platform_sandbox.control.branches()
+
+
+def test_branch_is_deleted_after_a_failure_if_asked_for(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    run = run_dag(gated("SELECT nothing FROM nowhere", delete="always", environment="dev_mode"))
+    assert run.state == "failed"
+    assert platform_sandbox.control.branches() == ["dev", "main"]
+
+
+def test_branch_that_somebody_writes_during_the_checks_is_not_merged(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    run = run_dag(gated(first=lambda: platform_sandbox.control.add_branch(BRANCH)))
+    assert "was checked. Somebody committed since" in errors(run)["branch_gate.merge"]
+    assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
+
+
+def test_mapped_gates_do_not_meet(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
+    names = ["one", "two", "three"]
+    for name in names:
+        platform_sandbox.control.add_branch(name)
+    with DAG(dag_id="mapped", default_args={"retries": 0}) as dag:
+
+        @task_group
+        def proved(name: str) -> None:
+            with branch_gate(name, **soon) as gate:
+
+                @task
+                def check(name: str, asked: str) -> str:
+                    list(PlatformHook().run_sql(COUNT, branch_name=asked))
+                    if name == "two":
+                        raise ValueError("two is wrong")
+                    return asked
+
+                check(name, gate.branch_name)
+
+        proved.expand(name=names)
+    run = run_dag(dag)
+    assert [run.states[f"proved.branch_gate.merge[{at}]"] for at in range(3)] == [
+        "success",
+        "upstream_failed",
+        "success",
+    ]
+    assert sorted(merged(platform_sandbox)) == ["one", "three"]
+    assert platform_sandbox.control.branches() == [BRANCH, "dev", "main", "two"]
+    assert not is_open("two")
+    for at in (0, 2):
+        assert run.xcom("proved.branch_gate.check", map_index=at) == names[at]
+
+
+class TestDevMode:
+    def test_second_gate_of_a_token_is_refused_and_disturbs_nobody(
+        self, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        platform_sandbox.control.add_branch("theirs")
+        body = StartDevModeRequest.build(branch_name="theirs")
+        fork = PlatformHook().run(start_dev_mode(body=body)).branch_name
+        platform_sandbox.control.advance(60)
+        run = run_dag(gated(environment="dev_mode"))
+        error = errors(run)["branch_gate.open"]
+        assert error.startswith("DevModeBusyError")
+        assert f"dev mode on another branch, {fork}" in error
+        assert run.states["branch_gate.close"] == "upstream_failed"
+        assert is_open(str(fork))
+        assert merged(platform_sandbox) == []
+
+    def test_gate_takes_over_the_fork_of_its_own_branch(
+        self, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        """As a retry does."""
+        PlatformHook().run(start_dev_mode(body=StartDevModeRequest.build(branch_name=BRANCH)))
+        run = run_dag(gated(environment="dev_mode"))
+        assert (run.state, merged(platform_sandbox)) == ("success", [BRANCH])
+
+    def test_mapped_gate_is_refused_when_the_dag_is_parsed(self) -> None:
+        with DAG(dag_id="mapped"):
+
+            @task_group
+            def proved(name: str) -> None:
+                with branch_gate(name, environment="dev_mode"):
+                    pass
+
+            with pytest.raises(PlatformInputError, match="mapped gate cannot use dev mode"):
+                proved.expand(name=["one", "two"])
+
+
+class TestGraph:
+    def test_tasks_inside_run_between_opening_and_closing(self) -> None:
+        with DAG(dag_id="graph") as dag:
+            with branch_gate(BRANCH) as gate:
+
+                @task
+                def first() -> None: ...
+
+                @task
+                def second() -> None: ...
+
+                @task
+                def alone() -> None: ...
+
+                first() >> second()
+                alone()
+            assert gate.group_id == "branch_gate"
+        tasks = {one.task_id.removeprefix("branch_gate."): one for one in dag.tasks}
+
+        def after(name: str) -> set[str]:
+            return {one.removeprefix("branch_gate.") for one in tasks[name].downstream_task_ids}
+
+        assert after("open") == {"built", "close", "delete"}
+        assert after("built") == {"first", "alone", "merge", "close", "delete"}
+        assert after("second") == after("alone") == {"merge", "close"}
+        # Also where another task has failed, `close` waits for one that is still running.
+        assert after("first") == {"second", "close"}
+        assert after("merge") == {"close", "delete"}
+        assert after("close") == {"delete"}
+        assert all(tasks[name].is_setup for name in ("open", "built"))
+        assert all(tasks[name].is_teardown for name in ("close", "delete"))
+
+    def test_clearing_a_task_inside_opens_the_branch_again(self) -> None:
+        dag = gated()
+        cleared = dag.partial_subset(["branch_gate.count"], include_upstream=False)
+        names = {name.removeprefix("branch_gate.") for name in cleared.task_dict}
+        assert names == {"open", "built", "count", "close", "delete"}
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {"merge": "always"},
+            {"delete": "perhaps"},
+            {"environment": "production"},
+            {"into": "main"},
+            {"timeout": 0},
+            {"merge_timeout": -1},
+        ],
+        ids=str,
+    )
+    def test_bad_arguments_are_refused_when_the_dag_is_parsed(
+        self, arguments: dict[str, Any]
+    ) -> None:
+        with (
+            DAG(dag_id="bad"),
+            pytest.raises(PlatformInputError, match=next(iter(arguments)).removeprefix("merge_")),
+            branch_gate(BRANCH, **arguments),
+        ):
+            pass
