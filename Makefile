@@ -38,19 +38,19 @@ demo: $(ENVIRONMENT) ## run the example pipeline through Airflow against the san
 	@$(IN_PROJECT) $(VENV_PYTHON) -m airflow_provider_platform.sandbox.demo $(ARGS)
 
 .PHONY: ui
-ui: $(ENVIRONMENT) ## Airflow's UI over the last demo run, with the sandbox behind it
+ui: $(ENVIRONMENT) ## start Airflow's UI with the last demo run, and the sandbox
 	@$(IN_PROJECT) $(VENV_PYTHON) -m airflow_provider_platform.sandbox.demo.ui
 
 .PHONY: test
-test: $(ENVIRONMENT) ## the quick tests of every layer (ARGS="-k chat" for some of all tests)
+test: $(ENVIRONMENT) ## run the quick tests of every layer (ARGS="-k chat" selects from all tests)
 	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) $(FAST) $(QUICK) $(ARGS)
 
 .PHONY: test-all
-test-all: $(ENVIRONMENT) ## the quick tests and all that `make test` leaves out
+test-all: $(ENVIRONMENT) ## run the quick tests and the tests that `make test` leaves out
 	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) $(FAST) $(ARGS)
 
 .PHONY: test-rest
-test-rest: $(ENVIRONMENT) ## only what `make test` leaves out
+test-rest: $(ENVIRONMENT) ## run only the tests that `make test` leaves out
 	@$(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) $(FAST) -m exhaustive $(ARGS)
 
 .PHONY: $(OLDER:%=test-%)
@@ -58,15 +58,15 @@ $(OLDER:%=test-%): test-%:
 	@$(MAKE) --no-print-directory test-all RELEASE=$*
 
 .PHONY: test-matrix
-test-matrix: ## the unit, integration and demo tests, and the demo, on every Airflow and Python of .ci/releases
+test-matrix: ## run the unit, integration and demo tests and the demo on every Airflow and Python in .ci/releases
 	@.ci/matrix
 
 .PHONY: test-machine
-test-machine: .venv ## the state machine of tries, faults and users at length (EXAMPLES=5000 for longer)
+test-machine: .venv ## run the state machine tests with many examples (EXAMPLES=5000 for more)
 	@$(IN_PROJECT) MACHINE_EXAMPLES=$(EXAMPLES) $(VENV_PYTHON) $(PYTEST) -n 0 -rP $(ARGS) tests/unit/machine
 
 .PHONY: test-system
-test-system: $(ENVIRONMENT) ## the tests on a whole running Airflow and in a browser (REPEAT=3 repeats them)
+test-system: $(ENVIRONMENT) ## run the tests on a whole running Airflow and in a browser (REPEAT=3 repeats them)
 	@for i in $$(seq $(REPEAT)); do \
 	  echo "system tests, round $$i of $(REPEAT)"; \
 	  failed=; \
@@ -76,45 +76,45 @@ test-system: $(ENVIRONMENT) ## the tests on a whole running Airflow and in a bro
 	done
 
 .PHONY: pictures
-pictures: .venv ## take the documentation's pictures anew, in a browser
+pictures: .venv ## take the documentation's pictures again, in a browser
 	@$(IN_PROJECT) PICTURES="$(ROOT)/docs/pictures" $(VENV_PYTHON) $(PYTEST) -n 0 $(ARGS) tests/browser/test_demo_ui.py
 
 .PHONY: charts
-charts: .venv ## draw the documentation's charts anew, and their contact sheet docs/charts.md
+charts: .venv ## draw the documentation's charts and their contact sheet docs/charts.md again
 	@$(IN_PROJECT) $(VENV_PYTHON) -m tests.unit.results.charts.pictures
 
 .PHONY: test-cluster
-test-cluster: .venv-cluster ## the tests on a cluster: Celery, Redis, PostgreSQL (ARGS="--rounds=10" repeats them)
+test-cluster: .venv-cluster ## run the tests on a cluster: Celery, Redis, PostgreSQL (ARGS="--rounds=10" repeats them)
 	@sh .ci/cluster-servers.sh
 	@$(IN_PROJECT) exec $(PYTHON_CLUSTER) $(PYTEST) -n 0 -m cluster $(ARGS) tests/cluster
 
 .PHONY: test-notifiers
-test-notifiers: $(ENVIRONMENT) ## messages through the notifiers of Slack's and Apprise's providers
+test-notifiers: $(ENVIRONMENT) ## test messages with the notifiers of Slack's and Apprise's providers
 	@cmp -s .ci/notifiers.txt .cache/notifiers/installed.txt || { rm -rf .cache/notifiers && \
 	  $(IN_PROJECT) $(VENV_PYTHON) -m pip install --quiet --no-deps --target .cache/notifiers -r .ci/notifiers.txt && \
 	  cp .ci/notifiers.txt .cache/notifiers/installed.txt; }
 	@$(IN_PROJECT) PYTHONPATH="$(ROOT)/.cache/notifiers" $(VENV_PYTHON) $(PYTEST) -n 0 $(ARGS) tests/notifiers
 
 .PHONY: test-storage
-test-storage: .venv-storage ## files in an object store: an S3 server in a process of its own
+test-storage: .venv-storage ## test files in an object store, with a local S3 server
 	@$(IN_PROJECT) $(PYTHON_STORAGE) $(PYTEST) -n 0 $(ARGS) tests/storage
 
 .PHONY: lint
-lint: $(ENVIRONMENT) ## ruff: rules and format; directions of imports; whether the pages made from code are current
+lint: $(ENVIRONMENT) ## check style, format and import directions, and whether generated pages are current
 	@$(VENV_PYTHON) -m ruff check . && $(VENV_PYTHON) -m ruff format --check .
 	@"$(ROOT)/$(ENVIRONMENT)/bin/lint-imports" --no-logo
 	@$(VENV_PYTHON) .ci/operations_page.py --check && $(VENV_PYTHON) .ci/reference_pages.py --check
 
 .PHONY: types
-types: $(ENVIRONMENT) ## mypy, strict
+types: $(ENVIRONMENT) ## check the types with mypy, strict
 	@$(VENV_PYTHON) -m mypy
 
 .PHONY: dist
-dist: .venv .venv-docs ## build wheel and source distribution, and try the wheel in an environment of its own
+dist: .venv .venv-docs ## build the wheel and the source distribution, and test the wheel in an environment of its own
 	@$(IN_PROJECT) "$(ROOT)/.venv/bin/python" .ci/dist.py $(ARGS)
 
 .PHONY: bench
-bench: $(ENVIRONMENT) ## the benchmarks
+bench: $(ENVIRONMENT) ## run the benchmarks
 	@$(IN_PROJECT) $(VENV_PYTHON) -m benchmarks $(ARGS)
 
 .PHONY: operations
@@ -126,7 +126,7 @@ reference: $(ENVIRONMENT) ## write docs/reference from the code of operators, se
 	@$(VENV_PYTHON) .ci/reference_pages.py
 
 .PHONY: xcoms
-xcoms: $(ENVIRONMENT) ## write docs/reference/xcoms.json from what the example DAGs return, then the pages
+xcoms: $(ENVIRONMENT) ## write docs/reference/xcoms.json from the results of the example DAGs, then the pages
 	@$(IN_PROJECT) $(VENV_PYTHON) .ci/record_xcoms.py
 	@$(MAKE) --no-print-directory reference
 
@@ -138,11 +138,11 @@ docs: .venv-docs ## build the documentation into build/docs and check it; a brok
 	@echo "The documentation: $(ROOT)/build/docs/index.html"
 
 .PHONY: constraints
-constraints: $(ENVIRONMENT) ## resolve the constraints files anew
+constraints: $(ENVIRONMENT) ## resolve the constraints files again
 	@sh .ci/constraints.sh "$(ROOT)/$(ENVIRONMENT)/bin/uv"
 
 .PHONY: clean
-clean: ## remove everything that these commands made
+clean: ## remove everything that these commands created
 	rm -rf .venv .venv-* .cache .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

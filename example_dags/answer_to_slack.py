@@ -1,8 +1,9 @@
-"""A question every Monday, its answer in a Slack channel: text, table, and the chart as bars.
+"""Ask a question every Monday and post the answer to Slack: text, table, and the chart as bars.
 
-Slack's own notifier sends it: install `apache-airflow-providers-slack` and make its connection
-`slack_default`. Without that provider the same message stands at the end of the task's log.
-Given as data, the notifier is imported when it is used; a `SlackNotifier(...)` is as good.
+Airflow's Slack notifier sends the message. Install `apache-airflow-providers-slack` and create the
+connection `slack_default`. Without that provider, the message is at the end of the task's log. The
+DAG names the notifier as data, so that it is imported only when it is used. You can also write
+`SlackNotifier(...)`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SLACK_IS_INSTALLED = find_spec("airflow.providers.slack") is not None
 
 
 def write_to_log(answer: dict[str, Any]) -> None:
-    """The message that a channel would get, for those who have no Slack."""
+    """Log the message, for people who have no Slack."""
     logging.getLogger("airflow.task").info("%s", answer["text"])
 
 
@@ -47,7 +48,7 @@ with DAG(
             description="What the agent is asked.",
             examples=["chart revenue by category", "chart orders per month", "top 5 products"],
         ),
-        # No default: people read it. Give it one together with a schedule, which needs defaults.
+        # No default, because people read the channel. A schedule needs a default.
         "channel": Param(
             *([] if SLACK_IS_INSTALLED else [None]),
             type="string" if SLACK_IS_INSTALLED else ["null", "string"],
@@ -63,7 +64,7 @@ with DAG(
     PlatformChatOperator(
         task_id="ask_agent",
         prompt="{{ params.question }}",
-        # Once for the run, whatever came of it; a try that is followed by another says nothing.
+        # One message for each run, after success or failure. A try that has a retry sends none.
         on_success_callback=PlatformAnswerNotifier(send_with, title="Revenue, {{ run_id }}"),
         on_failure_callback=PlatformAnswerNotifier(send_with),
     )

@@ -1,9 +1,9 @@
 """Compare a new data model with production before anybody sees it.
 
-A dbt sync writes the model to a branch, which answers nobody until it is open. The DAG opens the
-branch, counts orders on it and on production, and closes it again, whatever became of the counts.
-After a success it deletes the branch. On a tenant whose release cannot open a branch, a person
-opens it in the platform.
+A dbt sync writes the model to a branch. Nobody can query the branch until it is open. The DAG opens
+the branch and counts orders on the branch and on production. Then it closes the branch, also after
+a failure. After a success it deletes the branch. If your release of the platform cannot open a
+branch, a person opens it in the platform.
 """
 
 from __future__ import annotations

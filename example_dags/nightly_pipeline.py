@@ -1,10 +1,11 @@
 """The nightly pipeline: sync dbt to a branch, open it, ask the agent there, connect a report.
 
-The branch proves that tonight's data model compiles and answers. It is closed in any case. After a
-success it is deleted; after a failure it is kept, so that somebody can open it and look.
+The branch shows that tonight's data model compiles and can be queried. The DAG always closes the
+branch. After a success, it also deletes the branch. After a failure, it keeps the branch, so that
+somebody can open and inspect it.
 
-It runs against whatever the connection `platform_default` names; the package's demo runs it against
-the sandbox.
+The DAG uses the connection `platform_default`. In the package's demo, this is the sandbox, a
+simulated platform.
 """
 
 from __future__ import annotations
@@ -78,15 +79,15 @@ with DAG(
     },
     default_args={"retries": 2},
 ) as dag:
-    # Writes the data model to a branch of this run's own. A retry picks up the running sync.
+    # Writes the data model to a new branch for this run. A retry picks up the running sync.
     sync = PlatformDbtSyncOperator(
         task_id="sync_dbt",
         branch_name="nightly-{{ dag_run.run_after | ts_nodash }}",
         poll_interval=1,
     )
 
-    # Opens the branch, which answers nobody before, and waits for its build. A model that does not
-    # compile fails here, with the service's text.
+    # Opens the branch, so that it can be queried, and waits for its build. If the model does not
+    # compile, this task fails with the service's message.
     open_branch = PlatformOpenBranchOperator(
         task_id="open_branch",
         branch_name=sync.output["branch_name"],
@@ -94,24 +95,24 @@ with DAG(
         poll_interval=1,
     )
 
-    # Asks on that branch, so that a broken model shows here and not in production.
+    # Asks on that branch, so that a broken model is detected here and not in production.
     ask = PlatformChatOperator(
         task_id="ask_agent",
         prompt="{{ params.question }}",
         active_branch_name=open_branch.output["branch_name"],
         max_rows=50,
-        # A file of rows for each query, and its chart as a picture; without a folder XCom only.
+        # With a folder: a file of rows for each query, and its chart as a picture.
         output_path="{{ params.output_folder or '' }}",
         output_format="csv",
         charts="{{ (params.charts or []) | tojson }}",
     )
 
-    # Closes the branch, whatever became of the question, also where opening it failed.
+    # Closes the branch in any case, also if the question failed or the branch was not opened.
     close_branch = PlatformCloseBranchOperator(
         task_id="close_branch", branch_name=sync.output["branch_name"]
     )
 
-    # Deletes the branch only if everything succeeded; after a failure it is kept for a look.
+    # Deletes the branch only if everything succeeded. After a failure you can inspect it.
     delete_branch = PlatformDeleteBranchOperator(
         task_id="delete_branch",
         branch_name=sync.output["branch_name"],
@@ -128,7 +129,7 @@ with DAG(
 
     @task
     def summarize(answer: str, queries: list[dict[str, Any]]) -> str:
-        """Anything of yours can go on from here: the answer and the rows are plain values."""
+        """Replace this with your own code: the answer and the rows are plain values."""
         rows = sum(len(query["rows"]) for query in queries)
         return f"{answer} ({len(queries)} queries, {rows} rows)"
 

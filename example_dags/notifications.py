@@ -1,9 +1,10 @@
-"""A weekly dashboard by mail: makes the schedule, adds a recipient, and checks that it is on.
+"""A weekly dashboard by mail: create the schedule, add a recipient, and check that it is on.
 
-A schedule has no name: this DAG cannot tell its own schedule from a colleague's with the same
-times, format and filters. So it fails if there is one, and adds nobody to it. Run it with
-`if_exists` `skip` when you know that the schedule is this DAG's own: no second one is made.
-Notifications need an administrator's token in the connection `platform_default`.
+A schedule has no name. So this DAG cannot distinguish its own schedule from a colleague's schedule
+with the same times, format and filters. If such a schedule exists, the DAG fails and does not
+change it. If you know that the schedule is this DAG's own, run the DAG with `if_exists` `skip`: it
+adds the recipient and creates no second schedule. Notifications need an administrator's token in
+the connection `platform_default`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ with DAG(
     catchup=False,
     tags=["analytics platform"],
     params={
-        # No defaults: the mail goes to people, so that a person says which dashboard, and to whom.
+        # No defaults, because the mail goes to people: choose the dashboard and the recipient.
         "dashboard_id": Param(
             type="integer",
             minimum=1,

@@ -1,16 +1,16 @@
 """Ask the agent about every customer, and send each customer's answer by mail.
 
 The pool limits how many questions the agent works on at once. It must count deferred tasks, or it
-limits nothing: `airflow pools set platform_chats 4 "Questions at once" --include-deferred`. Airflow
-never starts a task whose pool does not exist: the DAG's timeout ends such a run.
+has no effect: `airflow pools set platform_chats 4 "Questions at once" --include-deferred`. If the
+pool does not exist, Airflow does not start the tasks, and the DAG's timeout ends the run.
 
-Each customer has a question and a mail of its own. If one fails, its retry repeats only this one,
-and the other customers get their mails.
+Each customer has its own question and its own mail. If one of them fails, its retry repeats only
+this one, and the other customers get their mails.
 
-Each mail holds the answer to its own question. The question names the customer, but it does not
-limit access: the agent reads what the connection's user may read.
+The question names the customer, but it does not limit access: the agent can read everything that
+the connection's user may read.
 
-While the parameter "Mail connection" is empty nothing is sent: the log of `mail` shows the text.
+If the parameter "Mail connection" is empty, nothing is sent. The log of `mail` shows the mail.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ with DAG(
 
     @task
     def customers(params: dict[str, Any]) -> list[dict[str, str]]:
-        """Replace this function by your own list of customers: a table, a file, another task."""
+        """Replace this function with your own list of customers: a table, a file, another task."""
         parts = [line.partition("<") for line in params["customers"]]
         return [{"name": name.strip(), "email": mail.strip(" >")} for name, _, mail in parts]
 

@@ -1,10 +1,12 @@
 """A quality check that fails the run: rules in SQL, and the rows that break them in the log.
 
-Each rule is a query that gives the rows that should not be there; and a query with no rows, or
-with too many, fails too. The service cuts a result at 10,000 rows, or at 50,000 if the query has a
-limit of its own: a count of what was cut is not a count, so the query asks for one row more than
-may be there. `AirflowFailException` keeps Airflow from trying again what a retry cannot
-mend; a service that cannot be reached is tried again.
+Each rule is a query that returns the rows that break the rule. If a query returns rows, the task
+`check` fails with `AirflowFailException`, without a retry, because a retry would find the same
+rows. If the service cannot be reached, Airflow retries the task.
+
+The task `count` fails if there are no orders, or too many. The service returns at most 10,000 rows
+of a query, or 50,000 if it has a `LIMIT`, so a longer result cannot be counted. Therefore the query
+asks for one row more than the allowed number.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""Rotating a key: the new credentials are tried before they take the place of the old ones.
+"""Rotate a key: test the new credentials before they replace the old ones.
 
-Make the new key at the platform while the old one still works, store it as the connection
-`platform_next`, and run this DAG. It tries every side of the new connection, then reads and asks
-with it. When it is green, give `platform_default` the new key; revoke the old one last.
+1. Create the new key in the platform. The old key still works.
+2. Store the new key in the connection `platform_next`, and run this DAG. It tests the connection,
+   reads a list with it, and asks a question with it.
+3. If the DAG run succeeds, put the new key into `platform_default`.
+4. Revoke the old key.
 
-A connection may have one side only. Delete `read_reports` if yours has no management side, and
-`ask` if it has no chat side.
+If your connection has no fields of the management API, delete the task `read_reports`. If it has no
+fields of the chat API, delete the task `ask`.
 
-What runs meanwhile goes on: a wait whose key is refused reads its connection again, once, and takes
-the new key.
+Tasks that run during the change continue. If the service refuses the old key, they read their
+connection again, once, and use the new key.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ with DAG(
 
     @task
     def try_connection(params: dict[str, str]) -> str:
-        """What the Test button of the form does; starts no run of the agent."""
+        """Test the connection as the form's Test button does. This asks the agent nothing."""
         works, message = PlatformHook(params["connection"]).test_connection()
         if not works:
             raise AirflowFailException(message)
@@ -50,7 +52,7 @@ with DAG(
 
     @task
     def read_reports(params: dict[str, str]) -> int:
-        """A token can be valid and lack a permission: do what your DAGs do."""
+        """Make a call that your DAGs make: a valid token can lack a permission."""
         with PlatformHook(params["connection"]) as hook:
             return len(list(hook.list_reports()))
 

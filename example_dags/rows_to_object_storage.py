@@ -1,10 +1,10 @@
 """Store all rows of a query as a Parquet file, on a disk or in object storage.
 
-`page_by` reads the rows in pages, so that the service's row limit cuts nothing. The file appears
-when it is complete, and a retry replaces it.
+`page_by` reads the rows in pages, so the service's row limit does not remove rows. The file appears
+when it is complete. A retry replaces it.
 
-`folder` is a path, or a URL of a storage that Airflow knows, as `s3://my_conn@bucket/orders`, with
-that storage's provider installed. Parquet needs the extra `parquet`.
+`folder` is a path, or a URL of a storage that Airflow supports, such as
+`s3://my_conn@bucket/orders`. Install that storage's provider. Parquet needs the `parquet` extra.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ with DAG(
     },
     default_args={"retries": 2},
 ) as dag:
-    # Each page begins after the last id of the page before. The query has no LIMIT of its own.
+    # Each page begins with the last id of the page before. The query has no LIMIT of its own.
     orders = PlatformQueryOperator(
         task_id="store_orders",
         sql=ORDERS,
@@ -64,7 +64,7 @@ with DAG(
 
     @task
     def total(stored: dict[str, Any], others: list[dict[str, Any]]) -> int:
-        """What a downstream task knows without reading the files."""
+        """Use the number of rows and the path of each file, without reading the files."""
         return int(stored["row_count"]) + sum(other["row_count"] for other in others)
 
     total(orders.output, customers_of.expand(country=["Germany", "France"]))

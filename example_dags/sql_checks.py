@@ -1,8 +1,8 @@
-"""Checks with Airflow's own SQL operators: the `platform` connection is a database to them.
+"""Check data with Airflow's own SQL operators, which use the `platform` connection as a database.
 
-The sensor waits for the month's orders, the checks fail the run if the rows are wrong, and the last
-query gives Python values to the next task. The operators are those of the provider `common.sql`,
-which comes with Airflow. They only read.
+The sensor waits for the month's orders. The checks fail the run if the rows are wrong. The last
+query gives its rows to the next task as Python values. The operators come from the provider
+`common.sql`, which Airflow installs. They only read.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ with DAG(
         **CONN,
     )
 
-    # A branch, a time zone or a time-out goes into hook_params.
+    # To set a branch, a time zone or a timeout, use hook_params.
     returns = SQLExecuteQueryOperator(
         task_id="returns",
         sql="""
@@ -99,7 +99,7 @@ with DAG(
 
     @task
     def total(rows: list[tuple[str, int, Decimal]]) -> dict[str, Any]:
-        """Rows are tuples of Python values: numbers need no conversion."""
+        """Use the rows: tuples of Python values, so numbers need no conversion."""
         return {"countries": len(rows), "returned": sum(returned for _, returned, _ in rows)}
 
     orders_are_there >> [amounts_are_right, twelve_products, few_returns] >> returns

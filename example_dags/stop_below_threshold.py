@@ -1,11 +1,11 @@
-"""Stop a run if a number of the agent's answer is below a threshold.
+"""Stop a run if the number in the agent's answer is below a threshold.
 
-The number comes from the rows of the agent's query, never from the words of the answer. An answer
-that is not exactly one number fails the task and says what came instead: such a run must not go on
-by accident. Ask for one number, as in "total revenue".
+The number comes from the rows of the agent's query, never from the words of the answer. If the
+result is not exactly one number, the task fails, and its error says what the result was. So the run
+never continues by accident. Ask for one number, such as "total revenue".
 
-`below` says what happens below the threshold. `skip` skips all tasks after `enough` and ends the
-run without an error. `fail` fails the run, so that it alerts.
+`below` says what happens below the threshold. `skip` skips all tasks after `enough`, and the run
+succeeds. `fail` fails the run, so that Airflow alerts you.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ with DAG(
 
     @task.short_circuit
     def enough(queries: list[dict[str, Any]], params: dict[str, Any]) -> bool:
-        """Whether the run goes on. False skips all tasks after this one."""
+        """Return whether the run continues. False skips all tasks after this one."""
         number, least = only_number(queries), Decimal(str(params["least"]))
         if number >= least:
             log.info("%s is at least %s: the run goes on.", number, least)
@@ -95,7 +95,7 @@ with DAG(
 
     @task
     def go_on(answer: str) -> str:
-        """Replace this task by what may only happen above the threshold."""
+        """Replace this task with your own. It runs only at or above the threshold."""
         return answer
 
     enough(ask.output["queries"]) >> go_on(ask.output["answer"])

@@ -1,11 +1,12 @@
-"""Sync, gate, publish: the new data model is checked on a branch before anybody sees it.
+"""Sync, gate, publish: check the new data model on a branch before anybody sees it.
 
-A dbt sync writes the model to a branch, which answers nobody until it is open. The DAG opens it and
-runs the gate's SQL there, not on production. Only if the gate holds, the DAG merges the branch,
-waits until production is built from the merge, publishes the workbook and deletes the branch. The
-branch is closed in any case; where the gate or a task fails it is kept for a look.
+A dbt sync writes the model to a branch. Nobody can query the branch until it is open. The DAG opens
+the branch and runs the gate's SQL on it, not on production. If the gate opens, the DAG merges the
+branch, waits until production is built from the merge, publishes the workbook and deletes the
+branch. If the gate closes or a task fails, the DAG keeps the branch, so that you can inspect it. It
+always closes the branch.
 
-The waits for the sync and the builds hold no worker (`deferrable`).
+The tasks that wait for the sync and the builds use no worker slot while they wait (`deferrable`).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ with DAG(
         deferrable=True,
     )
 
-    # A model that does not compile fails here, with the service's text.
+    # If the model does not compile, this task fails with the service's message.
     open_branch = PlatformOpenBranchOperator(
         task_id="open_branch",
         branch_name=sync.output["branch_name"],
@@ -61,7 +62,7 @@ with DAG(
 
     @task.short_circuit
     def gate(branch: str, params: dict[str, Any]) -> bool:
-        """Whether to go on; the tasks behind a closed gate are skipped."""
+        """Return whether to continue. False (a closed gate) skips the tasks after this one."""
         sql = "SELECT COUNT(*) AS orders FROM orders"
         [[orders]] = PlatformHook().run_sql(sql, branch_name=branch)
         found, least = int(orders), params["least_orders"]
@@ -77,13 +78,13 @@ with DAG(
         log.info("The gate is open: %s orders, at least %s", found, least)
         return True
 
-    # Closes the branch whatever came before. A closed gate and a failure keep it for a look.
+    # Closes the branch in any case. After a closed gate or a failure, the branch is not deleted.
     close_branch = PlatformCloseBranchOperator(
         task_id="close_branch", branch_name=sync.output["branch_name"]
     )
 
-    # Merges what the gate has seen, and waits for production's build: until that is over,
-    # production answers from the model before.
+    # Merges the commit that the gate checked, and waits for production's build. Until the build is
+    # complete, production uses the old model.
     merge = PlatformMergeBranchOperator(
         task_id="merge",
         branch_name=sync.output["branch_name"],

@@ -1,8 +1,9 @@
-"""Waiting for what others do, and a dashboard as a file.
+"""Sensors that wait for a sync, a thread and a consent, and a dashboard as a file.
 
-A sync that is not waited for by the task that starts it, a thread that becomes free, a user's
-consent; then a dashboard rendered into a file, and a schedule that is made, changed and deleted
-again. Each sensor has a timeout: without one it waits for a week.
+The first sensor waits for a sync that another task started. The second waits until a thread is
+free, and the third until a user has given consent. Then the DAG exports a dashboard to a file, and
+creates, changes and deletes a schedule. Each sensor has a timeout. Without one, a sensor waits for
+a week.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ with DAG(
         deferrable=True,
     )
 
-    # `fail`: a schedule that is there already is a colleague's, and is neither changed nor deleted.
+    # `fail`: a schedule that exists already is a colleague's, so this DAG must not change it.
     create = PlatformCreateNotificationOperator(
         task_id="create_daily_mail",
         dashboard_id="{{ params.dashboard_id }}",

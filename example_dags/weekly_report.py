@@ -1,9 +1,8 @@
 """Every Monday: an answer, its rows as Parquet and its chart as a picture, the dashboard as a PDF.
 
-Each run has one folder with all of it and with the message about it: `message.html`, which shows
-the picture. The folder is below a path, or an address of a storage that Airflow knows. Airflow's
-own notifiers send the same message, as in `answer_to_slack`. Needs the extras `parquet` and
-`charts`.
+Each run writes all files into one folder, together with `message.html`, a message that shows the
+picture. The folder is on a local path or in a storage that Airflow supports. To send the message
+with Airflow's notifiers, see `answer_to_slack`. Needs the extras `parquet` and `charts`.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from airflow_provider_platform.notifications.answer import PlatformAnswerNotifie
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 
-# The folder of the answer: that of the DAG, the run and the task, below the one that is given.
+# The folder of the answer: one for the DAG, the run and the task, in the folder that you give.
 RUN_FOLDER = "{{ ti.xcom_pull('ask_agent', key='manifest') | replace('/manifest.json', '') }}"
 
 
 def write_message(answer: dict[str, Any]) -> None:
-    """Write the answer as people read it: its words, the picture, the first rows."""
+    """Write the answer as a page: its words, the picture, the first rows."""
     folder = ObjectStoragePath(answer["result"]["manifest"]).parent
     (folder / "message.html").write_text(answer["page"])
 
@@ -69,7 +68,7 @@ with DAG(
         deferrable=True,
     )
 
-    # The message is written when everything is there.
+    # The message is written when all other files exist.
     export = PlatformExportDashboardOperator(
         task_id="export_dashboard",
         dashboard_id="{{ params.dashboard_id }}",
