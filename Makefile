@@ -16,8 +16,8 @@ PYTHON_STORAGE := "$(ROOT)/.venv-storage/bin/python"
 IN_PROJECT := mkdir -p "$(ROOT)/.cache/tmp" && TMPDIR="$(ROOT)/.cache/tmp"
 # pytest; in .ci/run, what fails runs once more, alone.
 PYTEST := "$(ROOT)/.ci/pytest_again.py"
-# The fast tests wait for a third of their time.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# One more than there are cores, for the time in which tests wait; each more would read all tests once more.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 REPEAT ?= 1
 EXAMPLES ?= 300
 ARGS ?=

@@ -91,11 +91,11 @@ releases() { # the lines of .ci/releases: release, Airflow, day, Pythons
   grep -v '^#' .ci/releases
 }
 
-tests_on() { # tests_on RELEASE AIRFLOW PYTHONS...: tests and demo there, with the first Python that this machine has
-  local release=$1 airflow=$2 python
-  shift 2
+tests_on() { # tests_on TESTS RELEASE AIRFLOW PYTHONS...: make TESTS and the demo there, with the first Python found here
+  local tests=$1 release=$2 airflow=$3 python
+  shift 3
   if python=$(env -u PYTHON sh .ci/find-python.sh "$@" 2>/dev/null); then
-    step "tests and demo, Airflow $airflow" limited 2400 make PYTHON="$python" RELEASE="$release" test-all demo
+    step "tests and demo, Airflow $airflow" limited 2400 make PYTHON="$python" RELEASE="$release" "$tests" demo
   else
     not_run "tests and demo, Airflow $airflow" "it needs Python $(echo "$@" | sed 's/ / or /g')"
   fi

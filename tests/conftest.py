@@ -48,6 +48,16 @@ EXHAUSTIVE = {"ci", "recipes", "sandbox"}
 """Folders that `make test` leaves to `make test-all`."""
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even read the folders that `make test` leaves out: each worker would."""
+    quick = config.getoption("markexpr") == "not exhaustive"
+    return True if quick and collection_path.parent == TESTS and left_out(collection_path) else None
+
+
+def left_out(path: Path) -> bool:
+    return path.relative_to(TESTS).parts[0] in EXHAUSTIVE
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as `exhaustive` what `make test` leaves out: the folders above, and of the cases of a
@@ -57,9 +67,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         sampled = item.get_closest_marker("one_case_in")
         name = item.nodeid.partition("[")[0]
-        left_out = sampled is not None and cases[name] % sampled.args[0] > 0
+        one_of_many = sampled is not None and cases[name] % sampled.args[0] > 0
         cases[name] += 1
-        if left_out or item.path.relative_to(TESTS).parts[0] in EXHAUSTIVE:
+        if one_of_many or left_out(item.path):
             item.add_marker("exhaustive")
 
 

@@ -31,6 +31,7 @@ def builds(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(dbt_pace=0.02, build_delay=0.1, build_seconds=0.2, pace=0.01)
 
 
+@pytest.mark.one_case_in(3)
 @modes
 @pytest.mark.parametrize("environment", ["staging", "dev_mode"])
 def test_a_synced_branch_is_opened_asked_queried_and_closed(

@@ -54,6 +54,7 @@ def kill_while_it_writes(path: Path, options: dict[str, Any], folder: Path) -> N
     killed.wait()
 
 
+@pytest.mark.exhaustive
 def test_a_killed_worker_and_its_retry_leave_one_whole_file(
     platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:

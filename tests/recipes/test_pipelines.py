@@ -55,11 +55,6 @@ def pipeline(request: pytest.FixtureRequest, tmp_path: Path) -> DAG:
     return dag
 
 
-@pytest.fixture(autouse=True)
-def builds(platform_sandbox: Sandbox) -> None:
-    platform_sandbox.control.set(build_delay=0.1, build_seconds=0.3)
-
-
 def synced(run: FinishedRun) -> str:
     """The branch that the sync wrote."""
     return str(run.xcom("sync_dbt", "branch_name"))
@@ -83,6 +78,7 @@ def changes(sandbox: Sandbox, *resources: str) -> list[tuple[str, Any]]:
 def test_staging_branch_is_opened_asked_closed_and_deleted(
     pipeline: DAG, platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
+    platform_sandbox.control.set(build_delay=0.1, build_seconds=0.3)
     run = run_dag(pipeline)
     assert set(run.states.values()) == {"success"}, run.states
     branch = synced(run)
@@ -167,7 +163,7 @@ def test_tenant_of_july_goes_on_with_one_warning_on_a_branch_that_a_person_opene
     run_dag: RunDag,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    platform_sandbox.control.set(release=JULY, build_delay=0.0, build_seconds=0.0)
+    platform_sandbox.control.set(release=JULY)
     platform_sandbox.control.open_branch("nightly")
     pipeline.get_task("sync_dbt").branch_name = "nightly"  # type: ignore[attr-defined]
     run = run_dag(pipeline)
@@ -184,7 +180,7 @@ def test_retry_asks_again_where_the_branch_was_being_built(
 ) -> None:
     """A tenant of July 2026 builds an open branch again after a sync and cannot report it."""
     control = platform_sandbox.control
-    control.set(release=JULY, build_delay=0.0, build_seconds=600)
+    control.set(release=JULY, build_seconds=600)
     control.open_branch("nightly")
     pipeline.get_task("sync_dbt").branch_name = "nightly"  # type: ignore[attr-defined]
     asking = pipeline.get_task("ask_agent")

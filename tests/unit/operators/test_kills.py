@@ -14,7 +14,8 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformInterruptedError,
 )
-from tests.unit.operators.remote_tasks import HISTORY, LOOK, chat, lost_prompt, sync
+from airflow_provider_platform.client.http import retry
+from tests.unit.operators.remote_tasks import HISTORY, LOOK, chat, lost_prompt, sync, wait_for
 from tests.unit.operators.task_context import StateStore, TaskTries
 
 if TYPE_CHECKING:
@@ -47,14 +48,18 @@ def test_a_kill_stops_a_run_that_was_named_and_not_accepted(
     operator, tries = chat(chat_id=chat_id), TaskTries()
     tries.store = store = NamingStore()
     task(operator, tries)
-    control.wait_until(lambda state: len(state.runs) > given and state.runs[-1].records > 0)
+    control.wait_until(lambda state: len(state.runs) > given)
+    wait_for(lambda: control.state().runs[-1].records > 0)
     assert store.named.wait(30)
     operator.on_kill()
     control.wait_until(lambda state: state.runs[-1].status == "aborted")
     control.release_fault(silence)
 
 
-def test_a_kill_stops_a_run_that_a_retry_looks_up(control: SandboxControl, task: Any) -> None:
+def test_a_kill_stops_a_run_that_a_retry_looks_up(
+    control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
     control.hold("after_cutoff")
     tries = lost_prompt(control)
     control.hold("before_call", **LOOK)
@@ -72,14 +77,14 @@ def test_a_kill_stops_with_the_key_that_was_read_last(
     control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     control.hold("mid_stream")
-    control.fault("cut", after=12, has_input=True)
+    control.fault("cut", after=6, has_input=True)
+    control.hold("before_final")
     operator = chat()
     task(operator, TaskTries())
     control.wait_held("mid_stream")
     control.rotate_chat_key()
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(control.connection()))
-    control.set(pace=1)
-    control.release()
+    control.release("mid_stream")
     control.wait_until(lambda state: len(state.subscriptions) == 2)
     operator.on_kill()
     assert [run.status for run in control.state().runs] == ["aborted"]

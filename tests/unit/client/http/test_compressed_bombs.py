@@ -75,6 +75,7 @@ def test_what_is_compressed_twice_is_not_read() -> None:
     assert took["megabytes"] < 20
 
 
+@pytest.mark.exhaustive
 def test_rows_of_any_number_are_read_in_little_memory() -> None:
     took = reading("rows", packed(SCHEMA, ROW_LINE, 300))
     assert took["outcome"] == 300 * (MEGABYTE // len(ROW_LINE)) * 1000
