@@ -22,6 +22,7 @@ from airflow_provider_platform.client.data_api.pre_aggregations import (
     BuildProgress,
     BuildSelector,
     JobsAccess,
+    count_tables,
     open_access,
     poll_builds,
     rows_are_there,
@@ -96,7 +97,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
             "waits": self.wait_for_completion,
         }
         yield Notify(RunAccepted(run))
-        yield say(f"Started the builds of {len(tokens)} tables of pre-aggregations")
+        yield say(f"Started the builds of pre-aggregations: {count_tables(len(tokens))}")
         if len(tokens) > RECORDED_TOKENS:
             yield warn(
                 f"Airflow's task state store holds 64 KB, about {RECORDED_TOKENS} tokens: a retry "
@@ -177,7 +178,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         if ids["waits"]:
             ids["built"] = asdict(outcome)
             verified = ", verify_sql found rows" if outcome.verified else ""
-            yield say(f"The builds of {outcome.table_count} tables are done{verified}")
+            yield say(f"The builds are done: {count_tables(outcome.table_count)}{verified}")
         result = {
             "status": "done" if ids["waits"] else None,
             "table_count": outcome.table_count,

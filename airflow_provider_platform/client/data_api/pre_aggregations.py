@@ -359,7 +359,7 @@ class BuildStage:
 
     def __str__(self) -> str:
         words = ", ".join(f"{count} {word}" for word, count in self.counts)
-        return f"Pre-aggregations: {self.total} tables, {words}"
+        return f"Pre-aggregations: {count_tables(self.total)}, {words}"
 
 
 @dataclass(frozen=True)
@@ -479,7 +479,7 @@ class BuildProgress:
             )
         done = len(self.tokens) - len(failed) - len(missing)
         said.append(
-            f"Of {len(self.tokens)} tables {done} are done. The deployment's page of "
+            f"{done} of {count_tables(len(self.tokens))} are done. The deployment's page of "
             "pre-aggregations shows the error of each build; a retry builds all tables again."
         )
         return PreAggregationBuildFailedError(" ".join(said), where=where)
@@ -621,6 +621,11 @@ def _says_something(value: Any) -> bool:
         return not Decimal(text).is_zero()
     except InvalidOperation:
         return True
+
+
+def count_tables(number: int) -> str:
+    """A number of tables in words."""
+    return _count(number, "table")
 
 
 def _named(reports: Sequence[JobReport]) -> str:

@@ -170,7 +170,15 @@ def read_data_document(
         if said is None:
             raise data_call_error(name, status, headers, body, now=now)
         return DataRefusal(status, said)
-    document = _json(name, headers, body)
+    try:
+        document = _json(name, headers, body)
+    except PlatformAddressError as error:
+        raise PlatformAddressError(
+            f"{name.action}: the data API's address answers with something that is not its JSON, "
+            "probably a web page. Check data_api_url in the connection, or the deployment's "
+            "address.",
+            where=name.where,
+        ) from error
     said = own_error(status, body) if isinstance(document, dict) else None
     return document if said is None else DataRefusal(status, said)
 

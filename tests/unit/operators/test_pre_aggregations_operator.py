@@ -139,7 +139,7 @@ def test_tables_that_stay_missing_fail_after_the_grace_time(control: SandboxCont
     with pytest.raises(PreAggregationBuildFailedError) as caught:
         build().execute(TaskTries().context())
     assert "products_by_category" in str(caught.value)
-    assert "Of 15 tables 14 are done" in str(caught.value)
+    assert "14 of 15 tables are done" in str(caught.value)
 
 
 def test_tables_that_are_missing_during_the_build_need_a_longer_grace(

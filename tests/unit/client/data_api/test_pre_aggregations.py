@@ -27,6 +27,7 @@ from airflow_provider_platform.client.data_api.pre_aggregations import (
 )
 from airflow_provider_platform.client.errors import (
     NoPreAggregationError,
+    PlatformAddressError,
     PlatformBadRequestError,
     PlatformDeadlineError,
     PlatformError,
@@ -262,6 +263,12 @@ def test_the_deployments_own_errors_are_told_from_those_before_it(status: int, b
         read_data_document(NAME, max(status, 502), {}, b"<html></html>", now=0.0)
 
 
+def test_a_web_page_in_place_of_the_data_api_names_the_setting_of_its_address() -> None:
+    html = {"content-type": "text/html"}
+    with pytest.raises(PlatformAddressError, match="Check data_api_url"):
+        read_data_document(NAME, 200, html, b"<html></html>", now=0.0)
+
+
 # The wait
 
 
@@ -336,7 +343,7 @@ def test_one_failed_build_fails_all_once_the_others_are_over() -> None:
     with pytest.raises(PreAggregationBuildFailedError) as caught:
         wait(failed, failed, jobs(a="missing_partition", b="done"))
     assert "1 table failed: t_a (failure: Error: timeout)" in str(caught.value)
-    assert "Of 2 tables 1 are done" in str(caught.value)
+    assert "1 of 2 tables are done" in str(caught.value)
 
 
 def test_a_missing_table_is_waited_for_while_another_one_moves() -> None:
