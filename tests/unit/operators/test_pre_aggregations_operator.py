@@ -121,9 +121,9 @@ def test_a_first_try_whose_tokens_are_forgotten_fails(control: SandboxControl) -
 def test_a_retry_after_the_end_asks_nothing(control: SandboxControl) -> None:
     tries = TaskTries()
     first = build().execute(tries.context())
-    control.set(jobs_lifetime=0)
+    asked = len(control.state().requests)
     assert build().execute(tries.context()) == first
-    assert starts(control) == 1
+    assert len(control.state().requests) == asked
 
 
 def test_a_clear_builds_again(control: SandboxControl) -> None:
@@ -204,6 +204,18 @@ def test_a_lost_start_is_repeated_by_a_retry_if_its_author_says_so(
     assert starts(control) == 1
     assert build(if_start_lost="repeat").execute(tries.context())["status"] == "done"
     assert starts(control) == 2
+
+
+def test_a_retry_of_a_try_that_was_lost_at_the_start_says_so(control: SandboxControl) -> None:
+    control.fault("lost_response", path="jobs$")
+    tries = TaskTries()
+    with pytest.raises(PlatformTransportError):
+        build(if_start_lost="repeat").execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "intent"
+    with pytest.raises(AirflowFailException, match="The try before was lost while it started"):
+        build().execute(tries.context())
+    assert starts(control) == 1
+    assert tries.store[STORE_KEY]["phase"] == "lost"
 
 
 def test_a_missing_scope_is_named_with_the_place_to_switch_it_on(control: SandboxControl) -> None:

@@ -358,6 +358,27 @@ def test_a_missing_table_fails_after_the_grace_time_and_is_named() -> None:
     assert "t_a (missing_partition)" in str(caught.value)
 
 
+def test_the_grace_time_begins_anew_when_something_moves() -> None:
+    progress = BuildProgress(("a", "b"), NOON, 60.0)
+    going_on = [JobReport("a", "missing_partition"), JobReport("b", "processing")]
+    for now in (NOON, NOON + 30, NOON + 90):
+        list(progress.take(going_on, now))
+    list(progress.take([JobReport("a", "missing_partition"), JobReport("b", "done")], NOON + 100))
+    list(progress.take([JobReport("a", "missing_partition")], NOON + 110))
+    assert progress.outcome(NOON + 110, "") is None
+    list(progress.take([JobReport("a", "missing_partition")], NOON + 180))
+    with pytest.raises(PreAggregationBuildFailedError):
+        progress.outcome(NOON + 180, "")
+
+
+def test_a_failure_that_was_seen_is_kept_although_the_service_forgets_it() -> None:
+    progress = BuildProgress(("a",), NOON, 60.0)
+    list(progress.take([JobReport("a", "failure: Error: x", "t_a")], NOON))
+    list(progress.take([JobReport("a", "missing_partition")], NOON + 1))
+    with pytest.raises(PreAggregationBuildFailedError, match=r"t_a .failure: Error: x"):
+        progress.outcome(NOON + 1, "")
+
+
 def test_jobs_that_are_older_than_a_day_and_unknown_are_lost_at_once() -> None:
     progress = BuildProgress(("a",), NOON - 90_000)
     list(progress.take([JobReport("a", "not_found")], NOON))
