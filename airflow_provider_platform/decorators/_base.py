@@ -12,7 +12,7 @@ from airflow_provider_platform._airflow import (
     resumes,
 )
 from airflow_provider_platform.client.errors import PlatformInputError
-from airflow_provider_platform.operators._base.arguments import shown
+from airflow_provider_platform.client.operations.rules import shown
 from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._base.operator import PlatformOperator
 

@@ -57,6 +57,7 @@ from airflow_provider_platform.client.operations.operation import (
     Operation,
 )
 from airflow_provider_platform.client.operations.program import Clock, Program
+from airflow_provider_platform.client.operations.rules import choice
 from airflow_provider_platform.hooks._clients import HookClients
 from airflow_provider_platform.hooks._log_mask import LOG_MASK
 from airflow_provider_platform.hooks.connection import (
@@ -166,11 +167,8 @@ def _check_options(options: ChatOptions) -> None:
                 field=name,
             )
         choices = _CHOICES.get(name)
-        if choices is not None and value not in choices:
-            raise PlatformInputError(
-                f"Nothing was sent: {name} must be one of {', '.join(choices)}, got {value!r}.",
-                field=name,
-            )
+        if choices is not None:
+            choice(name, value, choices)
 
 
 def _redacted(shown: T, client: PlatformClient | AsyncPlatformClient) -> T:

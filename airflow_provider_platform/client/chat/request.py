@@ -17,9 +17,9 @@ from pydantic import Field, field_validator
 from airflow_provider_platform.client.errors import (
     PlatformApiError,
     PlatformError,
-    PlatformInputError,
 )
 from airflow_provider_platform.client.operations.models import InputModel
+from airflow_provider_platform.client.operations.rules import integer
 from airflow_provider_platform.client.settings.session_settings import SessionSettings
 
 _STREAM_IN_PROGRESS = "Streaming for thread is in progress"
@@ -70,12 +70,7 @@ def _fits_64_bits(message_id: str) -> bool:
 def check_max_rows(max_rows: object) -> int:
     """Return how many rows of a query to keep. Raises PlatformInputError if this is not a whole
     number of 0 or more."""
-    if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 0:
-        raise PlatformInputError(
-            f"Nothing was sent: max_rows must be a whole number, 0 or more, got {max_rows!r}.",
-            field="max_rows",
-        )
-    return max_rows
+    return integer("max_rows", max_rows, minimum=0)
 
 
 def input_digest(text: str) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.data_api.tokens import read_tokens
-from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.operations.rules import integer
 
 if TYPE_CHECKING:
     from airflow_provider_platform.client.config import PlatformConfig
@@ -92,11 +92,7 @@ def page_rows(config: PlatformConfig, wanted: int | None = None, maximum: int | 
 
 def check_limit(name: str, value: Any) -> int | None:
     """A row limit that a caller gives. Raises PlatformInputError."""
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
-        return value
-    raise PlatformInputError(
-        f"Nothing was sent: {name} must be a whole number above 0, not {value!r}.", field=name
-    )
+    return None if value is None else integer(name, value, minimum=1)
 
 
 def has_limit(sql: str) -> bool:

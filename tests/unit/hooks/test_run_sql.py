@@ -142,7 +142,7 @@ def test_time_out_holds_for_each_page(hook: PlatformHook, platform_sandbox: Sand
 def test_row_limit_that_is_no_number_of_rows_is_refused(
     name: str, value: Any, hook: PlatformHook, platform_sandbox: Sandbox
 ) -> None:
-    with pytest.raises(PlatformInputError, match=f"{name} must be a whole number above 0"):
+    with pytest.raises(PlatformInputError, match=f"{name} must be a whole number, 1 or more"):
         hook.run_sql(SQL, **{name: value})
     assert platform_sandbox.control.state().requests == []
 
