@@ -139,7 +139,7 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         if self.verify_sql is None:
             return outcome
         # Rows can come after "done"; how long is as unknown as how long a table may be missing.
-        until = max(min(env.deadline, env.now + self.missing_grace), env.now + LOOK_SECONDS)
+        until = min(env.deadline, env.now + self.missing_grace)
         yield from wait_for_rows(
             self.verify_sql,
             access,
