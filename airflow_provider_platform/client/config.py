@@ -36,6 +36,7 @@ from airflow_provider_platform.client.settings.connection_fields import (
     ConnectionFields,
     clean,
     fields_of,
+    with_label,
 )
 from airflow_provider_platform.client.settings.session_settings import (
     SessionSettings,
@@ -98,7 +99,10 @@ class PlatformConfig(_Fields):
         try:
             return cls.model_validate(present)
         except ValidationError as error:
-            raise cls._refusal(error) from None
+            refusal = cls._refusal(error)
+        except PlatformConfigError as error:
+            refusal = error
+        raise PlatformConfigError(with_label(refusal.reason), field=refusal.field) from None
 
     @classmethod
     def declared(cls) -> dict[str, AnyField]:
@@ -125,36 +129,38 @@ class PlatformConfig(_Fields):
         """Each side has its address and exactly one credential, or neither."""
         if self.management_token and not self.management_url:
             raise PlatformConfigError(
-                "host is missing: the management token is given without the management address.",
+                "Management API address (host) is missing, but Management token (password) is "
+                "set. Enter the address, or remove the token.",
                 field="host",
             )
         if self.management_url and not self.management_token:
             raise PlatformConfigError(
-                "password is missing: it holds the management token, and host is given. For a "
-                "chat-only connection leave host empty.",
+                "Management token (password) is missing, but Management API address (host) is "
+                "set. Enter the token. For a chat-only connection leave the address empty.",
                 field="password",
             )
         if not self.chat_url and (self.chat_api_key or self.chat_service_token):
             raise PlatformConfigError(
-                "chat_url is missing: a chat credential is given without the agent's address.",
+                "Chat address (chat_url) is missing, but a chat credential is set. Enter the "
+                "agent's address, or remove the credential.",
                 field="chat_url",
             )
         if self.chat_api_key and self.chat_service_token:
             raise PlatformConfigError(
-                "chat_api_key and chat_service_token are both given: the service would ignore one. "
-                "Keep exactly one.",
+                "Chat API key (chat_api_key) and Chat service token (chat_service_token) are "
+                "both set, but the service would ignore one of them. Keep exactly one.",
                 field="chat_service_token",
             )
         if self.chat_url and not self.chat_api_key and not self.chat_service_token:
             raise PlatformConfigError(
-                "chat_api_key is missing: chat_url needs exactly one of chat_api_key and "
-                "chat_service_token.",
+                "Chat API key (chat_api_key) is missing: Chat address (chat_url) needs exactly "
+                "one of Chat API key (chat_api_key) and Chat service token (chat_service_token).",
                 field="chat_api_key",
             )
         if not self.management_url and not self.chat_url:
             raise PlatformConfigError(
-                "The connection is empty: give host and password (management API), or chat_url "
-                "and a chat credential, or both.",
+                "The connection is empty. Set Management API address (host) and Management token "
+                "(password), or Chat address (chat_url) and a chat credential, or all of them.",
                 field="host",
             )
         return self
@@ -175,8 +181,8 @@ class PlatformConfig(_Fields):
         """The chat address. Raises PlatformConfigError for a connection without the chat side."""
         if self.chat_url is None:
             raise PlatformConfigError(
-                f"Chat calls need chat_url and a chat credential in {self.place}. Chat access "
-                "needs the premium or enterprise plan.",
+                f"Chat calls need Chat address (chat_url) and a chat credential in {self.place}. "
+                "Chat access needs the premium or enterprise plan.",
                 field="chat_url",
             )
         return self.chat_url
@@ -185,8 +191,8 @@ class PlatformConfig(_Fields):
         """The management address. Raises PlatformConfigError for a connection without that side."""
         if self.management_url is None:
             raise PlatformConfigError(
-                f"Calls of the management API need host and password in {self.place}: its "
-                "address and a token.",
+                "Calls of the management API need Management API address (host) and Management "
+                f"token (password) in {self.place}.",
                 field="host",
             )
         return self.management_url
@@ -215,9 +221,10 @@ class PlatformConfig(_Fields):
         if self.chat_service_token is not None:
             if given:
                 raise PlatformInputError(
-                    f"Nothing was sent: {self.place} uses chat_service_token, whose claims name "
-                    "the user; the service would ignore session_settings. Leave session_settings "
-                    "out, or use a connection with chat_api_key.",
+                    "Nothing was sent: the service would ignore session_settings, because "
+                    f"{self.place} uses Chat service token (chat_service_token), and the token's "
+                    "claims name the user. Leave session_settings out, or use a connection with "
+                    "Chat API key (chat_api_key).",
                     field="session_settings",
                 )
             return None
@@ -225,8 +232,9 @@ class PlatformConfig(_Fields):
             return session_settings(given)
         if self.session_settings is None and required:
             raise PlatformInputError(
-                "Nothing was sent: session_settings must name the user of the chat (externalId or "
-                f"internalId), in {self.place} or in the call; an API key alone does not.",
+                "Nothing was sent: the user of the chat is missing, and an API key alone does "
+                "not name a user. Set externalId or internalId in session_settings of the task, "
+                f"or in Session settings (session_settings) of {self.place}.",
                 field="session_settings",
             )
         return self.session_settings
@@ -241,7 +249,8 @@ class PlatformConfig(_Fields):
         deployment_id = check_deployment_id(given) or self.deployment_id
         if deployment_id is None:
             raise PlatformInputError(
-                f"Nothing was sent: deployment_id must be given, in {self.place} or in the call.",
+                "Nothing was sent: deployment_id is missing. Set it in the task, or as "
+                f"Deployment id (deployment_id) in {self.place}.",
                 field="deployment_id",
             )
         return deployment_id

@@ -24,7 +24,6 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.settings.connection_fields import (
     EXTRA_NAMES,
     FIELDS,
-    LABELS,
 )
 from airflow_provider_platform.hooks.connection_form import CONNECTION_TYPE
 
@@ -61,8 +60,8 @@ class AirflowConnection(Protocol):
 def config_from_connection(
     connection: AirflowConnection, conn_id: str | None = None
 ) -> PlatformConfig:
-    """The checked configuration. Raises PlatformConfigError naming the connection, the field and
-    the rule.
+    """Return the checked configuration. Raises PlatformConfigError naming the connection, the field
+    and the rule.
 
     Extras that do not exist are passed over with a warning in the log, which names them.
     """
@@ -71,17 +70,9 @@ def config_from_connection(
     except PlatformConfigError as error:
         place = "" if conn_id is None else f"connection {conn_id!r}"
         raise PlatformConfigError(
-            with_label(error.reason), where=error.where_also(place), field=error.field
+            error.reason, where=error.where_also(place), field=error.field
         ) from None
     return config if conn_id is None else config.of_connection(conn_id)
-
-
-def with_label(reason: str) -> str:
-    """Return the reason of an error with the form's label before the setting that it begins with,
-    as in `Chat address (chat_url) must end in ...`."""
-    name = reason.partition(" ")[0].rstrip(":")
-    label = LABELS.get(name)
-    return reason if label is None else f"{label} ({name}){reason[len(name) :]}"
 
 
 def _config_from_connection(connection: AirflowConnection) -> PlatformConfig:
@@ -132,7 +123,7 @@ def unknown_settings(extras: Mapping[str, Any]) -> list[str]:
 def _suggestion(name: str) -> str:
     standard = _STANDARD_NAMES.get(name.strip().lower())
     if standard:
-        return f"; it belongs in the connection's {standard}"
+        return f"; enter its value in the connection's {standard}"
     plain = name.strip().lower().removeprefix("extra__platform__").replace("-", "_")
     near = get_close_matches(plain, sorted(EXTRA_NAMES), n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
@@ -147,8 +138,9 @@ def _check_type(connection: AirflowConnection) -> None:
     kind = getattr(connection, "conn_type", None)
     if kind not in (None, "", CONNECTION_TYPE):
         raise PlatformConfigError(
-            f"conn_type is {quote_service(kind)!r} and must be {CONNECTION_TYPE!r} (Analytics "
-            "Platform): check platform_conn_id, or change the connection's type.",
+            f"The connection type is {quote_service(kind)!r}, but must be {CONNECTION_TYPE!r} "
+            "(Analytics Platform). Check platform_conn_id, or change the connection's type "
+            "(conn_type).",
             field="conn_type",
         )
 
@@ -157,8 +149,9 @@ def _check_login(connection: AirflowConnection) -> None:
     """A token in the place of a user name is the usual slip in a URI."""
     if connection.login and not connection.password:
         raise PlatformConfigError(
-            "password is missing, and login, which is not used, is set: the management token "
-            "belongs in password (in a URI after a colon, as in platform://:TOKEN@host).",
+            "Management token (password) is missing, but login is set, which is not used. Move "
+            "the token from login to password (in a URI after a colon, as in "
+            "platform://:TOKEN@host).",
             field="password",
         )
 
@@ -171,8 +164,8 @@ def _address(host: str | None, schema: str | None) -> str | None:
         return host or None
     if not host:
         raise PlatformConfigError(
-            "schema is set without host: the management address belongs in host, as in "
-            "https://acme.example.com/api.",
+            "schema is set, but Management API address (host) is missing. Enter the whole "
+            "address in host, for example https://acme.example.com/api.",
             field="host",
         )
     if schema.lower() not in _SCHEMES:
@@ -182,7 +175,7 @@ def _address(host: str | None, schema: str | None) -> str | None:
         return f"{schema.lower()}://{host}"
     if scheme.lower() != schema.lower():
         raise PlatformConfigError(
-            "schema contradicts the scheme that host begins with: leave schema empty.",
+            "schema contradicts the scheme of Management API address (host). Leave schema empty.",
             field="schema",
         )
     return host
@@ -203,9 +196,9 @@ def connection_retry_policy(conn_id: str) -> dict[str, Any]:
     def give_up(state: RetryCallState) -> NoReturn:
         cause = state.outcome.exception() if state.outcome else None
         raise PlatformTransportError(
-            f"The Airflow connection {conn_id!r} could be read before and cannot be read now "
-            f"({type(cause).__name__}: {quote_service(cause)}). Look whether it still exists and "
-            "whether Airflow's API server and database are well.",
+            f"The Airflow connection {conn_id!r} can no longer be read ({type(cause).__name__}: "
+            f"{quote_service(cause)}). Check that it still exists, and that Airflow's API server "
+            "and database are running.",
             processed=False,
         ) from cause
 

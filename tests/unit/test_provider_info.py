@@ -21,10 +21,10 @@ from airflow_provider_platform.client.settings.connection_fields import (
     EXTRA_NAMES,
     LABELS,
     SESSION_SETTINGS,
+    with_label,
 )
 from airflow_provider_platform.client.settings.session_settings import SessionSettings
 from airflow_provider_platform.get_provider_info import get_provider_info
-from airflow_provider_platform.hooks.connection import with_label
 
 INFO = get_provider_info()
 PACKAGE = Path(str(import_module("airflow_provider_platform").__file__)).parent

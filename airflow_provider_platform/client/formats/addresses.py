@@ -35,8 +35,8 @@ def chat_address(chat_url: str, *, allow_http: bool) -> str:
         path = f"{path}/chat"
     if not path.endswith("/chat"):
         raise PlatformConfigError(
-            "chat_url must end in /chat, /agents/{id} or /deployments/{id}: copy the agent's chat "
-            "address from its settings in the platform's admin area.",
+            "Chat address (chat_url) must end in /chat, /agents/{id} or /deployments/{id}: copy "
+            "the agent's chat address from its settings in the platform's admin area.",
             field="chat_url",
         )
     return _join(parts, path)
@@ -64,7 +64,7 @@ def split_address(text: str, *, field: str, port: int | None, allow_http: bool) 
         parts = urlsplit(address)
         named_port = parts.port
     except ValueError:
-        raise refuse("is not an address, as in https://acme.example.com") from None
+        raise refuse("is not a web address, for example https://acme.example.com") from None
     scheme = parts.scheme.lower()
     if scheme not in DEFAULT_PORTS:
         raise refuse("must begin with https://")
@@ -74,14 +74,14 @@ def split_address(text: str, *, field: str, port: int | None, allow_http: bool) 
         raise refuse("must not contain a query or a fragment")
     hostname = parts.hostname or ""
     if not _is_host(hostname) or parts.netloc.endswith(":"):
-        raise refuse("names no host, as in https://acme.example.com")
+        raise refuse("has no host name, for example https://acme.example.com")
     path = parts.path.removeprefix("/").removesuffix("/")
     if path and has_relative_steps(path):
         raise refuse("must not contain empty or relative path segments")
     if scheme == "http" and not allow_http and not is_loopback(hostname):
         raise refuse(
-            "must be https: plain http would send the credential unprotected (set allow_http to "
-            "permit it on a trusted network)"
+            "must begin with https://, because plain http sends the credential unprotected (on a "
+            "trusted network, switch on Allow plain http (allow_http))"
         )
     chosen = named_port if named_port is not None else (None if port in (0, 443) else port)
     if chosen is not None and not 0 < chosen < 65536:

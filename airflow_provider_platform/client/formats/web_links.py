@@ -30,11 +30,16 @@ _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 def check_patterns(value: Any) -> dict[str, str]:
     """The patterns by what they lead to; empty ones count as absent. Raises ValueError."""
     if not isinstance(value, Mapping):
-        raise ValueError(f"must be an object of addresses, by {', '.join(PLACEHOLDERS)}")
+        raise ValueError(
+            f"must be a JSON object whose keys are {', '.join(PLACEHOLDERS)} and "
+            "whose values are web addresses"
+        )
     patterns = {name: pattern for name, pattern in value.items() if pattern not in (None, "")}
     for name, pattern in patterns.items():
         if name not in PLACEHOLDERS:
-            raise ValueError(f"knows {', '.join(PLACEHOLDERS)}, not {name!r}")
+            raise ValueError(
+                f"has the unknown key {name!r}; its keys are {', '.join(PLACEHOLDERS)}"
+            )
         _check(name, pattern)
     return patterns
 
@@ -47,9 +52,9 @@ def _check(name: str, pattern: Any) -> None:
     except ValueError:
         usable = False
     if not usable or parts is None or "{" in parts.netloc or not str(pattern).isprintable():
-        raise ValueError(f"needs a web address for {name!r}, as {example}")
+        raise ValueError(f"must have a web address for {name!r}, for example {example}")
     if "@" in parts.netloc:
-        raise ValueError(f"takes no user or password in the address for {name!r}")
+        raise ValueError(f"must not contain a user name or password in the address for {name!r}")
     unknown = set(_PLACEHOLDER.findall(pattern)) - set(PLACEHOLDERS[name])
     if unknown:
         known = " and ".join(f"{{{one}}}" for one in PLACEHOLDERS[name])

@@ -198,7 +198,7 @@ def _existing_path(value: Any) -> Path:
     except (OSError, ValueError):  # a name too long, a null byte, a folder that may not be read
         exists = False
     if not exists:
-        raise ValueError("names no file or folder on this machine")
+        raise ValueError("is not a file or folder on this machine")
     return path
 
 
@@ -213,7 +213,7 @@ def _session_settings(
     if found is None and value == "null":
         return None
     if not isinstance(found, dict):
-        raise ValueError('must be a JSON object, as in {"externalId": "nightly"}')
+        raise ValueError('must be a JSON object, for example {"externalId": "nightly"}')
     is_empty = all(item in (None, "", [], {}) for item in found.values())
     if is_empty or chat_service_token is not None:
         return None
@@ -468,3 +468,11 @@ EXTRA_FIELDS = tuple(one for one in FIELDS if one.place == "extra")
 EXTRA_NAMES = frozenset(one.name for one in EXTRA_FIELDS)
 LABELS = {one.stored_name: one.label for one in FIELDS}
 """What errors and pages call each field, before its name in brackets."""
+
+
+def with_label(reason: str) -> str:
+    """Return the reason of an error with the form's label before the setting that it begins with,
+    as in `Chat address (chat_url) must end in ...`."""
+    name = reason.partition(" ")[0].rstrip(":")
+    label = LABELS.get(name)
+    return reason if label is None else f"{label} ({name}){reason[len(name) :]}"

@@ -103,18 +103,18 @@ BAD_ADDRESSES = [
     ("https://acme .example.com", "white space"),
     ("https://acme\\example.com", "backslash"),
     ("https://acme.example.com/\u2028/api", "white space"),
-    ("https://", "names no host"),
-    ("https:/acme.example.com", "names no host"),
-    ("https://acme..example.com", "names no host"),
-    ("https://-acme.example.com", "names no host"),
-    ("https://acme.example.com:", "names no host"),
-    ("https://acme.example.com:port", "is not an address"),
-    ("https://acme.example.com:99999", "is not an address"),
+    ("https://", "has no host name"),
+    ("https:/acme.example.com", "has no host name"),
+    ("https://acme..example.com", "has no host name"),
+    ("https://-acme.example.com", "has no host name"),
+    ("https://acme.example.com:", "has no host name"),
+    ("https://acme.example.com:port", "is not a web address"),
+    ("https://acme.example.com:99999", "is not a web address"),
     ("https://acme.example.com:0", "port from 1 to 65535"),
-    ("https://[::1", "is not an address"),
-    ("http://acme.example.com", "must be https"),
-    ("http://127.0.0.1.example.com", "must be https"),
-    ("http://localhost.example.com", "must be https"),
+    ("https://[::1", "is not a web address"),
+    ("http://acme.example.com", "must begin with https"),
+    ("http://127.0.0.1.example.com", "must begin with https"),
+    ("http://localhost.example.com", "must begin with https"),
 ]
 
 
@@ -506,9 +506,9 @@ def test_settings_of_a_call_are_refused_with_a_service_token() -> None:
         config.of_connection("nightly").resolve_session_settings({"externalId": "customer-1"})
     assert caught.value.field == "session_settings"
     assert caught.value.message == (
-        "Nothing was sent: connection 'nightly' uses chat_service_token, whose claims name the "
-        "user; the service would ignore session_settings. Leave session_settings out, or use a "
-        "connection with chat_api_key."
+        "Nothing was sent: the service would ignore session_settings, because connection 'nightly' "
+        "uses Chat service token (chat_service_token), and the token's claims name the user. Leave "
+        "session_settings out, or use a connection with Chat API key (chat_api_key)."
     )
 
 

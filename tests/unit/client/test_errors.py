@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.client import errors
+from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     PlatformApiError,
     PlatformBadRequestError,
+    PlatformConfigError,
     PlatformError,
     PlatformServerError,
     PlatformTransportError,
@@ -23,6 +25,9 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.formats.service_text import MAX_SERVICE_TEXT, quote_service
 from airflow_provider_platform.client.http.api_errors import error_for_status
+from airflow_provider_platform.client.settings.connection_fields import LABELS
+
+CHAT = "https://ai.example.com/api/v1/public/acme/agents/7/chat"
 
 TREE = [
     value
@@ -57,6 +62,7 @@ RETRYABLE = {
     "PreAggregationBuildFailedError",
     "PreAggregationJobsLostError",
     "ResultWriteError",
+    "MergedBuildFailedError",
     "PagesChangedError",
     "ResultEmptyError",
 }
@@ -208,3 +214,49 @@ def test_no_text_forges_a_log_line(text: str) -> None:
     assert len(quoted) <= MAX_SERVICE_TEXT
     assert not MARKS.search(quoted)
     assert quote_service(quoted).isprintable()
+
+
+SETTINGS = ("chat_url", "chat_api_key", "chat_service_token", "data_api_url", "ca_bundle")
+
+
+def named_settings(text: str) -> list[str]:
+    """The settings of the connection that a text names without the form's label before them."""
+    for name in SETTINGS:
+        text = text.replace(f"{LABELS[name]} ({name}", "").replace(f'"{name}":', "")
+    return [name for name in SETTINGS if re.search(rf"\b{name}\b", text)]
+
+
+def test_error_names_a_setting_of_the_connection_by_its_label_too() -> None:
+    """A reader of an error has the form before them, not the names in the connection's JSON."""
+    names = {error.__name__ for error in TREE}
+    for file in PACKAGE.rglob("*.py"):
+        if "sandbox" in file.parts:
+            continue
+        for call in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(call, ast.Call) or ast.unparse(call.func) not in names:
+                continue
+            parts = ast.walk(call.args[0]) if call.args else ()
+            texts = [one.value for one in parts if isinstance(one, ast.Constant)]
+            text = " ".join(one for one in texts if isinstance(one, str))
+            assert named_settings(text) == [], f"{file.name}:{call.lineno}: {text}"
+
+
+@pytest.mark.parametrize(
+    ("given_settings", "begin"),
+    [
+        ({"chat_url": CHAT}, "Chat API key (chat_api_key) is missing"),
+        ({"chat_url": "https://a.example/v1", "chat_api_key": "k"}, "Chat address (chat_url) must"),
+        ({"host": "https://a.example/api"}, "Management token (password) is missing"),
+        ({"chat_url": CHAT, "chat_api_key": "***"}, "Chat API key (chat_api_key) is the literal"),
+        (
+            {"chat_url": CHAT, "chat_api_key": "k", "max_attempts": 0},
+            "Tries per request (max_attempts) must",
+        ),
+    ],
+)
+def test_setting_refused_by_a_direct_build_has_its_label(
+    given_settings: dict[str, Any], begin: str
+) -> None:
+    with pytest.raises(PlatformConfigError) as caught:
+        PlatformConfig.build(**given_settings)
+    assert caught.value.message.startswith(begin)

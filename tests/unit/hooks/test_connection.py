@@ -201,9 +201,9 @@ def test_plain_http_to_this_machine_by_scheme_and_port() -> None:
     ("fields", "field", "words"),
     [
         ({}, "host", "empty"),
-        ({"host": "acme.example.com"}, "password", "management token"),
+        ({"host": "acme.example.com"}, "password", "Management token"),
         ({"host": "acme.example.com", "login": "canary"}, "password", "platform://:TOKEN@host"),
-        ({"schema": "api", "password": "canary"}, "host", "schema is set without host"),
+        ({"schema": "api", "password": "canary"}, "host", "schema is set, but"),
         (
             {"host": "https://acme.example.com", "schema": "http", "password": "canary"},
             "schema",
@@ -232,8 +232,8 @@ def test_refusals_name_the_field_and_no_value(
         ("Chat-URL", "did you mean 'chat_url'"),
         ("extra__platform__chat_url", "did you mean 'chat_url'"),
         ("timeout", "did you mean 'request_timeout'"),
-        ("token", "belongs in the connection's password"),
-        ("management_url", "belongs in the connection's host"),
+        ("token", "enter its value in the connection's password"),
+        ("management_url", "enter its value in the connection's host"),
     ],
 )
 def test_an_unknown_extra_is_named_with_what_was_meant(name: str, suggestion: str) -> None:
@@ -267,10 +267,13 @@ def test_an_unknown_extra_is_passed_over_with_a_warning(
 @pytest.mark.parametrize(
     ("connection", "words"),
     [
-        ({"conn_type": "http", "host": "https://acme.example.com"}, "conn_type is 'http'"),
+        (
+            {"conn_type": "http", "host": "https://acme.example.com"},
+            "connection type is 'http'",
+        ),
         (
             {"conn_type": "http", "host": "https://acme.example.com", "password": "canary"},
-            "must be 'platform' (Analytics Platform): check platform_conn_id",
+            "must be 'platform' (Analytics Platform). Check platform_conn_id",
         ),
         ({"conn_type": "platform"}, "The connection is empty"),
         ({"conn_type": "platform", "host": "acme.example.com"}, "Management token (password) is"),
@@ -297,11 +300,11 @@ def test_what_is_missing_only_for_a_call_names_the_connection(
     hook = PlatformHook("nightly")
     with pytest.raises(PlatformConfigError, match="chat credential in connection 'nightly'"):
         hook.config.require_chat_url()
-    with pytest.raises(PlatformInputError, match="given, in connection 'nightly' or in the call"):
+    with pytest.raises(PlatformInputError, match=r"\(deployment_id\) in connection 'nightly'"):
         hook.resolve_deployment_id()
     with pytest.raises(PlatformInputError, match="whole number, not 'seven'"):
         hook.resolve_deployment_id("seven")
-    with pytest.raises(PlatformInputError, match="in connection 'nightly' or in the call"):
+    with pytest.raises(PlatformInputError, match=r"\(session_settings\) of connection 'nightly'"):
         hook.config.resolve_session_settings(None)
 
 

@@ -95,7 +95,7 @@ def test_a_connection_that_stays_away_says_so(
     hook.config  # noqa: B018 - read once
     rotate(platform_sandbox, monkeypatch)
     outage(*undefined(100))
-    with pytest.raises(PlatformTransportError, match=r"'platform_default' could be read before"):
+    with pytest.raises(PlatformTransportError, match=r"'platform_default' can no longer be read"):
         list(hook.list_reports())
 
 

@@ -89,7 +89,7 @@ def test_the_address_is_found_through_the_deployment() -> None:
 
 
 def test_the_rules_for_addresses_hold_for_those_in_answers() -> None:
-    with pytest.raises(PlatformConfigError, match="deploymentUrl must be https"):
+    with pytest.raises(PlatformConfigError, match="deploymentUrl must begin with https"):
         found_address("http://data.example.com")
     with pytest.raises(PlatformProtocolError, match="data_api_url"):
         found_address(None)

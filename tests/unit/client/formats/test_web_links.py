@@ -46,15 +46,18 @@ def test_without_its_value_there_is_no_address(values: dict[str, object]) -> Non
 @pytest.mark.parametrize(
     ("given", "rule"),
     [
-        ([], "must be an object"),
-        ({"chat": "https://a.example"}, "not 'chat'"),
-        ({"thread": "javascript:alert(1)//{chat_id}"}, "needs a web address"),
-        ({"thread": "https://{chat_id}.example.com/"}, "needs a web address"),
-        ({"thread": "/chats/{chat_id}"}, "needs a web address"),
-        ({"thread": "https://ann:pw@acme.example.com/{chat_id}"}, "no user or password"),
+        ([], "must be a JSON object"),
+        ({"chat": "https://a.example"}, "unknown key 'chat'"),
+        ({"thread": "javascript:alert(1)//{chat_id}"}, "must have a web address"),
+        ({"thread": "https://{chat_id}.example.com/"}, "must have a web address"),
+        ({"thread": "/chats/{chat_id}"}, "must have a web address"),
+        (
+            {"thread": "https://ann:pw@acme.example.com/{chat_id}"},
+            "must not contain a user name or password",
+        ),
         ({"thread": "https://acme.example.com/{report_id}"}, "{agent_id} and {chat_id}"),
         ({"thread": "https://acme.example.com/{}"}, "not {}"),
-        ({"thread": 7}, "needs a web address"),
+        ({"thread": 7}, "must have a web address"),
     ],
 )
 def test_a_pattern_that_cannot_be_filled_is_refused(given: object, rule: str) -> None:
@@ -63,10 +66,10 @@ def test_a_pattern_that_cannot_be_filled_is_refused(given: object, rule: str) ->
 
 
 def test_the_connection_names_the_field() -> None:
-    with pytest.raises(PlatformConfigError, match="not 'chat'") as refused:
+    with pytest.raises(PlatformConfigError, match="unknown key 'chat'") as refused:
         built('{"chat": "https://acme.example.com"}')
     assert refused.value.field == "web_links"
-    with pytest.raises(PlatformConfigError, match="web_links must be an object"):
+    with pytest.raises(PlatformConfigError, match="must be a JSON object"):
         built("not JSON")
 
 
