@@ -111,9 +111,10 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         yield Notify(Traced(lambda: state.ids() if call.run.chat_id else None))
         prompt = shortened(str(self.prompt), PROMPT_IN_LOG)
         yield say(f'Asking the agent "{prompt}", message {call.run.message_id}')
+        before = state.events_before(env.clock)
         asking = call.ask(env.clock, until_end=until_end, repeats=state.repeats)
         try:
-            over = yield from with_events(asking, state.events_before(env.clock))
+            over = yield from with_events(asking, lambda event: [*before(event), event])
         except PlatformError:
             if call.run.can_be_followed and not state.accepted:
                 yield Notify(RunAccepted(_ids(call, submitted_at)))

@@ -49,6 +49,7 @@ class MergeRunKind(RunKind[Build]):
     """
 
     id_field = "branch_name"
+    outcome_class = Build
 
     branch_name: str = ""
     into: str = "default"
@@ -152,28 +153,11 @@ class MergeRunKind(RunKind[Build]):
         return found if isinstance(found, Build) else None
 
     def stop(
-        self,
-        config: PlatformConfig,
-        clock: Clock,
-        ids: Ids,
-        *,
-        seconds: float | None = None,
+        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
     ) -> Program[bool]:
         """False: a merge cannot be undone."""
         yield from ()
         return False
-
-    def to_event(self, env: RunEnvironment, outcome: Build) -> dict[str, Any]:
-        return {"outcome": outcome.to_json()}
-
-    def read_event(
-        self,
-        env: RunEnvironment,
-        ids: Ids,
-        event: dict[str, Any],
-    ) -> Program[tuple[Build | None, Ids]]:
-        yield from ()
-        return Build(**event["outcome"]), ids
 
     def read(self, env: RunEnvironment, ids: Ids, outcome: Build) -> Program[dict[str, Any]]:
         merge = Merge(**ids["merge"])

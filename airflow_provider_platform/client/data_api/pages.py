@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.data_api.paging import PagedQuery, PageReader
@@ -12,7 +11,13 @@ from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
 from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlOpenEnd
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.http.retry import may_repeat, pause_after
-from airflow_provider_platform.client.operations.program import Clock, Notify, Program, Sleep
+from airflow_provider_platform.client.operations.program import (
+    Clock,
+    Notify,
+    Program,
+    Sleep,
+    with_events,
+)
 
 
 def run_pages(
@@ -33,7 +38,7 @@ def run_pages(
         body = query.body.model_copy(update={"query": reader.next_page()})
         asked = replace(query, body=body, deadline=clock() + patience)
         try:
-            yield from _with_events(run_sql(asked, config, clock), page.take)
+            yield from with_events(run_sql(asked, config, clock), page.take)
         except PlatformError as error:
             broken += 1
             goes_on = reader.has_new_rows and may_repeat(error, repeatable=True)
@@ -67,27 +72,3 @@ class _Page:
             rows = self._reader.take_rows(event.rows)
             return [SqlChunk(rows)] if rows else []
         return [event]
-
-
-def _with_events(
-    program: Program[None], take: Callable[[object], Iterable[object]]
-) -> Program[None]:
-    """The same program with other events: those that `take` makes of each."""
-    try:
-        effect = next(program)
-        while True:
-            if isinstance(effect, Notify):
-                for event in take(effect.event):
-                    yield Notify(event)
-                effect = program.send(None)
-                continue
-            try:
-                outcome: Any = yield effect
-            except PlatformError as error:
-                effect = program.throw(error)
-            else:
-                effect = program.send(outcome)
-    except StopIteration:
-        return
-    finally:
-        program.close()

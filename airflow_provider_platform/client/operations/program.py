@@ -194,14 +194,17 @@ def call(
     return answer
 
 
-def with_events(program: Program[T], before: Callable[[object], Iterable[object]]) -> Program[T]:
-    """The program; ahead of each event it notifies of those that `before` makes of the event."""
+def with_events(program: Program[T], made_of: Callable[[object], Iterable[object]]) -> Program[T]:
+    """The program with other events: for each event, it notifies of those that `made_of` returns
+    for the event."""
     try:
         effect = next(program)
         while True:
             if isinstance(effect, Notify):
-                for event in before(effect.event):
+                for event in made_of(effect.event):
                     yield Notify(event)
+                effect = program.send(None)
+                continue
             try:
                 outcome = yield effect
             except PlatformError as error:
