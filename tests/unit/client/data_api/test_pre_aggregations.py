@@ -52,6 +52,9 @@ from airflow_provider_platform.client.operations.program import (
     ReadStream,
     Sleep,
 )
+from airflow_provider_platform.client.redaction import KnownSecrets
+from airflow_provider_platform.runs.pre_aggregations import PreAggregationsRunKind
+from airflow_provider_platform.runs.run_kind import RunEnvironment
 
 T = TypeVar("T")
 NAME = RequestName("The start", "POST /v1/pre-aggregations/jobs")
@@ -509,3 +512,15 @@ def test_rows_are_waited_for_until_the_end_of_the_grace_time() -> None:
     verify(*none, *none, *some)
     with pytest.raises(ResultEmptyError, match="builds nothing"):
         verify(*none * 20)
+
+
+def test_rows_are_waited_for_no_longer_than_the_grace_time() -> None:
+    token = type("Answer", (), {"cube_api_token": SecretStr("fresh")})()
+    played = PlayedDeployment([token, jobs(a="done"), *[False, *data(["0"])] * 50])
+    secrets = KnownSecrets([])
+    env = RunEnvironment(CONFIG, played.clock, secrets, NOON + 600, poll_interval=1.0)
+    kind = PreAggregationsRunKind(verify_sql="SELECT 1", missing_grace=5.0)
+    ids = {"deployment_id": 1, "submitted_at": NOON, "tokens": ["a"], "waits": True}
+    with pytest.raises(ResultEmptyError):
+        played.run(kind.follow(env, ids))
+    assert played.now <= NOON + 6
