@@ -174,9 +174,9 @@ def read_data_document(
         document = _json(name, headers, body)
     except PlatformAddressError as error:
         raise PlatformAddressError(
-            f"{name.action}: the data API's address answers with something that is not its JSON, "
-            "probably a web page. Check data_api_url in the connection, or the deployment's "
-            "address.",
+            f"{name.action}: the data API's address returned something else than JSON, "
+            "probably a web page. Check Data API address (data_api_url) in the connection, or the "
+            "deployment's address in the platform.",
             where=name.where,
         ) from error
     said = own_error(status, body) if isinstance(document, dict) else None

@@ -268,7 +268,7 @@ def test_the_deployments_own_errors_are_told_from_those_before_it(status: int, b
 
 def test_a_web_page_in_place_of_the_data_api_names_the_setting_of_its_address() -> None:
     html = {"content-type": "text/html"}
-    with pytest.raises(PlatformAddressError, match="Check data_api_url"):
+    with pytest.raises(PlatformAddressError, match="Check Data API address"):
         read_data_document(NAME, 200, html, b"<html></html>", now=0.0)
 
 
