@@ -70,15 +70,23 @@ def held_until_followed(
     control.hold(point, **({} if text is None else {"text": text}))
 
     def release() -> None:
-        (held,) = control.wait_held(point)
-        control.wait_until(
-            lambda state: sum(one.message_id == held.message_id for one in state.subscriptions) > 1
-        )
-        control.release(point)
+        try:
+            (held,) = control.wait_held(point, 300)
+            control.wait_until(
+                lambda state: (
+                    [s.message_id for s in state.subscriptions].count(held.message_id) > 1
+                ),
+                300,
+            )
+        finally:
+            control.release(point)
 
     with ThreadPoolExecutor(1) as pool:
         released = pool.submit(release)
-        yield
+        try:
+            yield
+        finally:
+            control.release(point)  # which ends the wait of a block that failed
         released.result()
 
 
