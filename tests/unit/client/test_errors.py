@@ -51,6 +51,7 @@ RETRYABLE = {
     "DataQueryTimeoutError",
     "DbtSyncCancelledError",
     "DbtSyncFailedError",
+    "DevModeBusyError",
     "PlatformDeadlineError",
     "PlatformInterruptedError",
     "PlatformProtocolError",
