@@ -249,7 +249,7 @@ _LINKS = "Links of tasks"
 _NOT_WITH_INTERNAL_ID = "not with internalId"
 SESSION_SETTINGS = {
     "externalId": "your own id of a user, lowercase and without spaces",
-    "internalId": "the name of a user that the platform has already",
+    "internalId": "the user name of a platform user, usually the e-mail address",
     "email": "the user's e-mail address",
     "userAttributes": f"a list of name and value for row-level security, {_NOT_WITH_INTERNAL_ID}",
     "groups": f"a list of names that give permissions, {_NOT_WITH_INTERNAL_ID}",
