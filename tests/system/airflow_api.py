@@ -65,8 +65,17 @@ class AirflowApi:
     def set_task_state(self, path: str, state: str) -> None:
         self._ask("PATCH", path, {"new_state": state})
 
-    def clear(self, dag_id: str, run_id: str, task_id: str, map_index: int) -> None:
-        """Clear one task instance, whatever its state, once: a second clear is another try."""
+    def clear(
+        self,
+        dag_id: str,
+        run_id: str,
+        task_id: str,
+        map_index: int,
+        *,
+        with_downstream: bool = False,
+    ) -> None:
+        """Clear one task instance, whatever its state, once: a second clear is another try. With
+        `with_downstream` the tasks after it too, as the UI does."""
         base = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
         path = base if map_index < 0 else f"{base}/{map_index}"
         before = self.task(path)["id"]
@@ -83,6 +92,7 @@ class AirflowApi:
             "task_ids": [task],
             "only_failed": False,
             "reset_dag_runs": True,
+            "include_downstream": with_downstream,
         }
         self._ask("POST", f"dags/{dag_id}/clearTaskInstances", body, unless=is_cleared)
 

@@ -165,12 +165,18 @@ class TaskRun:
         """Mark the instance `failed` or `success`, as the button does."""
         self.api.set_task_state(self._path, state)
 
-    def clear(self) -> None:
+    def clear(self, *, with_downstream: bool = False) -> None:
         """Clear the instance; one that has ended, after its DAG run has (Airflow forgets a task
         that is cleared while the scheduler ends its run)."""
         if self.state in _ENDED:
             self.until(lambda _: self._run_state in ("success", "failed"), "its run's end")
-        self.api.clear(self.dag_id, self.run_id, self.task_id, self.map_index)
+        self.api.clear(
+            self.dag_id,
+            self.run_id,
+            self.task_id,
+            self.map_index,
+            with_downstream=with_downstream,
+        )
 
     def clear_mapped(self, count: int) -> None:
         """Clear so many instances of this mapped task at once."""

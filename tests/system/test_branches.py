@@ -1,20 +1,27 @@
-"""A branch is merged once, wherever the worker dies."""
+"""Branches are merged once and gates end as they should, whatever is killed meanwhile."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.system.airflow_processes import kill
+
 if TYPE_CHECKING:
+    import psutil
+
     from tests.system.fixtures import StartTask
     from tests.system.sandbox_server import PatientControl
+    from tests.system.task_run import TaskRun
 
 pytestmark = pytest.mark.system
 
 MODES = pytest.mark.parametrize("deferrable", [False, True], ids=["sync", "deferrable"])
 BRANCH = "dbt-sync/main-1"
 MERGE = {"method": "POST", "path": "/merge-to-default$"}
+QUERY = {"api": "data", "path": "/cubesql$"}
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +33,11 @@ def branch(sandbox: PatientControl) -> None:
 def merge(start_task: StartTask) -> StartTask:
     """`merge(deferrable=..., **conf)`: a task that merges the branch."""
     return lambda **conf: start_task("merge", "merge", branch_name=BRANCH, **conf)
+
+
+def in_gate(run: TaskRun, name: str) -> TaskRun:
+    """Another task of the same gate."""
+    return replace(run, task_id=f"gate.{name}")
 
 
 def merged(sandbox: PatientControl) -> list[str]:
@@ -89,3 +101,53 @@ def test_killed_while_waiting_for_production_nothing_is_merged_again(
     sandbox.report_build("main", None)
     task.wait("success", try_number=2)
     assert merges_sent(sandbox) == 1
+
+
+def test_killed_triggerer_waits_on_for_production(
+    merge: StartTask, sandbox: PatientControl, only_triggerer: list[psutil.Process]
+) -> None:
+    sandbox.report_build("main", "building")
+    task = merge(deferrable=True)
+    task.wait("deferred")
+    task.wait_trigger()
+    kill(only_triggerer)
+    sandbox.report_build("main", None)
+    task.wait("success", try_number=1)
+    assert merges_sent(sandbox) == 1
+
+
+@MODES
+def test_gate_merges_and_leaves_no_branch(
+    start_task: StartTask, sandbox: PatientControl, deferrable: bool
+) -> None:
+    run = start_task("gated", "gate.merge", branch_name=BRANCH, deferrable=deferrable)
+    run.wait_run("success")
+    assert merged(sandbox) == [BRANCH]
+    assert sandbox.branches() == ["dev", "main"]
+
+
+def test_triggerer_killed_while_a_gate_opens_its_branch(
+    start_task: StartTask, sandbox: PatientControl, only_triggerer: list[psutil.Process]
+) -> None:
+    sandbox.report_build(BRANCH, "building")
+    run = start_task("gated", "gate.built", branch_name=BRANCH, deferrable=True)
+    run.wait("deferred")
+    run.wait_trigger()
+    kill(only_triggerer)
+    sandbox.report_build(BRANCH, None)
+    run.wait_run("success")
+    assert (merged(sandbox), sandbox.branches()) == ([BRANCH], ["dev", "main"])
+
+
+def test_cleared_check_opens_the_branch_again_and_the_gate_goes_on(
+    start_task: StartTask, sandbox: PatientControl
+) -> None:
+    sandbox.fault("status", status=400, count=None, **QUERY)
+    check = start_task("gated", "gate.count", branch_name=BRANCH)
+    check.wait_run("failed")
+    assert (merged(sandbox), BRANCH in sandbox.branches()) == ([], True)
+    assert in_gate(check, "close").result["closed"] is True
+    sandbox.clear_faults()
+    check.clear(with_downstream=True)
+    check.wait_run("success")
+    assert (merged(sandbox), sandbox.branches()) == ([BRANCH], ["dev", "main"])

@@ -1,4 +1,4 @@
-"""DAGs that merge a branch."""
+"""DAGs that merge a branch, alone and in a gate around a query."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from airflow.sdk import DAG
 
-from airflow_provider_platform.operators.branches import PlatformMergeBranchOperator
+from airflow_provider_platform.operators.branches import PlatformMergeBranchOperator, branch_gate
+from airflow_provider_platform.operators.query import PlatformQueryOperator
 
 FROM_CONF: dict[str, Any] = {
     "platform_conn_id": "{{ dag_run.conf['platform_conn_id'] }}",
@@ -24,4 +25,16 @@ with DAG("merge", schedule=None):
         delete_branch="{{ dag_run.conf.get('delete_branch', False) }}",
         **FROM_CONF,
         **AGAIN,
+    )
+
+with (
+    DAG("gated", schedule=None),
+    branch_gate(BRANCH, group_id="gate", **FROM_CONF, default_args=AGAIN) as gate,
+):
+    PlatformQueryOperator(
+        task_id="count",
+        sql="SELECT COUNT(*) AS orders FROM orders",
+        branch_name=gate.branch_name,
+        platform_conn_id=FROM_CONF["platform_conn_id"],
+        retries=0,
     )
