@@ -256,6 +256,18 @@ def test_storage_providers_of_the_page_are_those_that_errors_name(
         assert provider in str(done.task(scheme).error)
 
 
+def test_gate_of_the_page_on_branches_merges_the_branch_that_its_tasks_checked(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    platform_sandbox.control.set(build_seconds=0.1)
+    dag = run("branches.md 1")["totals"].dag
+    for task in dag.tasks:
+        task.retries = 0
+    assert set(run_dag(dag).states.values()) == {"success"}
+    state = platform_sandbox.control.state()
+    assert len(state.changed("branches", "merged")) == 1
+
+
 @pytest.mark.parametrize("asked", ["revenue by country", "sql: SELECT nothing FROM nowhere"])
 def test_question_about_a_branch_keeps_the_branch_if_it_fails(
     platform_sandbox: Sandbox, run_dag: RunDag, asked: str
