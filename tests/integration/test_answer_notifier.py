@@ -281,8 +281,8 @@ def test_what_failed_to_send_is_said_without_addresses() -> None:
     with pytest.raises(PlatformError) as raised:
         notifier.notify({"run_id": "r", "dag": DAG("said", schedule=None)})
     assert str(raised.value) == (
-        "2 of 3 notifiers could not send: Failing (ConnectionError), Failing (ConnectionError); "
-        "the log says why."
+        "2 of 3 notifiers could not send: Failing (ConnectionError), Failing (ConnectionError). "
+        "The log above has the reason of each."
     )
     assert len(SENT) == 1
 

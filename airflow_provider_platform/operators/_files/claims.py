@@ -91,7 +91,7 @@ def claim_path(name: str, path: ObjectStoragePath, context: Context) -> None:
     raise PlatformInputError(
         f"Nothing was sent: map index {owner.map_index} of this task has the same {name}, and one "
         "index would replace the file of the other. Give each index its own path, for example "
-        f"with {{ ti.map_index }} in the name.",
+        "with {{ ti.map_index }} in the name.",
         where=quote_service(path),
         field=name,
     )
