@@ -1,4 +1,7 @@
-"""`PlatformSensorTrigger`: waits until something at the platform is as a sensor wants it."""
+"""`PlatformSensorTrigger`: waits until something at the platform is as a sensor wants it.
+
+sensors/_base.py makes it, with `poke_interval` as its pace.
+"""
 
 from __future__ import annotations
 

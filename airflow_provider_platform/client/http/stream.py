@@ -1,4 +1,7 @@
-"""The open body of a response, read piece by piece as it arrives."""
+"""The open body of a response, read piece by piece as it arrives.
+
+The caller says how long a read may wait: for a chat it is the setting `stream_idle_timeout`.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 Each storage library raises errors of its own, and what the storage said is often hidden in the
 error that another error came of. This module reads them without importing any of these libraries:
 botocore's `response` (S3), `error_code` and `status_code` (Azure), `code` (Google), `errno` (local
-files), and the names of their classes.
+files), and the names of their classes. Whether a retry follows is decided elsewhere:
+`ResultWriteError.retryable` in client/errors.py, raised by `writing` in results/files/atomic.py.
 """
 
 from __future__ import annotations
