@@ -1,13 +1,13 @@
 # The two commands of a newcomer are `make demo` and `make test`; `make help` lists the rest.
 # Everything runs in .venv, which .ci/environment.py makes (another Python: make PYTHON=python3.12 ...). Most commands
-# also run on an older Airflow, in an environment of its own: make test RELEASE=3.0 (.ci/releases lists them).
+# also run on an older Airflow, in an environment of its own: make test RELEASE=3.0 (.ci/airflow-releases.txt lists them).
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
 ROOT := $(CURDIR)
-OLDER := $(shell awk '/^[0-9]/ {print $$1}' .ci/releases | sed '$$d')
+OLDER := $(shell awk '/^[0-9]/ {print $$1}' .ci/airflow-releases.txt | sed '$$d')
 RELEASE ?=
-PYTHONS := $(shell awk -v one=$(RELEASE) '/^[0-9]/ && (one == "" || one == $$1) {$$1 = $$2 = $$3 = ""; found = $$0} END {print found}' .ci/releases)
+PYTHONS := $(shell awk -v one=$(RELEASE) '/^[0-9]/ && (one == "" || one == $$1) {$$1 = $$2 = $$3 = ""; found = $$0} END {print found}' .ci/airflow-releases.txt)
 ENVIRONMENT ?= .venv$(RELEASE:%=-%)
 VENV_PYTHON := "$(ROOT)/$(ENVIRONMENT)/bin/python"
 PYTHON_CLUSTER := "$(ROOT)/.venv-cluster/bin/python"
@@ -58,8 +58,8 @@ $(OLDER:%=test-%): test-%:
 	@$(MAKE) --no-print-directory test-all RELEASE=$*
 
 .PHONY: test-matrix
-test-matrix: ## run the unit, integration and demo tests and the demo on every Airflow and Python in .ci/releases
-	@.ci/matrix
+test-matrix: ## run the unit, integration and demo tests and the demo on every Airflow and Python in .ci/airflow-releases.txt
+	@.ci/run-matrix
 
 .PHONY: test-machine
 test-machine: .venv ## run the state machine tests with many examples (EXAMPLES=5000 for more)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Resolves the constraints files anew from pyproject.toml, one for each release of .ci/releases, one for a cluster and
+# Resolves the constraints files anew from pyproject.toml, one for each release of .ci/airflow-releases.txt, one for a cluster and
 # one for the documentation: exact versions, without hashes and hosts. Run as `make constraints`; to move to another
 # release, change the versions and days there.
 set -eu
@@ -19,7 +19,7 @@ resolve() { # resolve FILE ARGUMENTS...: reads the fixed versions from standard 
   printf '%s: %s packages\n' "$file" "$(grep -c '==' "$file")"
 }
 
-grep -v '^#' .ci/releases | while read -r release airflow day _; do
+grep -v '^#' .ci/airflow-releases.txt | while read -r release airflow day _; do
   if [ "$day" = any ]; then # the newest, where everything is developed
     echo "apache-airflow==$airflow" | resolve constraints.txt --extra dev --universal
   else # an older one runs with the packages of its days only

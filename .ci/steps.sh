@@ -1,4 +1,4 @@
-# What .ci/run and .ci/matrix share: steps with their results and durations, and a summary of them. For bash.
+# What .ci/run and .ci/run-matrix share: steps with their results and durations, and a summary of them. For bash.
 # What the tests draw is the same in each run: Hypothesis's examples, and the order of sets.
 export CI=true PYTHONUNBUFFERED=1 PYTHONHASHSEED=0 HYPOTHESIS_PROFILE=gate
 REPORTS=$PWD/.cache/steps
@@ -87,8 +87,8 @@ limited() { # limited SECONDS COMMAND...: where there is a timeout command
   fi
 }
 
-releases() { # the lines of .ci/releases: release, Airflow, day, Pythons
-  grep -v '^#' .ci/releases
+releases() { # the lines of .ci/airflow-releases.txt: release, Airflow, day, Pythons
+  grep -v '^#' .ci/airflow-releases.txt
 }
 
 tests_on() { # tests_on TESTS RELEASE AIRFLOW PYTHONS...: make TESTS and the demo there, with the first Python found here

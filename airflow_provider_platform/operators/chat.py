@@ -237,7 +237,7 @@ class PlatformChatOperator(RemoteRunOperator):
 
     def _for_xcom(self, result: dict[str, Any]) -> dict[str, Any]:
         """The result with as many rows as may go to XCom."""
-        from airflow_provider_platform.results.xcom_rows import fit_queries, xcom_bytes
+        from airflow_provider_platform.results.xcom_size import fit_queries, xcom_bytes
 
         most = xcom_bytes(self.max_xcom_bytes, in_file=self.output_path is not None)
         queries = fit_queries(result["queries"], most)

@@ -424,7 +424,7 @@ class PlatformQueryOperator(DeploymentOperator):
 
     def _xcom_rows(self, saved: SavedRows) -> list[list[Any]]:
         """The rows that go to XCom; a warning says if bytes, not `max_rows`, limit them."""
-        from airflow_provider_platform.results.xcom_rows import rows_that_fit, xcom_bytes
+        from airflow_provider_platform.results.xcom_size import rows_that_fit, xcom_bytes
 
         most = xcom_bytes(self.max_xcom_bytes, in_file=saved.path is not None)
         rows = rows_that_fit(saved.first_rows, most)

@@ -22,8 +22,8 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.operations.log_events import EventLog
 from airflow_provider_platform.hooks.platform import PlatformHook
-from airflow_provider_platform.runs.killed_tasks import UNKNOWN, stops_run
 from airflow_provider_platform.runs.run_kind import NOT_STOPPED, LogLine, RunEnvironment
+from airflow_provider_platform.runs.stop_decision import UNKNOWN, stops_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""What the package claims to run on is what the tests run on: `.ci/releases` decides."""
+"""What the package claims to run on is what tests run on, by `.ci/airflow-releases.txt`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 CHECKOUT = Path(__file__).parents[2]
 LINES = [
     line.split()
-    for line in (CHECKOUT / ".ci" / "releases").read_text().splitlines()
+    for line in (CHECKOUT / ".ci" / "airflow-releases.txt").read_text().splitlines()
     if not line.startswith("#")
 ]
 NEWEST = LINES[-1]

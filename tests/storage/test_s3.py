@@ -180,9 +180,9 @@ def test_key_and_secret_before_the_bucket_are_refused_and_not_shown(
 @pytest.mark.parametrize(
     ("key", "said"),
     [
-        ("new\nline.csv", r"holds the control character '\\n' at position"),
-        ("rows.csv\n", r"holds the control character '\\n'"),
-        ("tab\t.csv", r"holds the control character '\\t'"),
+        ("new\nline.csv", r"contains the control character '\\n' at position"),
+        ("rows.csv\n", r"contains the control character '\\n'"),
+        ("tab\t.csv", r"contains the control character '\\t'"),
         ("rows.csv ", "begins or ends with a space"),
         ("ä" * 511 + ".csv", "the object key has 1026 bytes"),
     ],
@@ -240,7 +240,7 @@ def test_refused_credentials_are_reported_before_the_query_runs(
     with pytest.raises(ResultWriteError, match=message) as caught:
         query("SELECT 1", f"s3://s3_refusing@{BUCKET}/rows.csv", output_format="csv")
     assert "ExpiredToken, status 403" in str(caught.value)
-    assert "renew or correct" in str(caught.value)
+    assert "Renew or correct" in str(caught.value)
     assert platform_sandbox.control.state().requests == []
 
 
@@ -260,7 +260,7 @@ def test_connection_that_may_write_and_not_look_writes(
     ("status", "code", "advice"),
     [
         (403, "AccessDenied", "Give the connection's credentials write access"),
-        (403, "SignatureDoesNotMatch", "renew or correct"),
+        (403, "SignatureDoesNotMatch", "Renew or correct"),
         (403, "RequestTimeTooSkewed", "Set the clock of the worker"),
         (400, "KeyTooLongError", "Use a shorter path"),
         (404, "NoSuchBucket", "Create the bucket"),
@@ -309,7 +309,7 @@ def test_upload_that_somebody_else_removed_is_one_error_and_no_warning(
     refusing.refusals = [
         Refusal(method, "uploadId", 404, "NoSuchUpload") for method in ("PUT", "DELETE")
     ]
-    with pytest.raises(ResultWriteError, match="a retry of the task writes it again"):
+    with pytest.raises(ResultWriteError, match="A retry of the task writes it again"):
         write_whole(path, bytes(PART))
     assert refusing.refused == 2
     assert "unfinished" not in caplog.text

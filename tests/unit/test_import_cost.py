@@ -58,7 +58,7 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
         "sensors",
         "decorators",
         "_airflow",
-        "runs.killed_tasks",
+        "runs.stop_decision",
         "runs.run_kind",
         "links",
         *light,

@@ -66,7 +66,7 @@ from airflow_provider_platform.client.chat.events import (
     ThreadNamed,
     ToolCallEnded,
 )
-from airflow_provider_platform.client.chat.lines import ChatLineParser, is_error, is_rpc_error
+from airflow_provider_platform.client.chat.framing import ChatLineParser, is_error, is_rpc_error
 from airflow_provider_platform.client.chat.request import input_digest, is_message_id, says_busy
 from airflow_provider_platform.client.chat.result import (
     ChatResult,

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_platform.client.chat.lines import RecordReader, is_error, is_rpc_error
+from airflow_provider_platform.client.chat.framing import RecordReader, is_error, is_rpc_error
 from airflow_provider_platform.client.chat.records import MAX_TEXT, RecordFold, is_assistant
 from airflow_provider_platform.client.chat.request import (
     ChatRequest,

@@ -1,5 +1,7 @@
 """The connections of one client: which of them carries a request, and how long they live.
 
+Each request gets the headers that all have in common (`HEADERS`) here.
+
 A connection is used again only where that is safe: the answer before was read to its end, no byte
 follows it, and no request was cancelled half way.
 """
@@ -46,6 +48,12 @@ MOST_SESSIONS = 20
 answer."""
 _SESSION_NAME = re.compile(r"sess|sid$|auth|token|jwt", re.IGNORECASE)
 """Names of session cookies, besides those of `operations.credentials`."""
+HEADERS = {
+    "Accept-Encoding": ACCEPTED,
+    "Connection": "keep-alive",
+    "User-Agent": "airflow-provider-platform",
+}
+"""The headers of every request, beside its own."""
 _BROKEN = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError)
 
 
@@ -355,14 +363,6 @@ def _bytes_follow(response: httpx.Response) -> bool:
         return any((*waiting, _UNREAD_BYTES(layer)))
     except AttributeError:
         return True
-
-
-HEADERS = {
-    "Accept-Encoding": ACCEPTED,
-    "Connection": "keep-alive",
-    "User-Agent": "airflow-provider-platform",
-}
-"""What every request says beside its own."""
 
 
 def _transport(

@@ -20,7 +20,7 @@ from airflow_provider_platform.client.formats.addresses import (
     split_address,
 )
 from airflow_provider_platform.client.formats.input_values import in_seconds, read_boolean
-from airflow_provider_platform.client.formats.web_links import check_patterns
+from airflow_provider_platform.client.formats.link_patterns import check_patterns
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.management.notifications.lookup import Matches
+    from airflow_provider_platform.client.management.notifications.existing import Matches
     from airflow_provider_platform.client.management.notifications.notifications import (
         CreateNotificationInput,
         Notification,
@@ -91,7 +91,7 @@ class PlatformCreateNotificationOperator(
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
         """The schedules that are there before."""
-        from airflow_provider_platform.client.management.notifications.lookup import find_matching
+        from airflow_provider_platform.client.management.notifications.existing import find_matching
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
         self._there = there = hook.run(find_matching(deployment_id, self._body()))
@@ -114,7 +114,7 @@ class PlatformCreateNotificationOperator(
 
     def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
         """A schedule of this kind that was not there before the call whose answer was lost."""
-        from airflow_provider_platform.client.management.notifications.lookup import find_created
+        from airflow_provider_platform.client.management.notifications.existing import find_created
 
         created = hook.run(find_created(ids["deployment_id"], self._body(), known=ids["known"]))
         if len(created) > 1 and self.if_exists != "skip":

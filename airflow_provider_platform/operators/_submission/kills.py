@@ -1,7 +1,7 @@
 """What becomes of a remote run whose task is ended from outside: it is stopped, or left to a retry.
 
 `on_kill` is called in a signal handler, which may have interrupted anything. Whether the run is
-stopped follows from what Airflow says of the task (`runs.killed_tasks`).
+stopped follows from what Airflow says of the task (`runs.stop_decision`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import AirflowTaskTimeout, get_task_states
 from airflow_provider_platform.client.errors import PlatformError, PlatformInterruptedError
-from airflow_provider_platform.runs.killed_tasks import UNKNOWN, run_within, stops_run
 from airflow_provider_platform.runs.run_kind import NOT_STOPPED
+from airflow_provider_platform.runs.stop_decision import UNKNOWN, run_within, stops_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import get_task_states
-from airflow_provider_platform.runs.killed_tasks import ENDED_STATES
+from airflow_provider_platform.runs.stop_decision import ENDED_STATES
 
 if TYPE_CHECKING:
     from airflow_provider_platform.runs.run_kind import Ids

@@ -11,10 +11,10 @@ from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.results.charts.errors import ChartError
 from airflow_provider_platform.results.charts.fonts import FontFolder, unusual
 from airflow_provider_platform.results.charts.limits import ChartLimits
-from airflow_provider_platform.results.charts.picture import check_svg, page
 from airflow_provider_platform.results.charts.process import DrawingProcess
 from airflow_provider_platform.results.charts.records import unique_names
-from airflow_provider_platform.results.charts.specification import Drawable, drawable
+from airflow_provider_platform.results.charts.safe_picture import check_svg, page
+from airflow_provider_platform.results.charts.safe_specification import Drawable, drawable
 
 if TYPE_CHECKING:
     import os

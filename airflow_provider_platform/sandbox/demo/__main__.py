@@ -41,7 +41,7 @@ from airflow_provider_platform.sandbox.demo.processes import (
     stop_on_signals,
     write_connection,
 )
-from airflow_provider_platform.sandbox.demo.report import report
+from airflow_provider_platform.sandbox.demo.run_report import report
 from airflow_provider_platform.sandbox.demo.task_logs import TaskLogWriter
 
 _LOG = FOLDER / "airflow.log"

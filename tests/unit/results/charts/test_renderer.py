@@ -17,7 +17,7 @@ from airflow_provider_platform.results.charts import (
     render_chart,
 )
 from airflow_provider_platform.results.charts import process as drawing
-from airflow_provider_platform.results.charts.specification import drawable
+from airflow_provider_platform.results.charts.safe_specification import drawable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.results.charts import ChartError, ChartLimits
 from airflow_provider_platform.results.charts.records import plain, records_of
-from airflow_provider_platform.results.charts.specification import (
+from airflow_provider_platform.results.charts.safe_specification import (
     drawable,
     with_rows,
     without_loading,

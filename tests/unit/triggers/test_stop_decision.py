@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform._airflow import get_task_states
-from airflow_provider_platform.runs.killed_tasks import UNKNOWN, run_within, stops_run
+from airflow_provider_platform.runs.stop_decision import UNKNOWN, run_within, stops_run
 
 ENDED = ["success", "failed", "skipped", "upstream_failed", "removed"]
 NEXT_TRY = ["scheduled", "queued", "up_for_retry", "up_for_reschedule", "awaiting_input", None]
@@ -117,7 +117,7 @@ def test_what_waits_for_a_lock_of_this_thread_is_given_up() -> None:
 def test_what_was_given_up_does_not_keep_the_process_from_ending() -> None:
     program = (
         "import threading\n"
-        "from airflow_provider_platform.runs.killed_tasks import run_within\n"
+        "from airflow_provider_platform.runs.stop_decision import run_within\n"
         "try:\n"
         "    run_within(0.1, threading.Event().wait)\n"
         "except TimeoutError:\n"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.chat.lines import MAX_ERROR_LINES
+from airflow_provider_platform.client.chat.framing import MAX_ERROR_LINES
 from airflow_provider_platform.client.chat.records import Verdict
 from airflow_provider_platform.client.chat.request import is_busy
 from airflow_provider_platform.client.chat.thread import first_record, thread_is_streaming

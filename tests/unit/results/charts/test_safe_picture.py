@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.results.charts import ChartError
-from airflow_provider_platform.results.charts.picture import check_svg, embedded_json, filling, page
+from airflow_provider_platform.results.charts.safe_picture import (
+    check_svg,
+    embedded_json,
+    filling,
+    page,
+)
 
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
 _TEXTS = st.text() | st.sampled_from(["</script>", "<!--<script>", "]]>", "\u2028", "&lt;/script"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformConfigError
-from airflow_provider_platform.client.formats.web_links import check_patterns, fill
+from airflow_provider_platform.client.formats.link_patterns import check_patterns, fill
 
 
 def built(web_links: object) -> PlatformConfig:
