@@ -122,7 +122,7 @@ if pid == 0:
     try:
         list(rows)
     except PlatformClosedError as error:
-        assert "forked" in str(error)
+        assert "parent process of this fork" in str(error)
         sys.exit(0)
     sys.exit(9)
 assert os.waitpid(pid, 0)[1] == 0
