@@ -187,9 +187,9 @@ class MergeRunKind(RunKind[Build]):
         if found != UNSURE:
             return None, False
         yield warn(
-            f"{merge.target} has moved since the answer to the merge was lost, and "
-            f"{merge.branch_name} has not. Merging once more: that changes nothing if "
-            f"{merge.target} holds the merge already."
+            f"The answer to the merge was lost. Since then {merge.target} has a new commit, and "
+            f"{merge.branch_name} has none. The task merges once more. If {merge.target} already "
+            "contains the merge, this changes nothing."
         )
         return merge, True
 

@@ -100,9 +100,11 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         yield say(f"Started the builds of pre-aggregations: {count_tables(len(tokens))}")
         if len(tokens) > RECORDED_TOKENS:
             yield warn(
-                f"Airflow's task state store holds 64 KB, about {RECORDED_TOKENS} tokens: a retry "
-                "may not find these builds and start them again. Select fewer tables at once, by "
-                "date_range or pre_aggregations."
+                "Airflow's task state store has room for 64 KB, the identifiers of about "
+                f"{RECORDED_TOKENS} builds (tokens), and this task started more builds. A retry "
+                "may not find these builds: it then fails, or starts all of them again with "
+                "if_start_lost='repeat'. Select fewer tables for a task, with date_range or "
+                "pre_aggregations."
             )
         return None if self.wait_for_completion else BuildOutcome(len(tokens))
 
@@ -111,12 +113,12 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         data."""
         if self.if_start_lost == "fail":
             raise PlatformOutcomeUnknownError(
-                "The try before was lost while it started the builds, so they may be running. "
+                "The previous try was lost while it started the builds, so they may be running. "
                 f"{START_AGAIN}",
                 where=f"deployment {ids['deployment_id']}",
             )
         yield warn(
-            "The try before may have started the builds already; they are started again "
+            "The previous try may have started the builds already. This try starts them again "
             "(if_start_lost='repeat')."
         )
         return False, ids

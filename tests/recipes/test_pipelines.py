@@ -284,7 +284,10 @@ class TestMerge:
         [
             ({"merge_outcome": "nothing"}, "it merged nothing"),
             ({"merge_outcome": "conflict"}, "conflicts with main"),
-            ({"deploy_mode": "cli"}, "deploy mode cli, in which a merge does not build production"),
+            (
+                {"deploy_mode": "cli"},
+                "deploy mode cli. In this mode a merge does not build production",
+            ),
             ({"deploy_branch_merge_allowed": False}, "Merging into main is not allowed"),
             ({"release": DEV_MODE}, "release before v0.4.0"),
         ],

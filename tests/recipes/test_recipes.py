@@ -73,7 +73,7 @@ def test_a_branch_is_compared_with_production_and_closed(
     [
         ({}, None),
         ({"jobs_outcome": "failure"}, "statement timeout"),
-        ({"jobs_outcome": "no_rows"}, "verify_sql brings no value"),
+        ({"jobs_outcome": "no_rows"}, "verify_sql returned no value"),
         ({"default_api_scopes": ["meta", "data", "graphql"]}, "API scope is missing: jobs"),
     ],
 )

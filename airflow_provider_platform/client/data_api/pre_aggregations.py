@@ -212,8 +212,9 @@ def _lost_start(access: JobsAccess, cause: PlatformError, *, repeat: bool) -> Pl
 
 
 START_AGAIN = (
-    "Without the tokens nobody can follow them. Clear the task to start them again, which changes "
-    "no data and costs the warehouse a second build, or set if_start_lost='repeat'."
+    "Only the lost answer contained the identifiers of the builds (tokens), so no task can wait "
+    "for these builds. Clear the task to start the builds again: this changes no data, but the "
+    "warehouse may build twice. To let a retry do this, set if_start_lost='repeat'."
 )
 
 
@@ -240,16 +241,16 @@ def _read_start(access: JobsAccess, answer: Any, *, repeat_lost: bool) -> list[s
     if answer == []:
         raise _no_match(access, "The service started nothing.")
     if not isinstance(answer, list) or not all(isinstance(one, str) and one for one in answer):
-        broken = PlatformProtocolError("the answer is not a list of tokens.")
+        broken = PlatformProtocolError("the answer is not a list of identifiers of builds.")
         raise _lost_start(access, broken, repeat=repeat_lost)
     return list(dict.fromkeys(answer))
 
 
 def _no_match(access: JobsAccess, said: str) -> NoPreAggregationError:
     return NoPreAggregationError(
-        f"The selector matches no pre-aggregation. {said} Check cubes (those that define the "
-        "pre-aggregations), pre_aggregations (cube.pre_aggregation), data_sources and date_range "
-        "against the data model: all of them must fit together.",
+        f"No pre-aggregation matches the arguments of this task. {said} Compare cubes (those that "
+        "define the pre-aggregations), pre_aggregations (cube.pre_aggregation), data_sources and "
+        "date_range with the data model. A pre-aggregation must match all of these arguments.",
         where=access.where,
     )
 
@@ -322,7 +323,9 @@ def _read_reports(access: JobsAccess, answer: Any, tokens: Sequence[str]) -> Ite
         answer = [{**job, "token": token} for token, job in answer.items() if isinstance(job, dict)]
     if not isinstance(answer, list):
         raise PlatformProtocolError(
-            "The status of the builds is neither a list nor an object.", where=access.where
+            "The service's answer about the status of the builds is neither a list nor an object. "
+            "A retry asks for the status again.",
+            where=access.where,
         )
     found = {job.get("token"): job for job in answer if isinstance(job, dict)}
     for token in tokens:
@@ -446,8 +449,8 @@ class BuildProgress:
         lost = [one for one in still_open if one.status.lower().startswith("not_found")]
         if lost and not failed:
             raise PreAggregationJobsLostError(
-                f"The service does not know {_count(len(lost), 'job')} of the builds any more: it "
-                "keeps a job for 24 hours, or lost it in a restart. A retry starts the builds "
+                f"The service no longer knows {_count(len(lost), 'job')} of the builds. It "
+                "keeps a job for 24 hours, but may lose a job earlier. A retry starts the builds "
                 "again.",
                 where=where,
             )
@@ -473,9 +476,10 @@ class BuildProgress:
             said.append(f"The build of {_count(len(failed), 'table')} failed: {_named(failed)}.")
         if missing:
             said.append(
-                f"{_count(len(missing), 'table').capitalize()} did not come for "
-                f"{self.missing_grace:g} seconds while no build moved: {_named(missing)}. Their "
-                "builds failed and their errors were lost, or the model changed."
+                f"{_count(len(missing), 'table').capitalize()} did not appear within "
+                f"{self.missing_grace:g} seconds after the last progress of any build: "
+                f"{_named(missing)}. Either these builds failed and the service lost their errors, "
+                "or the data model changed."
             )
         done = len(self.tokens) - len(failed) - len(missing)
         said.append(
@@ -528,8 +532,9 @@ def wait_for_builds(
         left = progress.open_tables()
         raise PlatformDeadlineError(
             f"The builds did not end before the deadline. {len(progress.tokens) - len(left)} of "
-            f"{len(progress.tokens)} tables are over; not yet: {_named(left)}. The service has no "
-            "operation that stops builds, so they go on, and a retry follows them.",
+            f"{len(progress.tokens)} builds have ended. These have not: {_named(left)}. The "
+            "service has no operation that stops builds, so they continue. A retry waits for the "
+            "same builds.",
             where=access.where,
         )
     return outcome
@@ -571,9 +576,9 @@ def wait_for_rows(
     )
     if found is None:
         raise ResultEmptyError(
-            "The builds are done, and verify_sql brings no value but null and 0: the tables are "
-            "empty, or their rows have not come yet. A retry verifies again and builds nothing; "
-            "clear the task to build again.",
+            "The builds are done, but verify_sql returned no value other than null and 0. The "
+            "tables are empty, or their rows are not there yet. A retry runs verify_sql again and "
+            "starts no build. To build again, clear the task.",
             where=access.where,
         )
 

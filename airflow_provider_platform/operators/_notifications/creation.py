@@ -121,8 +121,8 @@ class PlatformCreateNotificationOperator(
             numbers = ", ".join(str(found.id) for found in created)
             raise PlatformOutcomeUnknownError(
                 "The connection broke before the service confirmed the new notification, and "
-                f"several new notifications could belong to this task ({numbers}). Check these "
-                "notifications, then clear the task."
+                f"several new notifications could belong to this task ({numbers}). Keep the right "
+                "one and delete the others, then mark this task as successful."
             )
         if not created:
             return None
@@ -183,9 +183,10 @@ class PlatformCreateNotificationOperator(
             settings = " and ".join(self._body().unclear_settings(first))
             raise PlatformConflictError(
                 f"Nothing was created: notification {_with_silence(first)} of this dashboard has "
-                "the same times, time zone and format, but the tenant does not report its "
-                f"{settings} in a form that can be compared. Check this notification. Then update "
-                "it by its id (PlatformUpdateNotificationOperator), or delete it and run this "
+                f"the same times, time zone and format, but the tenant does not report {settings} "
+                "of this notification, so the task cannot compare them. Look at this notification. "
+                "If it is the one that you want, update it by its id "
+                "(PlatformUpdateNotificationOperator). If nobody needs it, delete it and run this "
                 "task again."
             )
 

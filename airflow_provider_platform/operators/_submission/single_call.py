@@ -49,8 +49,9 @@ class SingleCallOperator(PlatformOperator):
         PlatformOutcomeUnknownError where the service cannot tell."""
         raise PlatformOutcomeUnknownError(
             "The connection broke before the service confirmed the call, and the API cannot "
-            "show whether the call was carried out. Check in the platform, then clear the task "
-            "to make the call again.",
+            "show whether the call was carried out. Check in the platform. If the call was carried "
+            "out, mark this task as successful. If it was not, clear the task to make the call "
+            "again.",
             where=self.task_type,
         )
 
@@ -66,8 +67,9 @@ class SingleCallOperator(PlatformOperator):
         if "result" in ids:
             return ids["result"]
         raise PlatformOutcomeUnknownError(
-            "The call already succeeded in an earlier try, but its response was not stored. "
-            "Check in the platform. Clear the task to make the call again.",
+            "An earlier try made the call successfully, but its response was too large to store "
+            "for this try. If no task needs the response, mark this task as successful. If a task "
+            "needs it, clear this task: it makes the call a second time.",
             where=self.task_type,
         )
 
@@ -92,8 +94,9 @@ class SingleCallOperator(PlatformOperator):
             raise PlatformOutcomeUnknownError(
                 "An earlier try was lost while it made this call with different input (a "
                 "template rendered differently), so the earlier call may have been carried out. "
-                "Check in the platform, then clear the task to make the call with the current "
-                "input.",
+                "Check in the platform. If the earlier call was carried out and you need no other, "
+                "mark this task as successful. Otherwise clear the task to make the call with the "
+                "current input.",
                 where=self.task_type,
             )
         if record is not None and step is Step.RELOAD:

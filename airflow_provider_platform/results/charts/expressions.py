@@ -215,7 +215,10 @@ def expressions_of(value: Any, key: str = "", signal: str = "") -> Iterator[str]
                 if not (item == _UNIT and signal == "unit"):
                     yield item
             elif name == "events" and _SELECTOR.fullmatch(item) is None:
-                raise ExpressionError(f"the events {item[:120]!r} hold an expression")
+                raise ExpressionError(
+                    f"the text of events, {item[:120]!r}, contains an expression, which is not "
+                    "allowed"
+                )
 
 
 # What is allowed
@@ -238,24 +241,31 @@ def _check_member(node: Node) -> None:
     path, all_keys, root = _path(node)
     if root.kind == "name" and root.value == "event":
         if path not in _EVENT_READ:
-            raise ExpressionError("reads more of the event than its keys and numbers")
+            raise ExpressionError(
+                "reads a property of the event that is not allowed; allowed are for example type, "
+                "key, button and clientX"
+            )
         return
     if root.kind == "call" and root.value in _SELECTIONS_READ:
         # `group("cell").datum` is data: what follows it is read like other data.
         allowed = _SELECTIONS_READ[root.value]
         if not any(path[: len(known)] == known for known in allowed):
-            raise ExpressionError(f"reads more of {root.value}() than selections need")
+            raise ExpressionError(f"reads a property of {root.value}() that is not allowed")
         if any(part.kind != "literal" for part in (*root.parts, *all_keys)):
             raise ExpressionError(f"calls {root.value!r} with arguments")
         return
     owner, *keys = node.parts
     for key in keys:
         if not _is_number(key):
-            raise ExpressionError("reads a member by a computed name; write the name, or a number")
+            raise ExpressionError(
+                "reads a property by a calculated name, as in a[b]; write the name, or use a number"
+            )
         _check(key)
     if owner.kind == "list":
         if not keys:
-            raise ExpressionError("reads more of a list than its items")
+            raise ExpressionError(
+                "reads a property of a list; only the items of a list can be read"
+            )
     elif owner.kind not in ("name", "member", "call", "conditional"):
         raise ExpressionError("reads a member of a value that has no members")
     _check(owner)
@@ -430,7 +440,7 @@ class _Parser:
             self._next()
         found = self._members()
         if len(operators) > _MOST_IN_A_ROW:
-            raise ExpressionError("has too many signs in a row")
+            raise ExpressionError("has too many operators one after another")
         for operator in reversed(operators):
             found = Node("unary", operator, (found,))
         return found

@@ -179,7 +179,8 @@ def _notes(
             "chart_fonts to a folder with fonts."
             if reads_fonts
             else "The process that draws charts cannot read fonts on this worker, because the "
-            "kernel has no Landlock."
+            "Linux kernel of the worker cannot limit the process to single files (Landlock, in "
+            "Linux 5.13 or newer)."
         )
         notes.append(
             "No font has a glyph for "

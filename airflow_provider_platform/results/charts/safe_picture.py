@@ -45,7 +45,7 @@ _FACETS = frozenset({"facet", "row", "column"})
 def check_svg(text: str) -> None:
     """Raise ChartError for an SVG in which something is loaded or run."""
     if "<!" in text:
-        raise ChartError("The SVG has a declaration, which a chart never has.")
+        raise ChartError("The SVG has a declaration or a comment (<!), which a chart never needs.")
     try:
         # No declaration, so no entities: nothing that an XML bomb could be made of.
         root = ET.fromstring(text)  # noqa: S314
@@ -91,7 +91,9 @@ def page(
     )
     if re.search(r"</script|<!--", bundle, re.IGNORECASE):
         raise ChartError(
-            "The JavaScript of Vega contains </script> and would end its own script element."
+            "The HTML page was not written: the installed JavaScript of Vega contains </script> or "
+            "<!--, which a browser would read as the end of the script or as a comment. Install "
+            "another release of vl-convert-python."
         )
     scripts = f"{_digest(bundle)} {_digest(_START)}"
     policy = (

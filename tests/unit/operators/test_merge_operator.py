@@ -112,7 +112,9 @@ def test_deploy_mode_cli_is_reported_and_nothing_is_merged(
     deferrable: bool, control: SandboxControl
 ) -> None:
     control.set(deploy_mode="cli")
-    with pytest.raises(AirflowFailException, match="deploy mode cli, in which a merge does not"):
+    with pytest.raises(
+        AirflowFailException, match=r"deploy mode cli\. In this mode a merge does not"
+    ):
         through(merging(deferrable=deferrable), TaskTries())
     assert not requests(control)
 
@@ -210,7 +212,7 @@ class TestTries:
         tries = self.died(control)
         merge_by_somebody_else()
         control.add_branch(BRANCH)
-        with pytest.raises(AirflowFailException, match="do not tell whether it was made"):
+        with pytest.raises(AirflowFailException, match="do not show whether the merge was made"):
             through(merging(), tries)
         assert tries.store[STORE_KEY]["phase"] == "lost"
         tries.clear()
@@ -222,7 +224,7 @@ class TestTries:
     ) -> None:
         control.set(build_outcome="failed")
         tries = TaskTries()
-        with pytest.raises(MergedBuildFailedError, match="merges nothing again"):
+        with pytest.raises(MergedBuildFailedError, match="does not merge again"):
             through(merging(deferrable=deferrable), tries)
         control.report_build("main", "built")  # a person started it again
         assert through(merging(deferrable=deferrable), tries)["status"] == "built"

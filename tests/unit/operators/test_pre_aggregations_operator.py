@@ -76,7 +76,7 @@ def test_a_retry_polls_the_tokens_and_starts_nothing(control: SandboxControl) ->
 def test_a_retry_goes_on_with_builds_that_outlived_the_deadline(control: SandboxControl) -> None:
     control.set(jobs_build_seconds=1000)
     tries = TaskTries()
-    with pytest.raises(PlatformDeadlineError, match=r"not yet: .*processing"):
+    with pytest.raises(PlatformDeadlineError, match=r"These have not: .*processing"):
         build(timeout=0.3).execute(tries.context())
     assert tries.store[STORE_KEY]["phase"] == "running"
     with pytest.raises(PlatformDeadlineError):
@@ -161,7 +161,7 @@ def test_tables_that_are_done_without_rows_fail_the_verification(control: Sandbo
     tries = TaskTries()
     months = ["orders.revenue_by_month"]
     assert build(pre_aggregations=months).execute(TaskTries().context())["verified"] is None
-    with pytest.raises(ResultEmptyError, match="builds nothing"):
+    with pytest.raises(ResultEmptyError, match="starts no build"):
         build(pre_aggregations=months, verify_sql=ORDERS_OF_MARCH).execute(tries.context())
     with pytest.raises(ResultEmptyError):
         build(pre_aggregations=months, verify_sql=ORDERS_OF_MARCH).execute(tries.context())
@@ -212,7 +212,7 @@ def test_a_retry_of_a_try_that_was_lost_at_the_start_says_so(control: SandboxCon
     with pytest.raises(PlatformTransportError):
         build(if_start_lost="repeat").execute(tries.context())
     assert tries.store[STORE_KEY]["phase"] == "intent"
-    with pytest.raises(AirflowFailException, match="The try before was lost while it started"):
+    with pytest.raises(AirflowFailException, match="The previous try was lost while it started"):
         build().execute(tries.context())
     assert starts(control) == 1
     assert tries.store[STORE_KEY]["phase"] == "lost"
@@ -229,7 +229,7 @@ def test_a_missing_scope_is_named_with_the_place_to_switch_it_on(control: Sandbo
 @pytest.mark.parametrize("answer", ["400", "empty"])
 def test_a_selector_that_matches_nothing_is_an_error(answer: str, control: SandboxControl) -> None:
     control.set(jobs_no_match=answer)
-    with pytest.raises(AirflowFailException, match="selector matches no pre-aggregation"):
+    with pytest.raises(AirflowFailException, match="No pre-aggregation matches"):
         build(pre_aggregations=["orders.weekly"]).execute(TaskTries().context())
     assert starts(control) == 0
 

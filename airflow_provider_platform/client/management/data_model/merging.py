@@ -176,9 +176,9 @@ def plan_merge(
         )
     if target == production and settings.deploy_mode == BUILT_FROM_UPLOADS:
         raise BranchNotMergedError(
-            "Nothing was merged: the deployment is in deploy mode cli, in which a merge does not "
-            "build production, and the next upload overwrites it. Upload the branch's model with "
-            "the platform's CLI, or change the deploy mode to git.",
+            "Nothing was merged: the deployment is in deploy mode cli. In this mode a merge does "
+            "not build production, and the next upload with the platform's CLI overwrites the "
+            "merge. Upload the branch's model with the CLI, or change the deploy mode to git.",
             where=where,
         )
     if checked_hash is not None and branch.last_hash not in (None, checked_hash):
@@ -276,20 +276,26 @@ def judge_lost(merge: Merge, branches: dict[str, BranchResponse], *, delete_bran
             return MADE
         if stayed:
             raise BranchNotFoundError(
-                f"The branch was deleted before it was merged: {merge.target} is where it was.",
+                f"The branch was deleted before it was merged: {merge.target} is still at the same "
+                "commit as before.",
                 where=merge.where,
             )
     elif branch.last_hash == merge.source_hash:
         return NOT_MADE if stayed else UNSURE
     elif stayed:
         return NOT_MADE
+    if branch is None:
+        change = f"was deleted (it was at commit {_shown(merge.source_hash)})"
+        step = "create the branch again, then clear the task to merge it."
+    else:
+        change = f"changed from commit {_shown(merge.source_hash)} to {_shown(branch.last_hash)}"
+        step = "clear the task: it merges the branch as it is now."
     raise PlatformOutcomeUnknownError(
-        f"The answer to the merge was lost, and the commits do not tell whether it was made: "
-        f"{merge.target} went from {_shown(merge.target_hash)} to {_shown(now_at)}, and the branch "
-        f"from {_shown(merge.source_hash)} to "
-        f"{'nowhere, since it was deleted' if branch is None else _shown(branch.last_hash)}. "
-        "Compare them in the platform. Then mark this task as successful, or clear it to merge "
-        "what the branch holds now.",
+        "The service's answer to the merge was lost, and the commits do not show whether the merge "
+        f"was made: {merge.target} changed from commit {_shown(merge.target_hash)} to "
+        f"{_shown(now_at)}, and the branch {change}. Look at the history of {merge.target} in the "
+        "platform. If the merge is there, mark this task as successful. If it is not there, "
+        f"{step}",
         where=merge.where,
     )
 
@@ -320,8 +326,8 @@ def wait_for_merged_build(
         )
     except PlatformDeadlineError as error:
         raise PlatformDeadlineError(
-            f"The branch is merged, and production answers from the model before: {error.reason} "
-            "A retry waits on, and merges nothing again.",
+            "The branch is merged, but production still uses the previous data model: "
+            f"{error.reason} A retry continues to wait for the build and does not merge again.",
             where=merge.where,
         ) from error
 
@@ -338,9 +344,9 @@ def poll_merged_build(merge: Merge, clock: Clock) -> Program[Build | BuildSeen]:
         return (yield from judge_with_log(answer, wanted, clock))
     except BuildFailedError as error:
         raise MergedBuildFailedError(
-            f"The branch is merged into {merge.target}, and production answers from the model "
-            f"before. {error.reason} Mend the data model and merge again, or start the build again "
-            "in the platform; a retry waits for it and merges nothing again.",
+            f"The branch is merged into {merge.target}, but production still uses the previous "
+            f"data model. {error.reason} Correct the data model and merge again, or start the "
+            "build again in the platform. A retry waits for the build and does not merge again.",
             where=merge.where,
         ) from error
 
@@ -459,9 +465,9 @@ def _settings(
         missing = error
     yield from check_tenant(deployment_id, missing, deadline)
     raise BranchUnsupportedError(
-        f"Nothing was merged: this tenant is of a release before {SETTINGS_SINCE}, which does not "
-        "say how production is built. Merge the branch in the platform, then mark this task as "
-        "successful.",
+        f"Nothing was merged: this tenant runs a release before {SETTINGS_SINCE}. Such a release "
+        "does not report how production is built. Merge the branch in the platform, then mark this "
+        "task as successful.",
         where=where,
     ) from missing
 

@@ -246,8 +246,9 @@ def find_started(
             history = yield from _read_newest_or_none(deployment_id, deadline=deadline)
         if history is None or known is None:
             raise PlatformOutcomeUnknownError(
-                f"{lost}this tenant keeps no history of syncs. A sync may be running. Check the "
-                "deployment's branches, then clear the task to start a sync.",
+                f"{lost}this tenant keeps no history of syncs. A sync may be running. Look at the "
+                "deployment's branches. If the sync wrote its branch, mark this task as "
+                "successful. If it did not, clear the task to start a sync.",
                 where=where,
             )
         new = [run for run in history.runs if run.sync_job_id not in {"", *known}]
@@ -258,7 +259,8 @@ def find_started(
             ids = ", ".join(run.sync_job_id for run in ours)
             raise PlatformOutcomeUnknownError(
                 f"{lost}the history has several new syncs that could belong to this task ({ids}). "
-                "Check these syncs, then clear the task to start another sync.",
+                "Look at these syncs. If one of them did the work of this task, mark this task as "
+                "successful. If none did, clear the task to start another sync.",
                 where=where,
             )
         if ours:
@@ -272,9 +274,10 @@ def find_started(
     if unclear or left_out:
         which = ", ".join(map(quote_service, unclear)) or "a row that cannot be read"
         raise PlatformOutcomeUnknownError(
-            f"{lost}the history has a new sync that may belong to another user, to judge by its "
-            f"start, source or trigger: {which}. Check this sync, then clear the task to start "
-            "another sync.",
+            f"{lost}the start, source or trigger of a new sync in the history does not show "
+            f"whether this task started it: {which}. Look at this sync. If it did the work of this "
+            "task, mark this task as successful. If it did not, clear the task to start another "
+            "sync.",
             where=where,
         )
     return None

@@ -80,7 +80,8 @@ def find_created(
         raise PlatformOutcomeUnknownError(
             "The connection broke before the service confirmed the new notification, and the "
             f"list does not show whether it was created ({describe_unclear(matches, unclear)}). "
-            "Check the dashboard's notifications, then clear the task."
+            "Look at the dashboard's notifications. If the new notification is there, mark this "
+            "task as successful. If it is not there, clear the task to create it."
         )
     return []
 

@@ -215,7 +215,9 @@ def test_a_start_that_was_not_processed_is_sent_again(refusal: PlatformError) ->
 def test_a_start_whose_answer_is_lost_is_not_sent_again() -> None:
     played = PlayedDeployment([LOST, ["a"]])
     program = start_builds(access(), SELECTOR, CONFIG, played.clock, deadline=NOON + 600)
-    with pytest.raises(PlatformOutcomeUnknownError, match="Clear the task to start them again"):
+    with pytest.raises(
+        PlatformOutcomeUnknownError, match="Clear the task to start the builds again"
+    ):
         played.run(program)
     assert len(played.sent) == 1
     with pytest.raises(PlatformTransportError, match="A retry starts them again"):
@@ -224,7 +226,7 @@ def test_a_start_whose_answer_is_lost_is_not_sent_again() -> None:
 
 @pytest.mark.parametrize("answer", [{"tokens": ["a"]}, [1], "a"])
 def test_an_answer_without_tokens_is_a_lost_start(answer: Any) -> None:
-    with pytest.raises(PlatformOutcomeUnknownError, match="not a list of tokens"):
+    with pytest.raises(PlatformOutcomeUnknownError, match="not a list of identifiers"):
         start(answer)
 
 
@@ -245,7 +247,7 @@ def test_an_answer_without_tokens_is_a_lost_start(answer: Any) -> None:
 def test_what_a_refused_start_says(answer: Any, error: type[PlatformError]) -> None:
     with pytest.raises(error) as caught:
         start(answer)
-    assert getattr(answer, "reason", "matches no pre-aggregation") in str(caught.value)
+    assert getattr(answer, "reason", "No pre-aggregation matches") in str(caught.value)
 
 
 def test_a_missing_scope_is_named_with_the_place_where_it_is_switched_on() -> None:
@@ -357,7 +359,7 @@ def test_a_missing_table_is_waited_for_while_another_one_moves() -> None:
 def test_a_missing_table_fails_after_the_grace_time_and_is_named() -> None:
     with pytest.raises(PreAggregationBuildFailedError) as caught:
         wait(jobs(a="missing_partition", b="done"), grace=60)
-    assert "1 table did not come for 60 seconds" in str(caught.value)
+    assert "1 table did not appear within 60 seconds" in str(caught.value)
     assert "t_a (missing_partition)" in str(caught.value)
 
 
@@ -510,7 +512,7 @@ def test_rows_are_waited_for_until_the_end_of_the_grace_time() -> None:
 
     none, some = [False, *data(["0"])], [False, *data(["7"])]
     verify(*none, *none, *some)
-    with pytest.raises(ResultEmptyError, match="builds nothing"):
+    with pytest.raises(ResultEmptyError, match="starts no build"):
         verify(*none * 20)
 
 

@@ -317,7 +317,9 @@ class TestStart:
         wanted = StartDbtSyncInput.build(**body)
         for page in ([row], [{"branchName": "no id"}, {"syncJobId": "known"}]):
             tenant = PlayedTenant(others=page)
-            with pytest.raises(PlatformOutcomeUnknownError, match="another user"):
+            with pytest.raises(
+                PlatformOutcomeUnknownError, match="does not show whether this task"
+            ):
                 tenant.run(find_started(1, wanted, known=["known"], submitted_at=NOON))
 
     def test_one_that_began_near_the_intent_is_taken_before_others(self) -> None:

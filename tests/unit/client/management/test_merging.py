@@ -281,14 +281,14 @@ class TestBuild:
         merge = sent(played, planned(played))
         failed = {"status": "failed", "lastHash": "m1+b1", "errorText": "orders.yml"}
         with pytest.raises(
-            MergedBuildFailedError, match=r"merged into main.*orders\.yml.*merges nothing again"
+            MergedBuildFailedError, match=r"merged into main.*orders\.yml.*does not merge again"
         ):
             self.waited(played, merge, failed)
 
     def test_deadline_says_that_the_branch_is_merged(self) -> None:
         played = tenant()
         merge = sent(played, planned(played))
-        with pytest.raises(PlatformDeadlineError, match=r"is merged.*merges nothing again"):
+        with pytest.raises(PlatformDeadlineError, match=r"is merged.*does not merge again"):
             self.waited(played, merge, {"status": "building", "lastHash": "m1+b1"}, seconds=60)
 
     def test_merge_without_a_commit_of_its_own_is_taken_after_the_grace_time(self) -> None:
