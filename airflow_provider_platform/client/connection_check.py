@@ -186,8 +186,8 @@ def _check_chat(config: PlatformConfig, clock: Clock) -> Program[_Verdict]:
             f"the agent's settings. {PREMIUM_HINT}"
         )
     return True, (
-        f"{words} The test asks for a thread that does not exist, so 404 is expected. The service "
-        "would answer the same if the agent did not exist. If chats fail, check Chat address "
+        f"{words} This is normal, because the test asks for a thread that does not exist. But the "
+        "service answers the same if the agent does not exist. If chats fail, check Chat address "
         "(chat_url)."
     )
 
@@ -217,7 +217,8 @@ def _read_nothing(config: PlatformConfig, thread: str, clock: Clock) -> Program[
         return _error_text(record)
     if ended:
         raise PlatformProtocolError(
-            "The chat API's response ended before the thread's state.", where=CHAT_STREAM.where
+            "The chat API's response was cut off before it reported the state of the thread.",
+            where=CHAT_STREAM.where,
         )
     raise PlatformTransportError(
         f"The chat API gave no answer within {wait:g} seconds.", where=CHAT_STREAM.where

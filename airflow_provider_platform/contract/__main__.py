@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Check the declarations against one document and print the findings."""
     parser = argparse.ArgumentParser(
         prog="python -m airflow_provider_platform.contract",
-        description="Hold every declared operation against an OpenAPI document.",
+        description="Compare every declared operation with an OpenAPI document.",
     )
     parser.add_argument(
         "document",
@@ -31,7 +31,9 @@ def main(arguments: list[str] | None = None) -> int:
         "--all", action="store_true", help="show the differences that are explained, too"
     )
     parser.add_argument(
-        "--strict", action="store_true", help="let what is not declared fail the check, too"
+        "--strict",
+        action="store_true",
+        help="fail the check also if the document contains something that is not declared",
     )
     options = parser.parse_args(arguments)
     try:

@@ -71,9 +71,10 @@ class LogMask:
         if len(texts) > room and not self._warned:
             self._warned = True
             log.warning(
-                "The service returned more than %d credentials, and Airflow's logs mask only the "
-                "first of them. This package still hides all of them in its own logs and "
-                "results. Do not print other responses that contain credentials.",
+                "The service returned more than %d credentials, and Airflow masks only the first "
+                "%d of them in its logs. This package still hides all of them in its own logs and "
+                "results. In your own code, do not print responses that contain credentials.",
+                MOST_MASKED,
                 MOST_MASKED,
             )
         return texts[:room]

@@ -62,7 +62,10 @@ class Sending:
         if inspect.isawaitable(called):
             if inspect.iscoroutine(called):
                 called.close()
-            raise PlatformError("An asynchronous function can be used for deadline alerts only.")
+            raise PlatformError(
+                "This notifier is an async function, which only a deadline alert can call. Use a "
+                "function without async here."
+            )
 
     async def send_on_loop(self, target: Any, answer: Answer) -> None:
         from asgiref.sync import sync_to_async

@@ -342,7 +342,7 @@ class PlatformDeleteBranchOperator(DeploymentOperator):
             deployment_id = hook.resolve_deployment_id(self.deployment_id)
             client = hook.open_client()
             if self.branch_name is None:
-                self.log.info("Nothing to delete: no branch was named, so it is kept.")
+                self.log.info("No branch name was given, so no branch is deleted.")
             names = [] if self.branch_name is None else [self.fork, self.branch_name]
             for name in dict.fromkeys(filter(None, names)):
                 not_deleted = client.run(
@@ -444,8 +444,8 @@ def branch_gate(
     with gate:
         if environment == "dev_mode" and any(True for _ in gate.iter_mapped_task_groups()):
             raise PlatformInputError(
-                "A mapped gate cannot use dev mode: a token is in dev mode on one branch at a "
-                "time, and mapped gates run at once. Use environment='staging'.",
+                "A mapped branch gate cannot use dev mode: a token can be in dev mode on only one "
+                "branch, but mapped gates run at the same time. Use environment='staging'.",
                 field="environment",
                 where=f"task group {gate.group_id!r}",
             )

@@ -267,7 +267,10 @@ class PlatformQueryOperator(DeploymentOperator):
             # The SQL that the trigger asked for: rendered again, it may be another text.
             sql = waited.get("sql") or self._bound_sql()
             if told.get("wait_id") != waited.get("wait_id"):
-                self.log.warning("Ignoring the event of another wait. This task continues to wait.")
+                self.log.warning(
+                    "Ignoring an event that belongs to another wait (Airflow can reuse the ids of "
+                    "triggers). This task continues to wait."
+                )
                 self._wait_in_triggerer(hook, sql, deadline)
             if event["status"] == "error":
                 error = from_payload(event["error"])

@@ -187,7 +187,7 @@ class ColumnTypes:
             return cls(_mode(types))
         if not isinstance(types, Mapping):
             raise ValueError(
-                f"must be one of {', '.join(MODES)}, or a type for each column it names, as "
+                f"must be one of {', '.join(MODES)}, or a dict of column names and types, as "
                 f'{{"at": "timestamp"}}, not {types!r}'
             )
         named = {}

@@ -104,8 +104,8 @@ class ChatRunKind(RunKind[dict[str, Any]]):
                 else "there is no thread in which to look for it"
             )
             yield warn(
-                f"Sending the prompt again under the same message id {call.run.message_id}: the "
-                f"lost try may have sent it, and {why}."
+                f"Sending the prompt again under the same message id {call.run.message_id}: an "
+                f"earlier try was lost and may have sent it already, and {why}."
             )
         yield Notify(Intended(state.ids()))
         yield Notify(Traced(lambda: state.ids() if call.run.chat_id else None))

@@ -333,8 +333,9 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         unsure = yield from refuse_dropped(deployment_id, self._body(), started, history)
         if unsure is not None:
             yield warn(
-                f"The history does not show whether this tenant supports {unsure}. An older "
-                "release ignores it and syncs the dbt repository."
+                f"The history of syncs does not show whether this tenant supports {unsure}. A "
+                "tenant with an older release ignores it and syncs the dbt repository instead. "
+                "Check what this sync writes."
             )
 
     def _refuse_dropped_files(

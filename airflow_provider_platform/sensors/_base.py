@@ -111,7 +111,10 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         with self.hook() as hook, hook.client() as client:
             deadline = float(wait["deadline"])
             if event["wait"] != wait:
-                self.log.warning("Ignoring the event of another wait. This task continues to wait.")
+                self.log.warning(
+                    "Ignoring an event that belongs to another wait (Airflow can reuse the ids of "
+                    "triggers). This task continues to wait."
+                )
                 self._defer(deadline, client.clock())
             if event["status"] == "timeout":
                 self._time_out()

@@ -300,7 +300,7 @@ class TestDevMode:
                 with branch_gate(name, environment="dev_mode"):
                     pass
 
-            with pytest.raises(PlatformInputError, match="mapped gate cannot use dev mode"):
+            with pytest.raises(PlatformInputError, match="mapped branch gate cannot use dev mode"):
                 proved.expand(name=["one", "two"])
 
 

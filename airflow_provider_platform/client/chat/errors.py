@@ -129,8 +129,9 @@ def nothing_new(run: ChatRun, times: int) -> PlatformTransportError:
 def answer_unconfirmed(run: ChatRun, cause: PlatformError | None) -> PlatformTransportError:
     """The final record says that it is not complete, and the thread could not be read."""
     return PlatformTransportError(
-        "The run ended while its final answer was still marked as in process, and the thread could "
-        f"not be read to confirm the answer{_because(cause)}. A retry reads the thread again.",
+        "The run ended, but the service had not marked its final answer as complete, and the task "
+        f"could not read the thread to confirm the answer{_because(cause)}. A retry reads the "
+        "thread again.",
         where=run,
     )
 

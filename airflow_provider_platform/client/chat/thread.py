@@ -120,7 +120,8 @@ def _ask_state(chat_id: str, body: dict[str, Any], clock: Clock, timeout: float)
     streaming = None if record is None else read_streaming(chat_id, record)
     if streaming is None:
         raise PlatformTransportError(
-            "The response ended before it said whether the thread is streaming.",
+            "The service's response was cut off, so it is unknown whether the thread is still "
+            "answering. A retry asks again.",
             where=f"chat {chat_id}",
         )
     return streaming

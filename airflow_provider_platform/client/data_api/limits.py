@@ -66,10 +66,11 @@ class RowLimits:
             )
         if known is None and _is_round(row_count):
             return (
-                f"The result may be incomplete: it has exactly {row_count} rows{wanted}, and a "
-                f"round number is often a row limit of the deployment. {_advice(True)} If the "
-                f"result is complete, set {name} (in the connection or the task) to the "
-                "deployment's limit."
+                f"The result may be incomplete: it has exactly {row_count} rows{wanted}, and row "
+                "limits of deployments are often a round number like this one. "
+                f"{_advice(True)} If you know that the result is complete, set {name} (in the "
+                "connection or the task) to the deployment's limit. Then only that number of rows "
+                "is reported."
             )
         return None
 

@@ -93,7 +93,11 @@ class PagedQuery:
         that cannot be paged rightly, with the reason."""
         names = _checked_names(page_by)
         if rows < LEAST_PAGE:
-            _refuse(f"a page needs {LEAST_PAGE} rows at least, and would have {rows}", "page_rows")
+            _refuse(
+                f"a page needs at least {LEAST_PAGE} rows, but page_rows or the row limit allows "
+                f"only {rows}",
+                "page_rows",
+            )
         parts = _Parts.of(sql)
         columns = parts.columns()
         keys = [_key_column(name, columns) for name in names]
@@ -234,10 +238,10 @@ class PageReader:
 
     def _lost(self) -> NoReturn:
         raise PagesChangedError(
-            f"Page {self.pages} does not begin with the last row of the page before (row "
-            f"{self.row_count}). The data changed while the pages were read, or the service shows "
-            f"values of {_listed(self._names)} rounded. Run the query again; if that does not "
-            "help, page by other columns."
+            f"Page {self.pages} does not begin with the last row of the previous page (row "
+            f"{self.row_count}), as each page must. Either the data changed while the task read "
+            f"the pages, or the service rounds the values of {_listed(self._names)}. Run the query "
+            "again. If that does not help, page by other columns."
         )
 
     def _refuse_order(
@@ -362,8 +366,8 @@ def _refuse_shape(words: list[str]) -> None:
         _refuse(f"the query must be one SELECT, but it begins with {begins}")
     if words.count("select") > 1:
         _refuse(
-            "the query has a subquery. The service may cut the subquery at its row limit before "
-            "it applies a page's condition"
+            "the query has a subquery. The service may apply its row limit to the subquery before "
+            "it applies the condition that selects a page, so rows would be lost"
         )
     for word, after in pairwise(words):
         if word == "over" and (after == "(" or _is_name(after)):

@@ -185,7 +185,7 @@ class _Binding:
             try:
                 value = value.astimezone(self._zone(place))
             except OverflowError:
-                _refuse(f"{place} is outside the calendar in the query's time zone")
+                _refuse(f"{place} is before year 1 or after year 9999 in the query's time zone")
         plain = value.replace(tzinfo=None)
         precision = "microseconds" if plain.microsecond % 1000 else "milliseconds"
         return datetime.isoformat(plain, timespec=precision)
@@ -221,7 +221,7 @@ def _string(text: str, place: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        _refuse(f"{place} contains half a surrogate pair, which is not a valid character")
+        _refuse(f"{place} contains a broken Unicode character (half of a surrogate pair)")
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -121,7 +121,9 @@ class SqlResponse:
         if not isinstance(rows, list) or self.columns is None:
             raise self._broken(number, "contains neither columns nor rows nor an error")
         if not _is_table(rows, len(self.columns)):
-            raise self._broken(number, f"has a row without {len(self.columns)} values")
+            raise self._broken(
+                number, f"has a row that does not have exactly {len(self.columns)} values"
+            )
         return SqlChunk(replace_surrogates(rows))
 
     def _take_error(self, error: Any) -> None:

@@ -282,6 +282,11 @@ class AsyncSqlRows:
             received.fail(error)
             raise
         except BaseException:
-            received.fail(PlatformClosedError("The result of this query was interrupted."))
+            received.fail(
+                PlatformClosedError(
+                    "Reading this result was interrupted, so the rest of it is lost. Run the query "
+                    "again."
+                )
+            )
             raise
         return not received.ended

@@ -58,7 +58,10 @@ def _check(name: str, pattern: Any) -> None:
     unknown = set(_PLACEHOLDER.findall(pattern)) - set(PLACEHOLDERS[name])
     if unknown:
         known = " and ".join(f"{{{one}}}" for one in PLACEHOLDERS[name])
-        raise ValueError(f"fills {known} in the address for {name!r}, not {{{min(unknown)}}}")
+        raise ValueError(
+            f"must contain only {known} as placeholder in the address for {name!r}, not "
+            f"{{{min(unknown)}}}"
+        )
 
 
 def fill(pattern: str, values: Mapping[str, Any]) -> str | None:

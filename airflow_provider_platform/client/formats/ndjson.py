@@ -94,7 +94,8 @@ def line_too_long(number: int, most: int) -> PlatformProtocolError:
 def line_too_full(number: int) -> PlatformProtocolError:
     """The error of a line with more than `MAX_LINE_CONTAINERS` lists and objects."""
     return PlatformProtocolError(
-        f"Line {number} of the stream contains more than {MAX_LINE_CONTAINERS} lists and objects."
+        f"Line {number} of the stream contains more than {MAX_LINE_CONTAINERS} lists and objects. "
+        "It was not read, because it could fill the worker's memory."
     )
 
 

@@ -136,7 +136,7 @@ def chat_error(
         return user_limit_error(f"{name.action}: the service answered {status}", said, name.where)
     about_thread = "thread" in said.lower()
     step = {
-        400: "The request was refused; nothing was asked.",
+        400: "The service refused the request, and the agent received no message.",
         404: "The agent, the account or the chat thread does not exist. Check Chat address "
         "(chat_url) and the task's chat_id.",
         401: "Check the chat credential in the connection.",

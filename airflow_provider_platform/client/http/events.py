@@ -43,7 +43,9 @@ class Events:
         if self._failure is not None:
             raise self._failure
         if self._closed:
-            raise PlatformClosedError("The run was closed before its end.")
+            raise PlatformClosedError(
+                "This run was closed before it was complete, so it has no more events."
+            )
         try:
             self._running = self._running or self._begin()
             event = self._running.step()
@@ -130,7 +132,7 @@ class RunningProgram:
 def _why_stopped(running: RunningProgram | None) -> str:
     if running is not None and not running.thread.here:
         return (
-            "The run was started in the parent process of this fork. Start it again in this "
-            "process."
+            "The run was started in another process (the parent of this one, before a fork). Start "
+            "it again in this process."
         )
     return "The client was closed before the run was complete."

@@ -240,9 +240,10 @@ def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> Pl
     """`described` says that the path is one of the service's own, so that the address is wrong."""
     if not described:
         return PlatformAddressError(
-            f"{name.action}: the service returned {got} instead of JSON, as it does for a path "
-            "that does not exist. Check the path: it continues after the address's /api, or "
-            "begins with /build/api. Then check the address in the connection.",
+            f"{name.action}: the service returned {got} instead of JSON. It does so if a path does "
+            "not exist. Check the path: write only the part that follows /api in the address, or a "
+            "path that begins with /build/api. If the path is right, check the address in the "
+            "connection.",
             where=name.where,
         )
     return PlatformAddressError(

@@ -325,8 +325,8 @@ class ConnectionFields:
     session_settings: ConnectionField[SessionSettings | None] = ConnectionField(
         label="Session settings",
         description=(
-            "The user that the agent acts for, with an API key; not used with a service token. "
-            "Enter an externalId between the quotes, or paste another JSON object, with an "
+            "With an API key: the user that the agent acts for. With a service token this is not "
+            "used. Enter an externalId between the quotes, or paste another JSON object, with an "
             "externalId or an internalId. "
             + "; ".join(f"{name}: {words}" for name, words in SESSION_SETTINGS.items())
             + "."
@@ -354,9 +354,10 @@ class ConnectionFields:
     default_row_limit: ConnectionField[int | None] = ConnectionField(
         label="Row limit without LIMIT",
         description=(
-            "Rows that the deployment gives for a query without a LIMIT "
-            "(CUBEJS_DB_QUERY_DEFAULT_LIMIT). Leave empty if you do not know it: 10,000 and round "
-            "numbers of rows are then reported as possibly cut."
+            "The most rows that the deployment returns for a query without a LIMIT "
+            "(CUBEJS_DB_QUERY_DEFAULT_LIMIT). Leave empty if you do not know it: a result with "
+            "10,000 rows, or with another round number of rows, is then reported as possibly "
+            "incomplete."
         ),
         section=_DEFAULTS,
         kind="integer",
@@ -365,9 +366,9 @@ class ConnectionFields:
     max_row_limit: ConnectionField[int | None] = ConnectionField(
         label="Row limit with LIMIT",
         description=(
-            "Rows that the deployment gives at most for a query with a LIMIT "
-            "(CUBEJS_DB_QUERY_LIMIT). Leave empty if you do not know it: 50,000 and round numbers "
-            "of rows are then reported as possibly cut."
+            "The most rows that the deployment returns for a query with a LIMIT "
+            "(CUBEJS_DB_QUERY_LIMIT). Leave empty if you do not know it: a result with 50,000 "
+            "rows, or with another round number of rows, is then reported as possibly incomplete."
         ),
         section=_DEFAULTS,
         kind="integer",
@@ -419,8 +420,8 @@ class ConnectionFields:
     proxy: ConnectionField[SecretStr | None] = ConnectionField(
         label="Proxy",
         description=(
-            "As http://proxy.example.com:3128. When empty, the proxy settings of the machine hold. "
-            "Hidden, because it may hold a password."
+            "Example: http://proxy.example.com:3128. If empty, the proxy settings of the machine "
+            "are used. The value is hidden, because it may contain a password."
         ),
         section=_NETWORK,
         kind="secret",
@@ -430,8 +431,8 @@ class ConnectionFields:
     allow_http: ConnectionField[bool] = ConnectionField(
         label="Allow plain http",
         description=(
-            "Credentials then travel unprotected: only for a trusted network. The machine itself "
-            "(localhost) needs no permission."
+            "Credentials are then sent without encryption, so use this only in a trusted network. "
+            "Addresses of the machine itself (localhost) may use http without this switch."
         ),
         section=_NETWORK,
         kind="switch",
@@ -440,10 +441,11 @@ class ConnectionFields:
     web_links: ConnectionField[dict[str, str] | None] = ConnectionField(
         label="Web addresses",
         description=(
-            "Where tasks link to, copied from your browser with a placeholder for the id: "
-            '{"thread": "https://acme.example.com/chats/{chat_id}"}. Known are agent, thread, '
-            "branch, report, workbook, dashboard, notification, export and file; what is left "
-            "out has no link."
+            "The web addresses that the tasks link to. Copy each address from your browser, and "
+            "put a placeholder where the id is: "
+            '{"thread": "https://acme.example.com/chats/{chat_id}"}. You can set agent, thread, '
+            "branch, report, workbook, dashboard, notification, export and file. A name that you "
+            "leave out has no link."
         ),
         section=_LINKS,
         kind="object",

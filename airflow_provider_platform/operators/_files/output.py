@@ -61,8 +61,9 @@ def folder_fits_its_files(*, output_path: Any, output_format: Any, output_option
         planned = planned_output(None, output_format, output_options)
         if planned != type(planned)(planned.format, planned.style):
             raise ValueError(
-                "output_options of a chat may contain only the style of the files; on_existing, "
-                "on_empty, manifest, partitions and split files need PlatformQueryOperator"
+                "output_options of a chat may only set how a file is written, such as delimiter "
+                "and compression; on_existing, on_empty, manifest, partitions and split files "
+                "need PlatformQueryOperator"
             )
 
 

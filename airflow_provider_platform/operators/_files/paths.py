@@ -124,8 +124,8 @@ def _check_characters(name: str, text: str) -> None:
     else:
         return
     raise PlatformInputError(
-        f"Nothing was sent: {name} {problem}. A template may render it: {{{{ value | trim }}}} "
-        "removes line ends and spaces around a value.",
+        f"Nothing was sent: {name} {problem}. A template may have added this character: "
+        "{{ value | trim }} removes line ends and spaces around a value.",
         field=name,
     )
 

@@ -32,7 +32,9 @@ def record_run(ti: Any, ids: Ids) -> None:
         recorded = {name: ids.get(name) for name in _RECORDED}
         ti.xcom_push(key=RECORD_KEY, value={**recorded, "run_id": ti.run_id})
     except Exception as error:  # noqa: BLE001 - whatever it was, the run goes on
-        log.debug("The run could not be recorded for later DAG runs: %s", error)
+        log.debug(
+            "The task could not record its run, so a later DAG run cannot stop this run: %s", error
+        )
 
 
 def find_orphaned_run(ti: Any, chat_id: str | None) -> Ids | None:
@@ -54,5 +56,7 @@ def find_orphaned_run(ti: Any, chat_id: str | None) -> Ids | None:
         )
         return recorded if get_task_states(other) in ENDED_STATES else None
     except Exception as error:  # noqa: BLE001 - whatever it was, nobody can tell
-        log.debug("Earlier runs of this task could not be looked up: %s", error)
+        log.debug(
+            "The task could not check whether an earlier DAG run left a run active: %s", error
+        )
         return None

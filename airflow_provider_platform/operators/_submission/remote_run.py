@@ -237,10 +237,10 @@ class RemoteRunOperator(PlatformOperator):
         orphaned = find_orphaned_run(ti, chat_id) if self.cancel_on_kill else None
         if orphaned is not None:
             self.log.warning(
-                "This task's message %s of DAG run %s, which has ended, may still be running in "
-                "the thread. Stopping it.",
-                orphaned["message_id"],
+                "In DAG run %s this task has ended, but the agent may still be answering its "
+                "message %s in the thread. Stopping this answer.",
                 orphaned["run_id"],
+                orphaned["message_id"],
             )
             self._kill.stop_quietly(attempt, orphaned)
 
@@ -319,15 +319,16 @@ class RemoteRunOperator(PlatformOperator):
         """An earlier try was lost while it submitted other input: stop what is known of that run,
         and say that it may be running."""
         self.log.warning(
-            "An earlier try was lost while it submitted different input, so a run with that "
-            "input may be active at the service. This try stops that run if it is known, and "
-            "submits the current input."
+            "An earlier try was lost while it started a run with different input, so that run "
+            "may be active at the service. This try stops that run if its ids are known, and "
+            "starts a run with the current input."
         )
         self._kill.stop_quietly(attempt, ids)
 
     def _recover(self, attempt: Attempt, ids: Ids) -> Any:
         self.log.warning(
-            "An earlier try was lost while it submitted. Checking whether the service has its run."
+            "An earlier try was lost while it started a run. Checking whether the service has "
+            "this run."
         )
         try:
             env = self._environment(attempt, ids)

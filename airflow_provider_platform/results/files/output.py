@@ -319,8 +319,9 @@ def _check_compression(kind: str, ending: _Ending, chosen: Compression | None) -
     if kind == "parquet":
         if ending.compression is not None:
             raise ValueError(
-                f"output_path ends in {ending.text}: Parquet is compressed inside: let the name "
-                'end in .parquet, and see output_options={"compression": ...}'
+                f"output_path ends in {ending.text}, but a Parquet file contains its own "
+                "compression. Let the name end in .parquet, and choose the compression with "
+                'output_options={"compression": ...}'
             )
         return
     if chosen is not None and chosen not in _ENDINGS:
@@ -377,8 +378,9 @@ def _read_ending(path: str, format: str | None) -> _Ending:
         )
     if last == "json" and format != "jsonl":
         raise ValueError(
-            "output_path ends in .json, and what is written is JSON Lines, an object in each line: "
-            'let it end in .jsonl, or say output_format="jsonl" where a reader wants this name'
+            "output_path ends in .json, but the task writes JSON Lines (one object in each line). "
+            "Let it end in .jsonl. If another program needs a name that ends in .json, set "
+            'output_format="jsonl"'
         )
     if format is None and (compression is not None or _ENDING.fullmatch(last)):
         raise ValueError(

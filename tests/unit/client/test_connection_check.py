@@ -232,7 +232,7 @@ class TestChat:
         ("stream", "words"),
         [
             ([record(error="Internal error")], "Internal error"),
-            ([b"", None], "ended before the thread's state"),
+            ([b"", None], "cut off before it reported the state"),
             ([b"<html>\n"], "returned HTML instead of JSON"),
             ([b"<!doctype html><html>", b""], "returned HTML instead of JSON"),
             ([b"Bad gateway\n"], "is not JSON"),

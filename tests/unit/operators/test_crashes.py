@@ -171,7 +171,7 @@ def test_a_chat_lost_with_other_input_is_reported_before_the_new_question_is_ask
 ) -> None:
     tries = crash_between_intent_and_answer(chat(prompt="revenue by month"))
     assert chat().execute(tries.context())["answer"]
-    assert "a run with that input may be active" in capfd.readouterr().out
+    assert "different input, so that run may be active" in capfd.readouterr().out
     assert len(control.state().runs) == 1
 
 

@@ -298,7 +298,7 @@ def test_type_for_a_column_that_the_result_lacks_is_refused() -> None:
     ("types", "said"),
     [
         ("mine", "must be one of service, strict, text"),
-        (7, "must be one of service, strict, text, or a type for each column"),
+        (7, "must be one of service, strict, text, or a dict of column names"),
         ({"a": "money"}, "'a' the unknown type 'money'; the types are int64, double"),
         ({"a": "decimal(39, 2)"}, "a precision of 1 to 38"),
         ({"a": "decimal(4, 5)"}, "a precision of 1 to 38"),

@@ -173,9 +173,9 @@ def judge(answer: BuildStatusResponse, wanted: BuildWanted, now: float) -> Build
         )
     if answer.status in IDLE:
         raise BranchNotServedError(
-            f"The branch has been neither built nor served for {NOT_FOUND_GRACE:g} seconds "
-            f"(status {answer.status}){_quoted(said)}. Open the branch again, or send a query to "
-            "it: the service suspends an unused environment.",
+            f"For {NOT_FOUND_GRACE:g} seconds the service has neither built the branch nor "
+            f"answered queries on it (status {answer.status}){_quoted(said)}. Open the branch "
+            "again, or send a query to it: the service suspends an environment that nobody uses.",
             where=wanted.where,
         )
     return seen

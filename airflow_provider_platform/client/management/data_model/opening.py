@@ -105,9 +105,9 @@ class StaleFork:
 
     def __str__(self) -> str:
         return quote_service(
-            f"Answers may come from an earlier data model: the personal branch {self.branch_name} "
-            f"is at commit {self.hash}, but {self.parent_branch} is at {self.parent_hash}. Sync "
-            "to a new branch, or use a staging environment."
+            f"Answers may come from an earlier data model: the dev-mode branch {self.branch_name}, "
+            f"a copy of {self.parent_branch}, is at commit {self.hash}, but {self.parent_branch} "
+            f"is at {self.parent_hash}. Sync to a new branch, or use a staging environment."
         )
 
 
@@ -336,7 +336,8 @@ def _enter_dev_mode(where: _Where, replaces: bool) -> Program[OpenedBranch]:
     if not answer.branch_name:
         raise PlatformProtocolError(
             "The service entered dev mode but did not return the name of the personal branch. "
-            "Without this name no query can be sent to the branch.",
+            "Without this name the task cannot query the branch. A retry asks for it again. If "
+            "that does not help, use a staging environment.",
             where=where,
         )
     if not replaces:  # another run may have looked, and entered, in the same moment
@@ -356,9 +357,10 @@ def _refuse_busy(where: _Where) -> Program[None]:
     if (yield from _parent_of(where.deployment_id, active)) != where.branch_name:
         raise DevModeBusyError(
             f"The branch was not opened: the token is in dev mode on another branch, "
-            f"{quote_service(active)}, and has one at a time. A retry opens the branch once that "
-            "one is left. Give this DAG a token of its own or use a staging environment; if nobody "
-            "uses that branch, close it with PlatformCloseBranchOperator or in the platform.",
+            f"{quote_service(active)}, and a token can be in dev mode on only one branch. If "
+            "nobody uses that branch, close it with PlatformCloseBranchOperator or in the "
+            "platform. When it is closed, a retry opens this branch. To avoid this conflict, give "
+            "this DAG its own token or use a staging environment.",
             where=where,
         )
 

@@ -121,7 +121,7 @@ PLAIN, OF_50000, OF_20000 = "SELECT a FROM b", "SELECT a FROM b LIMIT 50000", "S
         (PLAIN, 777, RowLimits(maximum=777), "a row limit of the deployment"),
         (OF_50000, 50_000, RowLimits(), "the service's maximum"),
         (OF_50000, 50_000, RowLimits(maximum=60_000), None),
-        (OF_50000, 20_000, RowLimits(), "fewer than its LIMIT of 50000, and a round number"),
+        (OF_50000, 20_000, RowLimits(), "fewer than its LIMIT of 50000, and row limits"),
         (OF_50000, 20_000, RowLimits(default=10_000), "set max_row_limit"),
         (OF_50000, 20_000, RowLimits(maximum=20_000), "the service's maximum"),
         (OF_50000, 20_000, RowLimits(maximum=50_000), None),

@@ -90,7 +90,7 @@ REFUSED = {
     "SELECT id FROM orders LIMIT 5": "has LIMIT. Remove it",
     "SELECT id FROM orders OFFSET 5": "has OFFSET. Remove it",
     "SELECT id FROM orders FETCH FIRST 5 ROWS ONLY": "has FETCH. Remove it",
-    "SELECT id FROM (SELECT id FROM orders) o": "has a subquery. The service may cut",
+    "SELECT id FROM (SELECT id FROM orders) o": "has a subquery. The service may apply",
     "SELECT id FROM orders WHERE id IN (SELECT id FROM old)": "has a subquery",
     "WITH o AS (SELECT id FROM orders) SELECT id FROM o": "begins with WITH",
     "(SELECT id FROM orders)": "begins with (",
@@ -137,7 +137,7 @@ def test_query_that_cannot_be_paged_is_refused_with_the_reason(sql: str) -> None
         ([""], 9, "must be a list"),
         ([5], 9, "must be a list"),
         (["id", "ID"], 9, "contains the same column twice"),
-        (["id"], 1, "a page needs 2 rows at least"),
+        (["id"], 1, "a page needs at least 2 rows"),
     ],
 )
 def test_keys_that_name_no_columns_are_refused(page_by: Any, rows: int, reason: str) -> None:

@@ -161,7 +161,9 @@ def test_rows_after_a_part_that_fails_are_not_read() -> None:
     data = SCHEMA + json.dumps({"data": rows}, ensure_ascii=False).encode() + b"\n"
     found, error = outcome([data], 30)
     assert found == [["Köln", "1"]] * 5
-    assert "Line 2 of the data API's response has a row without 2 values." in error
+    assert (
+        "Line 2 of the data API's response has a row that does not have exactly 2 values." in error
+    )
 
 
 def test_an_error_beside_rows_in_one_line_ends_the_query() -> None:

@@ -122,7 +122,7 @@ if pid == 0:
     try:
         list(rows)
     except PlatformClosedError as error:
-        assert "parent process of this fork" in str(error)
+        assert "in another process (the parent of this one" in str(error)
         sys.exit(0)
     sys.exit(9)
 assert os.waitpid(pid, 0)[1] == 0
