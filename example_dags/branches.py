@@ -1,9 +1,10 @@
 """Compare a new data model with production before anybody sees it.
 
 A dbt sync writes the model to a branch. Nobody can query the branch until it is open. The DAG opens
-the branch and counts orders on the branch and on production. Then it closes the branch, also after
-a failure. After a success it deletes the branch. If your release of the platform cannot open a
-branch, a person opens it in the platform.
+the branch and counts orders on the branch and on production. If the branch has fewer orders than
+production, `compare` fails, and the DAG keeps the branch. It closes the branch in any case, and
+deletes it after a success. If your release of the platform cannot open a branch, a person opens it
+in the platform.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ from airflow_provider_platform.operators.branches import (
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.sensors.branches import PlatformBuildSensor
+
+try:
+    from airflow.sdk.exceptions import AirflowFailException
+except ImportError:  # before Airflow 3.2
+    from airflow.exceptions import AirflowFailException
 
 COUNT = "SELECT COUNT(*) AS orders FROM orders"
 
@@ -57,6 +63,7 @@ with DAG(
         fork=open_branch.output["branch_name"],
     )
 
+    # During a build, for example after a merge, production still counts with the old model.
     production_is_built = PlatformBuildSensor(
         task_id="production_is_built", timeout=timedelta(minutes=15), deferrable=True
     )
@@ -64,8 +71,12 @@ with DAG(
 
     @task
     def compare(branch: dict[str, Any], production: dict[str, Any]) -> dict[str, int]:
-        """How many orders each data model counts."""
-        return {"branch": branch["rows"][0][0], "production": production["rows"][0][0]}
+        """How many orders each data model counts. Fails if the branch has fewer."""
+        counts = {"branch": branch["rows"][0][0], "production": production["rows"][0][0]}
+        if counts["branch"] < counts["production"]:
+            # A retry would count the same.
+            raise AirflowFailException(f"The branch has fewer orders than production: {counts}.")
+        return counts
 
     production_is_built >> on_production
     compared = compare(on_branch.output, on_production.output)

@@ -2,18 +2,28 @@
 
 Run it after the task that loads the data, so that the first reader of a dashboard does not wait for
 the build. A build that is "done" can leave an empty table, which hides the rows that were there
-before. So the task does not end before the query finds orders of the month.
+before. So the task does not end before the query finds orders of the month. On your deployment, use
+a query that this pre-aggregation answers.
 
 The deployment must give its data tokens the API scope `jobs`, which is off by default.
 """
 
 from __future__ import annotations
 
+from calendar import monthrange
+
 from airflow.sdk import DAG, Param, task
 
 from airflow_provider_platform.operators.pre_aggregations import (
     PlatformBuildPreAggregationsOperator,
 )
+
+
+def last_day(month: str) -> str:
+    """The last day of a month such as 2025-02: `2025-02-28`."""
+    year, number = month.split("-")
+    return f"{month}-{monthrange(int(year), int(number))[1]}"
+
 
 with DAG(
     dag_id="pre_aggregations",
@@ -22,6 +32,7 @@ with DAG(
     schedule=None,
     catchup=False,
     tags=["analytics platform"],
+    user_defined_macros={"last_day": last_day},
     params={
         "pre_aggregation": Param(
             "orders.revenue_by_month",
@@ -42,7 +53,7 @@ with DAG(
     build = PlatformBuildPreAggregationsOperator(
         task_id="build",
         pre_aggregations=["{{ params.pre_aggregation }}"],
-        date_range=["{{ params.month }}-01", "{{ params.month }}-28"],
+        date_range=["{{ params.month }}-01", "{{ last_day(params.month) }}"],
         timezones=["UTC"],
         verify_sql="SELECT COUNT(*) FROM orders WHERE month = '{{ params.month }}'",
         deferrable=True,

@@ -5,7 +5,8 @@ result is not exactly one number, the task fails, and its error says what the re
 never continues by accident. Ask for one number, such as "total revenue".
 
 `below` says what happens below the threshold. `skip` skips all tasks after `enough`, and the run
-succeeds. `fail` fails the run, so that Airflow alerts you.
+succeeds. `fail` fails the run. Airflow alerts you only if you have set up alerts, for example an
+`on_failure_callback`.
 """
 
 from __future__ import annotations

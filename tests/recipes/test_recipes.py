@@ -68,6 +68,29 @@ def test_a_branch_is_compared_with_production_and_closed(
     assert run.states["delete_branch"] == "success"
 
 
+def test_a_branch_with_fewer_orders_than_production_fails_and_is_kept(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    platform_sandbox.control.set(build_seconds=0.1)
+    dag = without_retries("branches")
+    few = "SELECT COUNT(*) AS orders FROM orders WHERE month = '2025-03'"
+    dag.get_task("count_on_branch").sql = few  # type: ignore[attr-defined]
+    run = run_dag(dag)
+    assert "fewer orders than production" in str(run.task("compare").error)
+    assert run.states["close_branch"] == "success"
+    assert run.states["delete_branch"] == "upstream_failed"
+
+
+@pytest.mark.parametrize(
+    ("month", "last"), [("2025-03", "31"), ("2025-02", "28"), ("2024-02", "29")]
+)
+def test_builds_of_a_month_reach_its_last_day(month: str, last: str) -> None:
+    dag = without_retries("pre_aggregations")
+    build = dag.get_task("build")
+    build.render_template_fields({"params": {"pre_aggregation": "a.b", "month": month}, "dag": dag})
+    assert build.date_range == [f"{month}-01", f"{month}-{last}"]  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
