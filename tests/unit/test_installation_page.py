@@ -31,7 +31,7 @@ def test_the_page_names_what_an_extra_installs() -> None:
 
 
 def test_the_page_names_the_pythons_and_airflows_of_the_metadata() -> None:
-    releases = (PROJECT / ".ci" / "releases").read_text()
+    releases = (PROJECT / ".ci" / "airflow-releases.txt").read_text()
     newest = re.findall(r"^[\d.]+ +([\d.]+) ", releases, re.MULTILINE)[-1]
     assert set(re.findall(r"apache-airflow==([\d.]+)|apache/airflow:([\d.]+)", PAGE)) <= {
         (newest, ""),
