@@ -22,12 +22,15 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from airflow.providers.common.sql.operators.sql import SQLCheckOperator
 from airflow.sdk import DAG, Asset, Param, task_group
 
 from airflow_provider_platform._airflow import BaseNotifier
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.notifications.answer import PlatformAnswerNotifier
+from airflow_provider_platform.operators.branches import branch_gate
+from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator
 from airflow_provider_platform.sandbox.demo import dag_runs
 
@@ -266,6 +269,41 @@ def test_gate_of_the_page_on_branches_merges_the_branch_that_its_tasks_checked(
     assert set(run_dag(dag).states.values()) == {"success"}
     state = platform_sandbox.control.state()
     assert len(state.changed("branches", "merged")) == 1
+
+
+def test_gate_merges_nothing_if_its_check_finds_too_few_orders(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    platform_sandbox.control.set(build_seconds=0.1)
+    dag = run("branches.md 1", {"< 100": "< 10_000_000"})["totals"].dag
+    for task in dag.tasks:
+        task.retries = 0
+    done = run_dag(dag)
+    assert "has only" in str(done.task("branch_gate.enough_orders").error)
+    assert done.states["branch_gate.close"] == "success"
+    assert not platform_sandbox.control.state().changed("branches", "merged")
+
+
+def test_airflows_sql_check_reads_the_branch_of_a_gate(
+    platform_sandbox: Sandbox, run_dag: RunDag
+) -> None:
+    platform_sandbox.control.set(build_seconds=0.1)
+    with DAG("checked", schedule=None) as dag:
+        sync = PlatformDbtSyncOperator(task_id="sync")
+        with branch_gate(sync.output["branch_name"], merge="never", delete="never") as gate:
+            SQLCheckOperator(
+                task_id="check",
+                conn_id="platform_default",
+                sql="SELECT COUNT(*) FROM orders",
+                hook_params={"branch_name": gate.branch_name},
+            )
+    done = run_dag(dag)
+    assert set(done.states.values()) == {"success"}
+    branch = done.xcom("sync", "branch_name")
+    requests = platform_sandbox.control.state().requests
+    asked = [entry.path for entry in requests if entry.api == "data"]
+    assert asked
+    assert all(f"dev-mode/{branch}" in path for path in asked), asked
 
 
 @pytest.mark.parametrize("asked", ["revenue by country", "sql: SELECT nothing FROM nowhere"])
