@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 _ROOT = Path(__file__).parents[1]
-_RELEASES = re.findall(r"^(\d+\.\d+) ", (_ROOT / ".ci" / "airflow-releases.txt").read_text(), re.MULTILINE)
+_RELEASES = re.findall(
+    r"^(\d+\.\d+) ", (_ROOT / ".ci" / "airflow-releases.txt").read_text(), re.MULTILINE
+)
 
 project = "airflow-provider-platform"
 author = "The airflow-provider-platform contributors"
