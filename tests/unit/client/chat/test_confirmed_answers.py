@@ -102,7 +102,7 @@ def test_a_failed_reading_is_repeated_until_the_answer_is_confirmed() -> None:
 
 def test_a_thread_that_cannot_be_read_leaves_the_run_to_a_retry() -> None:
     service = PlayedService(turn=OPEN, faults=[Fault("none"), *[Fault("unreachable")] * 9])
-    with pytest.raises(PlatformTransportError, match=r"in process.*no connection.*A retry"):
+    with pytest.raises(PlatformTransportError, match=r"as complete.*no connection.*A retry"):
         new_call(service).ask()
     assert len(service.bodies) == 1 + CONFIRMING_READINGS
 
