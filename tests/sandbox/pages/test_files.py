@@ -49,7 +49,7 @@ def opened(
         ("rows.csv", CSV.replace(b",", b";")),
         ("rows.csv", b"\xef\xbb\xbf" + CSV),
         ("rows.tsv", CSV.replace(b",", b"\t")),
-        ("rows.csv.gz", gzip.compress(CSV)),
+        ("rows.csv.gz", gzip.compress(CSV, mtime=0)),
         (
             "rows.jsonl",
             b'{"country": "Spain", "revenue": 30.5}\n{"country": "<b>", "revenue": -3}\n',
