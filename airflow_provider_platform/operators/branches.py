@@ -196,7 +196,7 @@ class PlatformCloseBranchOperator(DeploymentOperator):
 class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     """Merge a branch into production, and wait until production is built from the merge.
 
-    Until that build is over production answers from the model before. The task reads the
+    Until that build is over production answers from the previous model. The task reads the
     deployment's settings first: in deploy mode `cli` a merge does not build production, so nothing
     is merged and the task fails. A branch whose commit production has already is not merged again:
     the task waits for the build and succeeds with `merged` False.

@@ -110,7 +110,7 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
     service's, one for each table; `verified` is True if `verify_sql` found rows, else None. Also
     pushed key by key (with `multiple_outputs`, the default).
 
-    The builds start once. A retry polls the tokens of the try before, for another `timeout`, and
+    The builds start once. A retry polls the tokens of the previous try, for another `timeout`, and
     starts nothing as long as the service knows them (24 hours); a failed build is started again by
     the retry, and so is everything by a clear. The service has no operation that stops a build: a
     task that is ended or too late leaves its builds running.

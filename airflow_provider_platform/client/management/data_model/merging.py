@@ -14,8 +14,8 @@ merge whose answer was lost was made follows from the commits that the list of b
 what the first one would have merged, or nothing if production holds that already.
 
 In deploy mode `cli` a merge does not build production, so nothing is sent. In deploy mode `git`
-production answers from the model before until the build of the merged commit is over. The build
-status names the commit that it is about. It can be that of the model before, of a commit that
+production answers from the previous model until the build of the merged commit is over. The build
+status names the commit that it is about. It can be that of the previous model, of a commit that
 somebody made between our look and our merge, of the merge, or of a later commit, which holds the
 merge too. The list of branches tells these apart: what counts is the build of the commit at which
 production is now, once that is not the commit from before the merge.
