@@ -246,23 +246,28 @@ _NETWORK = "TLS and proxy"
 _LINKS = "Links of tasks"
 
 
-_NOT_WITH_INTERNAL_ID = "not with internalId"
+_NOT_WITH_INTERNAL_ID = "not allowed with internalId"
 SESSION_SETTINGS = {
-    "externalId": "your own id of a user, lowercase and without spaces",
-    "internalId": "the user name of a platform user, usually the e-mail address",
+    "externalId": "an id that you choose for a user, in lowercase and without spaces",
+    "internalId": "the user name of an existing platform user, usually the e-mail address",
     "email": "the user's e-mail address",
     "userAttributes": f"a list of name and value for row-level security, {_NOT_WITH_INTERNAL_ID}",
     "groups": f"a list of names that give permissions, {_NOT_WITH_INTERNAL_ID}",
     "roles": f"a list of names that give permissions, {_NOT_WITH_INTERNAL_ID}",
     "securityContext": f"an object for the data model's access rules, {_NOT_WITH_INTERNAL_ID}",
-    "isEphemeral": "false keeps the user and its threads",
-    "ephemeralTtlSeconds": "seconds that an ephemeral user lives, one week by default",
-    "publicDashboardId": "the public dashboard that the question belongs to",
-    "timezone": "an IANA time zone, such as Europe/Berlin",
-    "settings": 'an object with a "timezone", used if there is no timezone outside of it',
-    "allowChatWorkspaceAuthoring": "with false the agent saves no reports, workbooks or dashboards",
+    "isEphemeral": "with false, the platform keeps the user and the user's threads",
+    "ephemeralTtlSeconds": "how many seconds an ephemeral user lives, one week by default",
+    "publicDashboardId": (
+        "the id of a public dashboard (the platform's documentation does not say what this setting "
+        "changes)"
+    ),
+    "timezone": "the IANA time zone of the question, such as Europe/Berlin",
+    "settings": 'another way to set the time zone: {"timezone": "Europe/Berlin"}',
+    "allowChatWorkspaceAuthoring": (
+        "with false, the agent may not save reports, workbooks or dashboards"
+    ),
 }
-"""What the form says of each session setting."""
+"""What the form says about each session setting."""
 
 
 class ConnectionFields:
@@ -294,8 +299,8 @@ class ConnectionFields:
     chat_url: ConnectionField[str | None] = ConnectionField(
         label="Chat address",
         description=(
-            "Address of the agent: copy it from the agent's settings in the platform's admin "
-            "area. A missing /chat at its end is added. Leave empty for a connection without chat."
+            "The address of the agent. Copy it from the agent's settings in the platform's admin "
+            "area. Leave this field empty for a connection without chat."
         ),
         section=_CHAT,
         rule=_chat_address,
@@ -303,21 +308,22 @@ class ConnectionFields:
     )
     chat_api_key: ConnectionField[SecretStr | None] = ConnectionField(
         label="Chat API key",
-        description="The bare key. Give either this or a chat service token, not both.",
+        description="The key alone. Enter a key or a service token, not both.",
         section=_CHAT,
         kind="secret",
     )
     chat_service_token: ConnectionField[SecretStr | None] = ConnectionField(
         label="Chat service token",
         description=(
-            "JWT of the deployment with the scope 'chat' and an externalId, instead of an API key."
+            "A JWT that your organisation signs. It names the user and has the scope 'chat'. Enter "
+            "a service token or an API key, not both."
         ),
         section=_CHAT,
         kind="secret",
     )
     chat_service_header: ConnectionField[str] = ConnectionField(
         label="Service token header",
-        description="The header that your platform reads the service token from.",
+        description="The HTTP header for the service token.",
         section=_CHAT,
         choices=("X-Service-Auth-Token", "X-Cube-Auth-Token"),
         default="X-Service-Auth-Token",
@@ -325,9 +331,9 @@ class ConnectionFields:
     session_settings: ConnectionField[SessionSettings | None] = ConnectionField(
         label="Session settings",
         description=(
-            "With an API key: the user that the agent acts for. With a service token this is not "
-            "used. Enter an externalId between the quotes, or paste another JSON object, with an "
-            "externalId or an internalId. "
+            "The user for whom the agent answers. An API key needs this setting. A service token "
+            "does not use it. Type an externalId between the quotes. Or paste another JSON object, "
+            "with an externalId or an internalId. The settings are: "
             + "; ".join(f"{name}: {words}" for name, words in SESSION_SETTINGS.items())
             + "."
         ),
@@ -339,14 +345,17 @@ class ConnectionFields:
     )
     deployment_id: ConnectionField[int | None] = ConnectionField(
         label="Deployment id",
-        description="Used by tasks that name no deployment of their own.",
+        description="Tasks use this deployment if they name no other.",
         section=_DEFAULTS,
         kind="integer",
         minimum=1,
     )
     data_api_url: ConnectionField[str | None] = ConnectionField(
         label="Data API address",
-        description="Only if it differs from the one that the management API names.",
+        description=(
+            "Normally leave this field empty: the management API returns the address. Enter an "
+            "address if the returned one does not work in your network."
+        ),
         section=_DEFAULTS,
         rule=_data_address,
         needs=("allow_http",),
@@ -354,10 +363,10 @@ class ConnectionFields:
     default_row_limit: ConnectionField[int | None] = ConnectionField(
         label="Row limit without LIMIT",
         description=(
-            "The most rows that the deployment returns for a query without a LIMIT "
-            "(CUBEJS_DB_QUERY_DEFAULT_LIMIT). Leave empty if you do not know it: a result with "
-            "10,000 rows, or with another round number of rows, is then reported as possibly "
-            "incomplete."
+            "How many rows the deployment returns at most for a query without a LIMIT. Enter the "
+            "deployment's setting CUBEJS_DB_QUERY_DEFAULT_LIMIT. If you do not know it, leave this "
+            "field empty. A result with 10,000 rows, or with another round number of rows, then "
+            "counts as truncated."
         ),
         section=_DEFAULTS,
         kind="integer",
@@ -366,9 +375,10 @@ class ConnectionFields:
     max_row_limit: ConnectionField[int | None] = ConnectionField(
         label="Row limit with LIMIT",
         description=(
-            "The most rows that the deployment returns for a query with a LIMIT "
-            "(CUBEJS_DB_QUERY_LIMIT). Leave empty if you do not know it: a result with 50,000 "
-            "rows, or with another round number of rows, is then reported as possibly incomplete."
+            "How many rows the deployment returns at most for a query with a LIMIT. Enter the "
+            "deployment's setting CUBEJS_DB_QUERY_LIMIT. If you do not know it, leave this field "
+            "empty. A result with 50,000 rows, or with another round number of rows, then counts "
+            "as truncated."
         ),
         section=_DEFAULTS,
         kind="integer",
@@ -376,7 +386,7 @@ class ConnectionFields:
     )
     request_timeout: ConnectionField[float] = ConnectionField(
         label="Request time-out (seconds)",
-        description="How long one management request may take.",
+        description="How many seconds one request to the management API may take.",
         section=_LIMITS,
         kind="integer",
         minimum=1,
@@ -385,7 +395,7 @@ class ConnectionFields:
     )
     stream_idle_timeout: ConnectionField[float] = ConnectionField(
         label="Chat silence limit (seconds)",
-        description="A stream that is silent for longer is taken for dead and connected again.",
+        description="If the agent sends nothing for this many seconds, the task connects again.",
         section=_LIMITS,
         kind="integer",
         minimum=1,
@@ -394,7 +404,10 @@ class ConnectionFields:
     )
     max_attempts: ConnectionField[int] = ConnectionField(
         label="Tries per request",
-        description="Including the first; only what is safe to send twice is sent again.",
+        description=(
+            "How often the package sends one request at most. The first time counts too. The "
+            "package repeats a request only if this can do no harm."
+        ),
         section=_LIMITS,
         kind="integer",
         minimum=1,
@@ -403,7 +416,9 @@ class ConnectionFields:
     )
     verify_tls: ConnectionField[bool] = ConnectionField(
         label="Verify TLS certificates",
-        description="Leave on. For a private certificate authority give a CA bundle instead.",
+        description=(
+            "Leave this on. If your platform has a private certificate, enter a CA bundle."
+        ),
         section=_NETWORK,
         kind="switch",
         default=True,
@@ -411,8 +426,8 @@ class ConnectionFields:
     ca_bundle: ConnectionField[Path | None] = ConnectionField(
         label="CA bundle",
         description=(
-            "File or folder with further CA certificates (PEM), present on every machine that "
-            "runs tasks."
+            "A file or folder with further CA certificates (PEM). It must exist on every machine "
+            "that runs tasks or triggers."
         ),
         section=_NETWORK,
         rule=_existing_path,
@@ -420,8 +435,8 @@ class ConnectionFields:
     proxy: ConnectionField[SecretStr | None] = ConnectionField(
         label="Proxy",
         description=(
-            "Example: http://proxy.example.com:3128. If empty, the proxy settings of the machine "
-            "are used. The value is hidden, because it may contain a password."
+            "Example: http://proxy.example.com:3128. If this field is empty, the proxy settings of "
+            "the machine apply. The form hides the address, because it may contain a password."
         ),
         section=_NETWORK,
         kind="secret",
@@ -431,8 +446,8 @@ class ConnectionFields:
     allow_http: ConnectionField[bool] = ConnectionField(
         label="Allow plain http",
         description=(
-            "Credentials are then sent without encryption, so use this only in a trusted network. "
-            "Addresses of the machine itself (localhost) may use http without this switch."
+            "Use this only in a trusted network, because credentials are then sent without "
+            "encryption. Addresses of the machine itself (localhost) need no switch for http."
         ),
         section=_NETWORK,
         kind="switch",
@@ -441,11 +456,10 @@ class ConnectionFields:
     web_links: ConnectionField[dict[str, str] | None] = ConnectionField(
         label="Web addresses",
         description=(
-            "The web addresses that the tasks link to. Copy each address from your browser, and "
-            "put a placeholder where the id is: "
+            "The addresses of web pages, for the links that tasks show. Copy an address from the "
+            "browser, and replace the id with a placeholder: "
             '{"thread": "https://acme.example.com/chats/{chat_id}"}. You can set agent, thread, '
-            "branch, report, workbook, dashboard, notification, export and file. A name that you "
-            "leave out has no link."
+            "branch, report, workbook, dashboard, notification, export and file."
         ),
         section=_LINKS,
         kind="object",
