@@ -123,7 +123,7 @@ def test_an_untouched_field_means_its_default(page: Page, airflow_server: Airflo
     form.expect_shown({"verify_tls": True, "request_timeout": str(DEFAULTS["request_timeout"])})
 
 
-def test_the_test_button_tells_of_both_sides(
+def test_test_button_reports_both_sides(
     page: Page, airflow_server: AirflowServer, platform_sandbox: Sandbox
 ) -> None:
     form = ConnectionPage(page, airflow_server.url)

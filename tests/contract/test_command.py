@@ -66,7 +66,7 @@ def test_the_command_fails_where_there_are_findings(
 
 
 @pytest.mark.parametrize("text", ["", "[]", "a: [", "openapi: 3.1.0", "<!doctype html>"])
-def test_what_is_no_document_is_told(
+def test_file_that_is_not_a_document_is_reported(
     tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "openapi.yaml"

@@ -100,7 +100,7 @@ def test_every_explanation_names_its_source() -> None:
         assert explanation.source
 
 
-def test_declarations_are_told_apart_by_method_and_path() -> None:
+def test_each_declaration_has_its_own_method_and_path() -> None:
     assert len(DECLARED) == len(declared_endpoints())
     for endpoint in DECLARED.values():
         assert endpoint.description

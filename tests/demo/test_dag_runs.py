@@ -71,7 +71,7 @@ def test_a_failing_task_fails_the_run_and_says_why(run_dag):
     assert run.task("after").error is None
 
 
-def test_mapped_tasks_are_told_apart(run_dag):
+def test_mapped_tasks_are_listed_by_index(run_dag):
     from airflow.sdk import DAG, task
 
     with DAG("demo_mapped", start_date=START, schedule=None) as dag:

@@ -80,17 +80,17 @@ def asking(name: str, send_with: Any, *, prompt: str = CHART, **kwargs: Any) -> 
     return dag
 
 
-def test_mapped_queries_are_told_together() -> None:
+def test_one_message_reports_all_mapped_queries() -> None:
     """Of `PlatformQueryOperator.partial(...).expand(...)`, or of `@task.platform_sql` mapped."""
 
-    class Told:
-        dag_id, run_id, task_id, map_index, log_url = "dag", "run", "tell", -1, None
+    class CallbackTask:
+        dag_id, run_id, task_id, map_index, log_url = "dag", "run", "report", -1, None
 
         def xcom_pull(self, **_: Any) -> list[dict[str, Any]]:
             names = {"columns": [{"name": "name", "type": "String"}], "path": None}
             return [{**names, "row_count": 1, "rows": [[name]]} for name in ("Ada", "Grace")]
 
-    PlatformAnswerNotifier(keep, task_id="rows", charts=False).notify({"ti": Told()})
+    PlatformAnswerNotifier(keep, task_id="rows", charts=False).notify({"ti": CallbackTask()})
     assert re.search(r"Ada[\s\S]*Grace", kept()["text"])
 
 
@@ -111,33 +111,35 @@ def test_chart_of_a_message_uses_the_fonts_of_a_folder_and_its_notes_are_logged(
         "chart": {"mark": "bar", "encoding": encoding},
     }
 
-    class Told:
-        dag_id, run_id, task_id, map_index, log_url = "dag", "run", "tell", -1, None
+    class CallbackTask:
+        dag_id, run_id, task_id, map_index, log_url = "dag", "run", "report", -1, None
 
         def xcom_pull(self, **_: Any) -> dict[str, Any]:
             return {"answer": "a", "queries": [query]}
 
     with caplog.at_level("WARNING"):
-        PlatformAnswerNotifier(keep, task_id="ask", chart_fonts=folder).notify({"ti": Told()})
+        PlatformAnswerNotifier(keep, task_id="ask", chart_fonts=folder).notify(
+            {"ti": CallbackTask()}
+        )
     assert len(kept()["picture_paths"]) == 1
     logged = caplog.text + capsys.readouterr().out  # by the release of Airflow
     assert ("No font has a glyph for 京東" in logged) == (folder is None)
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
-def test_a_success_is_told_with_answer_table_and_chart(
+def test_success_message_has_answer_table_and_chart(
     platform_sandbox: Sandbox, run_dag: RunDag, deferrable: bool
 ) -> None:
-    run = run_dag(asking(f"told_{deferrable}", keep, deferrable=deferrable))
+    run = run_dag(asking(f"success_{deferrable}", keep, deferrable=deferrable))
     assert run.states == {"ask": "success"}
     told = kept()
     result = run.xcom("ask")
     assert told["result"] == result
-    assert told["title"] == f"told_{deferrable}.ask: answer"
+    assert told["title"] == f"success_{deferrable}.ask: answer"
     assert result["answer"] in told["text"]
     assert re.search(r"^Office +69,?657", told["text"], re.MULTILINE)
     assert re.search(r"^Office +█+ 69,657\.00$", told["text"], re.MULTILINE)
-    assert f"DAG: told_{deferrable}\nRun: " in told["text"]
+    assert f"DAG: success_{deferrable}\nRun: " in told["text"]
     assert told["pictures"] == ["\x89PNG"]
     assert not Path(told["picture_paths"][0]).exists()
     assert told["slack_blocks"][0]["type"] == "header"
@@ -160,7 +162,7 @@ def test_an_answer_is_never_rendered(platform_sandbox: Sandbox, run_dag: RunDag)
     assert "{{ 7 * 7 }}" in json.loads(SENT[1])["html"]
 
 
-def test_another_task_tells_the_answer_of_the_one_that_asked(
+def test_callback_of_another_task_sends_the_answer_of_the_chat_task(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
     notifier = PlatformAnswerNotifier(keep, task_id="ask", charts=False)
@@ -176,7 +178,7 @@ def test_another_task_tells_the_answer_of_the_one_that_asked(
     assert kept()["pictures"] == []
 
 
-def test_mapped_tasks_tell_their_own_answers(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
+def test_each_mapped_task_sends_its_own_answer(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
     prompts = ["total revenue in March", "orders per month"]
     with DAG("mapped", schedule=None) as dag:
         PlatformChatOperator.partial(
@@ -217,7 +219,7 @@ def test_a_notifier_in_a_mapped_group_has_the_answer_of_its_own_map_index(
     assert results[0]["answer"] != results[1]["answer"]
 
 
-def test_a_task_outside_of_the_mapped_group_tells_all_its_answers(
+def test_task_outside_of_the_mapped_group_sends_all_answers_of_the_group(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
     notifier = PlatformAnswerNotifier(keep, task_id="ask", charts=False)
@@ -238,7 +240,7 @@ def test_a_task_outside_of_the_mapped_group_tells_all_its_answers(
         assert all(answer in one["result"]["answer"] for answer in answers)
 
 
-def test_a_failure_is_told_with_its_reason_and_stays_one(
+def test_failure_message_has_the_reason_and_the_task_stays_failed(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
     platform_sandbox.control.set(branch_errors_name_it=True)
@@ -376,7 +378,7 @@ async def awaited(make: Callable[[], Any]) -> None:
 @needs_await
 @pytest.mark.usefixtures("stored_result")
 @pytest.mark.parametrize("function", [keep, keep_on_loop])
-def test_a_missed_deadline_is_told_on_an_event_loop(function: Any) -> None:
+def test_missed_deadline_is_reported_on_an_event_loop(function: Any) -> None:
     asyncio.run(
         awaited(lambda: PlatformAnswerNotifier(function, task_id="ask", context=dict(DEADLINE)))
     )

@@ -25,7 +25,7 @@ _LINE = re.compile(r"\[info +\] (?P<text>.*?) +\[[\w.]*airflow_provider_platform
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
-def test_the_log_tells_the_course_of_a_chat_in_order(
+def test_log_shows_the_steps_of_a_chat_in_order(
     platform_sandbox: Sandbox,
     run_dag: RunDag,
     capfd: pytest.CaptureFixture[str],

@@ -41,7 +41,7 @@ def export(
     return run
 
 
-def test_writes_the_file_and_tells_where(
+def test_export_writes_the_file_and_returns_its_path(
     export: Any, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     platform_sandbox.control.set(export_pace=0.1)

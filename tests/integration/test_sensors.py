@@ -68,7 +68,7 @@ class TestDbtSync:
         task = sense(PlatformDbtSyncSensor, sync_job_id=sync_job_id)
         assert task.error.startswith("DbtSyncCancelledError")
 
-    def test_an_old_tenant_is_told_from_a_wrong_address(
+    def test_old_tenant_is_not_reported_as_a_wrong_address(
         self, sense: Any, platform_sandbox: Sandbox
     ) -> None:
         platform_sandbox.control.set(release="0.2.1")

@@ -88,7 +88,7 @@ REPLAYS: list[dict[str, Any]] = [
 @pytest.mark.one_case_in(9)
 @pytest.mark.parametrize("settings", REPLAYS, ids=str)
 @pytest.mark.parametrize("after", [2, 6, 11, 16])
-def test_a_resubscription_tells_again_what_was_seen(
+def test_records_that_a_reconnect_repeats_change_nothing(
     platform_sandbox: Sandbox, settings: dict[str, Any], after: int
 ) -> None:
     expected = undisturbed(platform_sandbox)
@@ -303,7 +303,7 @@ def wait_for_a_busy_thread(platform_sandbox: Sandbox) -> None:
     assert texts == [QUESTION, "orders per month", "top 5 products"]
 
 
-def test_a_failed_tool_call_is_told(platform_sandbox: Sandbox) -> None:
+def test_failed_tool_call_is_reported(platform_sandbox: Sandbox) -> None:
     with pytest.raises(ChatToolError, match="Bad branch"):
         ask(active_branch_name="nowhere")
     (query,) = ask(active_branch_name="nowhere", fail_on_tool_error="never").queries

@@ -128,7 +128,7 @@ def test_what_was_there_stays_when_the_rows_break_off(s3: Any, platform_sandbox:
     assert s3.get_object(Bucket=BUCKET, Key="rows.csv")["Body"].read() == b"as it was"
 
 
-def test_a_missing_bucket_is_told_before_anything_is_sent(
+def test_missing_bucket_is_reported_before_anything_is_sent(
     s3: Any, platform_sandbox: Sandbox
 ) -> None:
     with pytest.raises(AirflowFailException, match="the bucket 'nowhere' does not exist"):

@@ -137,7 +137,7 @@ class TaskRun:
         """Kill -9 the process and the one that watches over it: nobody tells Airflow."""
         kill(self._with_supervisor())
 
-    def tell_to_end(self, *who: Literal["supervisor", "task"]) -> None:
+    def send_sigterm(self, *who: Literal["supervisor", "task"]) -> None:
         """Send SIGTERM, as a machine does that is drained, to these of the two processes."""
         supervisor, process = self._with_supervisor()
         for name in who:

@@ -43,7 +43,7 @@ def miss_deadline(dag_id: str, run_id: str, callback: Any) -> None:
         deadline.handle_miss(session)
 
 
-def test_the_triggerer_tells_the_answer_of_a_run_that_is_late(
+def test_triggerer_sends_the_answer_of_a_late_dag_run(
     platform_sandbox: Sandbox, run_dag: RunDag, airflow_home: Path
 ) -> None:
     (airflow_home / "config").mkdir(exist_ok=True)

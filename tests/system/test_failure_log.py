@@ -18,7 +18,7 @@ pytestmark = pytest.mark.system
 MODES = pytest.mark.parametrize("deferrable", [False, True], ids=["sync", "deferrable"])
 
 
-def told_failure(task: TaskRun) -> list[dict[str, Any]]:
+def logged_failure(task: TaskRun) -> list[dict[str, Any]]:
     """The errors, causes included, that Airflow's line of the failure shows."""
     lines = [json.loads(line) for line in task.log(1).splitlines() if line.startswith("{")]
     (failed,) = [line for line in lines if line["event"] == "Task failed with exception"]
@@ -33,7 +33,7 @@ def assert_one_sentence(error: dict[str, Any]) -> None:
 
 
 @MODES
-def test_a_run_that_fails_at_the_service_is_told_in_one_sentence(
+def test_failure_at_the_service_is_logged_in_one_sentence(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.fault("error", after=8)
@@ -44,30 +44,30 @@ def test_a_run_that_fails_at_the_service_is_told_in_one_sentence(
         task.wait("deferred")
     sandbox.release()
     task.wait("failed")
-    (error,) = told_failure(task)
+    (error,) = logged_failure(task)
     # Who follows by another connection than the one that failed hears only that there is no answer.
     assert error["exc_type"] == ("ChatNoAnswerError" if deferrable else "ChatStreamError")
     assert_one_sentence(error)
 
 
-def test_a_connection_that_cannot_be_made_is_told_without_its_causes(
+def test_failed_connection_is_logged_without_its_causes(
     ask: StartTask, sandbox: PatientControl, api: AirflowApi, connection_id: str
 ) -> None:
     nowhere = sandbox.connection(chat_url="http://127.0.0.1:1/agents/1/chat", max_attempts=1)
     api.put_connection(connection_id, nowhere)
     task = ask(dag_id="ask_once")
     task.wait("failed")
-    (error,) = told_failure(task)
+    (error,) = logged_failure(task)
     assert error["exc_type"] == "PlatformTransportError"
     assert_one_sentence(error)
 
 
-def test_what_no_retry_mends_is_told_without_its_cause(
+def test_error_without_retry_is_logged_without_its_cause(
     ask: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.fault("jsonrpc", api="chat", count=None)
     task = ask()
     task.wait("failed")
-    (error,) = told_failure(task)
+    (error,) = logged_failure(task)
     assert error["exc_type"] == "AirflowFailException"
     assert_one_sentence(error)

@@ -83,7 +83,7 @@ def test_killed_before_the_xcom_the_result_is_taken_again(
 
 
 @pytest.mark.parametrize("point", ["before_call", "before_answer"])
-def test_where_no_history_tells_the_outcome_is_unknown_and_said_so(
+def test_lost_start_without_a_history_is_reported_as_an_unknown_outcome(
     sync: StartTask, sandbox: PatientControl, point: str
 ) -> None:
     sandbox.set(release="0.2.1")

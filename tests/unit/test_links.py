@@ -118,7 +118,7 @@ def test_a_deferred_chat_has_its_links_before_it_waits(platform_sandbox: Sandbox
     assert thread.endswith(waiting.kwargs["run"]["chat_id"])
 
 
-def test_what_nobody_tells_has_no_link(
+def test_unknown_url_has_no_link(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare = platform_sandbox.connection_json(web_links=None)
@@ -138,7 +138,7 @@ def test_a_task_that_has_not_begun_has_all_links_of_its_class(platform_sandbox: 
     assert [link.name for link in mapped.operator_extra_links] == names
 
 
-def test_a_result_tells_what_was_made(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+def test_result_links_to_what_was_created(platform_sandbox: Sandbox, tmp_path: Path) -> None:
     context = TaskTries().context()
     clone = PlatformDuplicateWorkbookOperator(task_id="clone", workbook_id=301).execute(context)
     assert context["ti"].xcoms["platform_workbook_link"].endswith(f"/workbooks/{clone['id']}")

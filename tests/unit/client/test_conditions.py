@@ -82,11 +82,11 @@ def test_a_notification_is_switched_as_wanted() -> None:
         (["unknown"], None),
     ],
 )
-def test_the_thread_tells_whether_it_is_streaming(record: Any, told: bool | None) -> None:
+def test_record_says_whether_the_thread_is_streaming(record: Any, told: bool | None) -> None:
     assert read_streaming("t", record) is told
 
 
-def test_errors_of_a_thread_are_told_apart() -> None:
+def test_each_kind_of_thread_error_has_its_own_class() -> None:
     with pytest.raises(ChatStreamError, match="broken"):
         read_streaming("t", {"error": "broken"})
     with pytest.raises(ChatRpcError, match="denied"):

@@ -91,7 +91,7 @@ def status(code: int, said: str | None, *, html: bool = False) -> Exception:
 
 
 class TestManagement:
-    def test_without_a_default_deployment_those_it_sees_are_told(self) -> None:
+    def test_check_lists_visible_deployments_if_there_is_no_default(self) -> None:
         page = {"items": [{"id": 1, "name": "Sales"}, {"id": 2}], "pageInfo": None}
         [report] = Service({"/v1/deployments": page}).check(**MANAGEMENT)
         assert report.ok
@@ -143,7 +143,9 @@ class TestManagement:
         assert "Check Management API address (host)" in report.message
 
     @pytest.mark.parametrize("kind", [PlatformAuthenticationError, PlatformTransportError])
-    def test_other_failures_are_told_and_nothing_else_is_asked(self, kind: type[Exception]) -> None:
+    def test_other_failures_are_reported_and_nothing_else_is_requested(
+        self, kind: type[Exception]
+    ) -> None:
         service = Service({"/v1/deployments": kind("what went wrong")})
         [report] = service.check(**MANAGEMENT)
         assert (report.ok, report.message) == (False, "what went wrong")
@@ -207,7 +209,7 @@ class TestChat:
         assert "premium or enterprise plan" in report.message
 
     @pytest.mark.parametrize("said", ["Not Found", None])
-    def test_a_404_that_does_not_say_what_is_missing_is_told(self, said: str | None) -> None:
+    def test_check_passes_with_advice_after_an_unspecific_404(self, said: str | None) -> None:
         [report] = Service(stream=status(404, said)).check(**CHAT, **SETTINGS)
         assert report.ok
         assert "If chats fail, check Chat address (chat_url)" in report.message
@@ -310,7 +312,7 @@ class TestServiceToken:
             ({"exp": -1e300}, "a date beyond the calendar"),
         ],
     )
-    def test_each_fault_of_the_claims_is_told(self, claims: dict[str, Any], words: str) -> None:
+    def test_each_fault_of_the_claims_is_reported(self, claims: dict[str, Any], words: str) -> None:
         [warning] = token_warnings(self.token(**claims), NOW)
         assert words in warning
 
@@ -383,7 +385,7 @@ class TestOverHttp:
             ({"host": "http://127.0.0.1:9"}, "no connection could be made"),
         ],
     )
-    def test_what_does_not_work_is_told(
+    def test_side_that_does_not_work_is_reported(
         self, platform_sandbox: Sandbox, changes: dict[str, Any], words: str
     ) -> None:
         ok, message = self.check(platform_sandbox, **changes)

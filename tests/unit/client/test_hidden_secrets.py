@@ -289,7 +289,7 @@ def test_a_proxys_password_is_hidden_without_its_address() -> None:
     assert str(error) == "407: *** or ***"
 
 
-def test_who_masks_logs_hears_of_it_before_the_caller_does(
+def test_new_token_is_masked_before_the_caller_gets_it(
     platform_sandbox: Sandbox, config: PlatformConfig
 ) -> None:
     masked: list[str] = []
@@ -310,7 +310,7 @@ def test_who_masks_logs_hears_of_it_before_the_caller_does(
     assert threading.get_ident() not in threads
 
 
-def test_who_masks_logs_hears_of_it_on_a_loop(
+def test_new_token_is_masked_on_an_event_loop(
     platform_sandbox: Sandbox, config: PlatformConfig
 ) -> None:
     masked: list[str] = []

@@ -308,7 +308,7 @@ def test_what_an_error_came_of_is_redacted_too() -> None:
     assert error.details == {"said": {"why": ["***"]}}
 
 
-def test_a_cause_that_cannot_be_redacted_is_no_longer_told() -> None:
+def test_cause_that_cannot_be_redacted_is_removed() -> None:
     class Stubborn(Exception):
         def __str__(self) -> str:
             return "key-of-the-tests"

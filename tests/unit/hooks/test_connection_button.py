@@ -66,7 +66,7 @@ def test_a_bad_setting_is_named_and_nothing_is_sent(
     assert platform_sandbox.control.state().requests == []
 
 
-def test_a_setting_that_does_not_exist_is_told(
+def test_setting_that_does_not_exist_is_reported(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ok, message = pressed(platform_sandbox, monkeypatch, chat_adress="canary")

@@ -60,7 +60,9 @@ class TestReading:
         platform_sandbox.control.fault("status", status=500)
         assert call(path="/v1/deployments/1")["id"] == 1
 
-    def test_a_wrong_path_is_told_from_an_answer(self, platform_sandbox: Sandbox) -> None:
+    def test_web_page_in_place_of_an_answer_is_reported_as_a_wrong_path(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         with pytest.raises(AirflowFailException, match=r"HTML instead of JSON.*Check the path"):
             call(path="/v1/no-such-thing")
 

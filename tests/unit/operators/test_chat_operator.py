@@ -390,7 +390,7 @@ def test_airflows_own_retry_policy_decides_by_the_error_whether_the_run_is_stopp
 @pytest.mark.parametrize(
     ("retries", "cleared", "runs"), [(2, True, 2), (2, False, 1), (3, True, 2), (3, False, 1)]
 )
-def test_a_clear_is_told_from_a_retry_also_after_retries_was_lowered(
+def test_clear_is_distinguished_from_a_retry_after_retries_was_lowered(
     control: SandboxControl, retries: int, cleared: bool, runs: int
 ) -> None:
     """Clearing after the first try with two retries sets max_tries to 3, which it was before."""

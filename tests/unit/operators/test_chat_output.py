@@ -486,7 +486,7 @@ def test_a_link_opens_the_chart_or_the_rows(
     assert "platform_file_link" not in bare["ti"].xcoms
 
 
-def test_an_asset_is_told_the_files(platform_sandbox: Sandbox, tmp_path: Path) -> None:
+def test_asset_event_lists_the_files(platform_sandbox: Sandbox, tmp_path: Path) -> None:
     asset = Asset(name="answers", uri=tmp_path.as_uri())
 
     class Event:

@@ -92,7 +92,7 @@ def test_a_history_that_fails_keeps_no_sync_from_starting_and_being_waited_for(
 
 @pytest.mark.usefixtures("one_attempt")
 @pytest.mark.parametrize("answer", ["400", "500"])
-def test_a_tenant_that_tells_nothing_of_a_started_sync_is_not_waited_for(
+def test_sync_without_a_readable_status_is_not_waited_for(
     platform_sandbox: Sandbox, answer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     platform_sandbox.control.set(dbt_history_answer=answer)
@@ -165,7 +165,7 @@ def test_a_source_that_the_tenant_drops_fails_the_task_and_ends_the_sync(
 
 
 @pytest.mark.usefixtures("one_attempt")
-def test_a_source_of_which_nobody_can_tell_is_told(
+def test_doubt_whether_the_tenant_supports_source_is_logged(
     platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
     platform_sandbox.control.set(dbt_history_answer="500")

@@ -59,7 +59,7 @@ def test_a_retry_after_the_end_writes_nothing_again(
     assert starts(platform_sandbox) == 1
 
 
-def test_a_place_that_cannot_be_written_is_told_before_the_start(
+def test_unwritable_path_is_reported_before_the_export_starts(
     platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     with pytest.raises(AirflowFailException, match="this is a folder, not a file"):

@@ -54,7 +54,7 @@ def test_one_that_a_retry_may_mend_keeps_its_type(control: SandboxControl) -> No
     assert str(error) in shown(error)
 
 
-def test_one_that_no_retry_mends_tells_nothing_of_its_cause(control: SandboxControl) -> None:
+def test_error_without_retry_shows_nothing_of_its_cause(control: SandboxControl) -> None:
     error = failure(a_missing_report().execute, TaskTries().context())
     assert type(error) is AirflowFailException
     assert "airflow_provider_platform/" not in shown(error)
@@ -63,7 +63,7 @@ def test_one_that_no_retry_mends_tells_nothing_of_its_cause(control: SandboxCont
     assert isinstance(error.__context__, PlatformNotFoundError)
 
 
-def test_one_with_causes_in_libraries_tells_nothing_of_them(
+def test_error_with_causes_in_libraries_shows_nothing_of_them(
     control: SandboxControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(

@@ -34,7 +34,7 @@ class Source:
 
 
 @pytest.mark.parametrize(("length", "more"), [(0, False), (2, False), (3, False), (4, True)])
-def test_the_log_tells_a_whole_list_from_a_capped_one(
+def test_log_says_whether_the_list_was_capped(
     length: int, more: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = Source(length)

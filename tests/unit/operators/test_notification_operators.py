@@ -223,7 +223,7 @@ class TestCreate:
         result = create(if_exists=if_exists).execute(TaskTries().context())
         assert created(platform_sandbox) == [result["id"]]
 
-    def test_a_lost_answer_is_unknown_if_the_list_does_not_tell(
+    def test_lost_creation_is_unknown_if_the_list_does_not_report_all_settings(
         self, platform_sandbox: Sandbox
     ) -> None:
         platform_sandbox.control.set(notification_drops=["filters"])
@@ -365,7 +365,7 @@ class TestUpdateAndDelete:
         assert delete.execute(tries.context()) is None
         assert delete.execute(tries.context()) is None
 
-    def test_a_wrong_id_is_told_at_the_first_try(self, platform_sandbox: Sandbox) -> None:
+    def test_wrong_id_is_reported_in_the_first_try(self, platform_sandbox: Sandbox) -> None:
         delete = PlatformDeleteNotificationOperator(task_id="d", notification_id=987)
         words = "(?s)987.*deployment 1|deployment 1.*987"
         with pytest.raises(AirflowFailException, match=words):

@@ -134,7 +134,7 @@ def noted(**changes: Any) -> dict[str, Any]:
         noted(run_id="nobody knows"),
     ],
 )
-def test_what_nobody_can_tell_is_left_alone(states: dict[str, str], note: Any) -> None:
+def test_run_that_cannot_be_identified_is_left_alone(states: dict[str, str], note: Any) -> None:
     states.update(first="failed", second="failed")
     assert find_orphaned_run(OfARun("second", {RECORD_KEY: note}), "c") is None
     assert find_orphaned_run(OfARun("second", {RECORD_KEY: noted()}), "c") == noted()

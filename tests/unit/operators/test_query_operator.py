@@ -929,7 +929,7 @@ def test_rendered_parameters_that_do_not_fit_are_refused_before_anything_is_sent
         ({"output_path": "s3://bucket/rows.csv"}, "install apache-airflow-providers-amazon[s3fs]"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_told_before_anything_is_sent(
+def test_unwritable_path_is_reported_before_anything_is_sent(
     arguments: dict[str, str],
     said: str,
     query: Any,
@@ -993,7 +993,7 @@ def test_the_same_both_ways(platform_sandbox: Sandbox, tmp_path: Path) -> None:
         ({"parameters": 7}, "parameters must be a list (for %s) or a mapping"),
     ],
 )
-def test_bad_arguments_are_told_when_the_dag_is_parsed(
+def test_bad_arguments_are_reported_when_the_dag_is_parsed(
     arguments: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(

@@ -85,7 +85,7 @@ def test_a_retry_with_other_input_reports_a_lost_submission_and_stops_a_running_
         pytest.param((3, 1), (3, 2, 3, 1), Step.START, id="a record without these counters"),
     ],
 )
-def test_counters_tell_a_retry_from_a_clear(
+def test_counters_distinguish_a_retry_from_a_clear(
     recorded: tuple[int, ...], now: tuple[int, ...], step: Step
 ) -> None:
     left = SubmissionRecord("k", "running", TryCounters(*recorded))

@@ -150,7 +150,7 @@ class TestPublish:
             PlatformHook().publish_workbook(301)
 
     @pytest.mark.parametrize("workbook_id", [301, 303], ids=["again", "for the first time"])
-    def test_a_lost_answer_is_told_by_the_version(
+    def test_lost_publication_is_recognized_by_the_version(
         self, workbook_id: int, platform_sandbox: Sandbox
     ) -> None:
         platform_sandbox.control.fault("lost_response", method="POST")

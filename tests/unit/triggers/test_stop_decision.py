@@ -74,7 +74,7 @@ class Ti:
         (-1, {}, "removed"),
     ],
 )
-def test_the_state_that_airflow_tells(
+def test_state_is_read_from_the_response_of_airflow(
     monkeypatch: pytest.MonkeyPatch, map_index: int, told: Any, state: str | None
 ) -> None:
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance

@@ -290,7 +290,7 @@ def test_progress_is_what_was_not_known() -> None:
     assert grew == [False, False, True, False, True, True, True, False]
 
 
-def test_whether_the_thread_streams_is_heard() -> None:
+def test_cutoff_record_says_whether_the_thread_is_streaming() -> None:
     run = given_thread(accepted=True)
     feed(run, cutoff(streaming=True), submits=False)
     assert run.reported_streaming

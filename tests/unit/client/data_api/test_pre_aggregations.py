@@ -262,7 +262,9 @@ def test_a_missing_scope_is_named_with_the_place_where_it_is_switched_on() -> No
     ("status", "body"),
     [(200, b'{"error": "Continue wait"}'), (400, b'{"error": "no"}'), (500, b'{"error": "no"}')],
 )
-def test_the_deployments_own_errors_are_told_from_those_before_it(status: int, body: bytes) -> None:
+def test_errors_of_the_deployment_are_distinguished_from_errors_of_a_proxy(
+    status: int, body: bytes
+) -> None:
     assert isinstance(read_data_document(NAME, status, {}, body, now=0.0), DataRefusal)
     with pytest.raises(PlatformError):
         read_data_document(NAME, max(status, 502), {}, b"<html></html>", now=0.0)
@@ -295,7 +297,7 @@ def test_a_web_page_in_place_of_the_data_api_names_the_setting_of_its_address() 
         ("new word of a later release", "moving"),
     ],
 )
-def test_statuses_are_told_by_how_they_begin(status: str, kind: str) -> None:
+def test_kind_of_a_status_follows_from_its_words(status: str, kind: str) -> None:
     assert status_kind(status) == kind
 
 

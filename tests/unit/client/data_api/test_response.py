@@ -132,7 +132,7 @@ def test_rows_beside_the_columns_are_rows() -> None:
     assert len(read(lines({**SCHEMA, "data": []}))) == 1
 
 
-def test_the_same_columns_may_be_told_again_and_no_others() -> None:
+def test_response_may_repeat_its_columns_but_not_change_them() -> None:
     assert SqlChunk(ROWS) in read(lines(SCHEMA, SCHEMA, {"data": ROWS}))
     for other in ([{"name": "city"}, {"name": "n"}], [{"name": "city", "column_type": "String"}]):
         with pytest.raises(PlatformProtocolError, match=r"Line 3 of .* has different columns"):

@@ -79,9 +79,7 @@ def test_what_is_stored_has_whole_characters_and_no_zeros(value: Any) -> None:
 
 
 @given(JSON.filter(lambda value: isinstance(value, list | dict | str)), st.booleans(), st.data())
-def test_the_beginning_of_a_text_is_told_from_another_text(
-    value: Any, escaped: bool, data: Any
-) -> None:
+def test_cut_json_is_distinguished_from_other_text(value: Any, escaped: bool, data: Any) -> None:
     """Wherever it was cut: inside a word, a number, an escape or a character too."""
     text = json.dumps(value, ensure_ascii=escaped).encode("utf-8", "replace")
     with pytest.raises(CutJsonError, match=r"is not (JSON|UTF-8)"):

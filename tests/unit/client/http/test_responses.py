@@ -238,7 +238,7 @@ def test_plain_words_under_the_content_type_of_a_web_page_are_quoted() -> None:
     assert service_message(b"The thread is busy", HTML) == "The thread is busy"
 
 
-def test_deep_bodies_are_told_quickly() -> None:
+def test_deep_bodies_are_quoted_quickly() -> None:
     deep: Any = "bottom"
     for _ in range(90):
         deep = {"a": deep, "b": [deep]} if isinstance(deep, str) else {"a": deep}

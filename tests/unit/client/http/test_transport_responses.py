@@ -246,7 +246,7 @@ def test_an_upsert_that_another_writer_overtook_is_made_again(run: Run) -> None:
     assert again.code == "upsert_branch_changed"
 
 
-def test_any_other_conflict_is_an_answer_and_tells_its_code(run: Run) -> None:
+def test_any_other_conflict_is_an_error_with_its_code(run: Run) -> None:
     said = b'{"message": "two of them", "code": "ambiguous_legacy_id"}'
     operation = upsert_workbook(deployment_id=7, slug="s", body=CreateWorkbookInput.build(name="n"))
     with (

@@ -184,7 +184,7 @@ class TestWait:
         st.lists(st.none() | st.sampled_from(EVERY_TRANSIENT), max_size=10),
         st.floats(1.0, 400.0),
     )
-    def test_whatever_comes_the_wait_tells_the_truth_in_time(
+    def test_wait_returns_the_true_outcome_in_time(
         self,
         stages: list[tuple[float, str]],
         end: str,

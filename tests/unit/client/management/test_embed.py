@@ -166,7 +166,7 @@ def test_members_are_named_by_one_id() -> None:
             EmbedGroupMembersInput.build(members=[member])
 
 
-def test_provisioning_many_users_tells_who_failed() -> None:
+def test_provisioning_many_users_returns_the_failed_users() -> None:
     body = ProvisionEmbedUsersInput.build(users=[{"externalId": "u", "groups": []}])
     operation = provision_embed_users(embed_tenant_name="acme", body=body)
 
@@ -230,7 +230,7 @@ def test_other_errors_of_a_deletion_are_not_tried_around() -> None:
         assert delete(refused) == ([WITH_SLASH], refused)
 
 
-def test_where_neither_path_is_known_the_second_error_is_told() -> None:
+def test_second_error_is_raised_if_neither_path_is_known() -> None:
     second = PlatformNotFoundError("no such tenant", status=404)
 
     assert delete(PlatformNotFoundError("404"), second) == ([WITH_SLASH, WITHOUT], second)

@@ -101,7 +101,7 @@ class TestPlan:
         with pytest.raises(BranchUnsupportedError, match=r"release before v0\.4\.0"):
             planned(tenant(settings=None, missing=missing))
 
-    def test_unknown_deployment_is_told_from_an_old_release(self) -> None:
+    def test_unknown_deployment_is_not_reported_as_an_old_release(self) -> None:
         with pytest.raises(PlatformNotFoundError):
             planned(tenant(settings=None, deployment=False))
 
@@ -243,7 +243,7 @@ class TestBuild:
         )
 
     @pytest.mark.parametrize("fast_forward", [True, False])
-    def test_build_of_the_model_before_is_waited_through(self, fast_forward: bool) -> None:
+    def test_build_of_the_previous_model_is_waited_through(self, fast_forward: bool) -> None:
         played = tenant(fast_forward=fast_forward)
         merge = sent(played, planned(played))
         commit = played.commits["main"]
@@ -254,7 +254,7 @@ class TestBuild:
         assert found == Build("built", commit, "production")
         assert len(played.times("buildStatus")) == 4
 
-    def test_failed_build_of_the_model_before_is_waited_through(self) -> None:
+    def test_failed_build_of_the_previous_model_is_waited_through(self) -> None:
         played = tenant()
         merge = sent(played, planned(played))
         old = {"status": "failed", "lastHash": "m1", "errorText": "of yesterday"}

@@ -238,7 +238,9 @@ def test_the_same_schedule_is_recognised(wanted: dict[str, Any], fields: dict[st
         ({"notification_format": "pdf"}, {}),
     ],
 )
-def test_another_schedule_is_told_apart(wanted: dict[str, Any], fields: dict[str, Any]) -> None:
+def test_another_schedule_is_not_the_same_notification(
+    wanted: dict[str, Any], fields: dict[str, Any]
+) -> None:
     assert not CreateNotificationInput.build(**{**DAILY, **wanted}).describes(existing(**fields))
 
 

@@ -121,7 +121,7 @@ class TestOpen:
 
     @pytest.mark.parametrize("staging", [True, False])
     @pytest.mark.parametrize("environment", ["staging", "dev_mode", "if_supported"])
-    def test_an_unknown_branch_is_told_from_a_missing_operation(
+    def test_unknown_branch_is_not_reported_as_a_missing_operation(
         self, staging: bool, environment: str
     ) -> None:
         with pytest.raises(
@@ -130,13 +130,13 @@ class TestOpen:
         ):
             opened(PlayedBranches(staging=staging), environment, "nowhere")
 
-    def test_an_unknown_deployment_is_told_from_a_missing_operation(self) -> None:
+    def test_unknown_deployment_is_not_reported_as_a_missing_operation(self) -> None:
         tenant = PlayedBranches(staging=False, build_api=False, deployment=False)
         with pytest.raises(PlatformNotFoundError):
             opened(tenant, "if_supported")
 
     @pytest.mark.parametrize("environment", ["staging", "dev_mode", "if_supported"])
-    def test_a_wrong_address_is_told_from_a_missing_operation(self, environment: str) -> None:
+    def test_wrong_address_is_not_reported_as_a_missing_operation(self, environment: str) -> None:
         tenant = PlayedBranches(
             staging=False,
             build_api=False,

@@ -63,7 +63,7 @@ def test_a_report_has_the_described_fields() -> None:
     assert report.to_json() == sent
 
 
-def test_a_snapshot_tells_how_gaps_are_filled() -> None:
+def test_snapshot_says_how_gaps_are_filled() -> None:
     snapshot = ReportSnapshot.model_validate(
         {
             "id": 1,

@@ -130,7 +130,7 @@ def test_a_secret_of_another_type_stays_hidden(value: Any) -> None:
     assert any(CANARY in secret for secret in secrets_in(stamped))
 
 
-def test_who_depends_on_a_field_that_is_odd_is_told_so() -> None:
+def test_needed_field_of_an_undocumented_type_is_an_error() -> None:
     assert Thing.model_validate({"id": 1, "size": 2}).decided("size") == 2
     assert Thing.model_validate({"id": 1}).decided("created_at") is None
     with pytest.raises(PlatformProtocolError, match="createdAt"):

@@ -151,7 +151,7 @@ def test_a_bare_array_is_a_list() -> None:
     assert queries == [{}]
 
 
-def test_what_is_no_list_is_told() -> None:
+def test_response_that_is_not_a_list_is_an_error() -> None:
     with pytest.raises(PlatformProtocolError, match="neither items nor data"):
         play(collect(report_listing()), lambda _: {"reports": []})
 
@@ -171,7 +171,7 @@ def test_a_cursor_that_repeats_is_an_error(cycle: list[str]) -> None:
 
 
 @pytest.mark.parametrize("page", [[], [1, 2]])
-def test_pages_that_tell_nothing_new_for_ever_are_an_error(page: list[int]) -> None:
+def test_endless_pages_without_new_items_are_an_error(page: list[int]) -> None:
     cursors = count()
 
     def service(_: dict[str, Any]) -> Any:
@@ -360,7 +360,7 @@ def test_any_list_can_be_walked_by_its_path() -> None:
     assert queries == [{"first": 2}, {"first": 2, "after": "2"}]
 
 
-def test_an_item_that_cannot_be_read_is_left_out_and_told(
+def test_unreadable_item_is_left_out_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     odd = {"name": "no id"}

@@ -83,7 +83,7 @@ def test_looks_a_last_time_at_the_deadline() -> None:
     assert World().poll_until(PollInterval(30.0), seconds=70) is None
 
 
-def test_five_failures_in_a_row_are_borne_and_told() -> None:
+def test_five_failures_in_a_row_are_tolerated_and_reported() -> None:
     world = World(DOWN, LOST, DOWN, LOST, DOWN, {"id": 1})
     assert world.poll_until(PollInterval(1.0)) == {"id": 1}
     assert [type(event) for event in world.told] == [PollFailed] * 5

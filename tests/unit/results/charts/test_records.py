@@ -137,7 +137,7 @@ def test_dates_that_an_expression_reads_stay_as_they_are() -> None:
     assert values("Timestamp", given, labels=True, compared=True) == given
 
 
-def test_columns_of_one_name_are_told_apart_and_noted() -> None:
+def test_columns_with_the_same_name_are_renamed_and_noted() -> None:
     columns = [{"name": "id"}, {"name": "id"}, {"name": ""}]
     names = unique_names(columns)
     assert names == ["id", "id_2", "column_3"]

@@ -1,4 +1,4 @@
-"""A worker that is told to end while its run goes on: who goes on with it, and who stops it."""
+"""SIGTERM to a worker whose run continues: which try continues the run, and which one stops it."""
 
 from __future__ import annotations
 

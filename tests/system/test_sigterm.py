@@ -1,7 +1,7 @@
-"""A worker that is told to end while nobody ended its task leaves its run to the next try.
+"""A worker that gets SIGTERM leaves its run to the next try, if nobody ended its task.
 
-That is what an eviction does, a supervisor that cannot reach Airflow, and a worker that was frozen
-and wakes after its retry has begun.
+An eviction sends SIGTERM, and so does a supervisor that cannot reach Airflow. A frozen worker that
+wakes up after its retry has begun gets SIGTERM too.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def assert_asked_once(sandbox: PatientControl, message_id: str) -> None:
 
 
 @WHO
-def test_the_chat_run_of_a_worker_that_is_told_to_end_is_taken_up_by_the_retry(
+def test_retry_reattaches_to_the_chat_run_after_sigterm(
     ask: StartTask, sandbox: PatientControl, who: Any
 ) -> None:
     sandbox.hold("mid_stream")
     task = ask()
     sandbox.wait_held("mid_stream")
     task.wait_record(phase="running")
-    task.tell_to_end(*who)
+    task.send_sigterm(*who)
     task.until(lambda now: now["try_number"] == 2, "try 2")
     assert LEFT in task.log(1)
     sandbox.release()
@@ -48,14 +48,14 @@ def test_the_chat_run_of_a_worker_that_is_told_to_end_is_taken_up_by_the_retry(
 
 
 @WHO
-def test_in_the_last_try_the_chat_run_of_a_worker_that_is_told_to_end_is_stopped(
+def test_sigterm_in_the_last_try_stops_the_chat_run(
     ask: StartTask, sandbox: PatientControl, who: Any
 ) -> None:
     sandbox.hold("mid_stream")
     task = ask(dag_id="ask_once")
     sandbox.wait_held("mid_stream")
     task.wait_record(phase="running")
-    task.tell_to_end(*who)
+    task.send_sigterm(*who)
     task.wait("failed")
     state = sandbox.state()
     assert [run.status for run in state.runs] == ["aborted"]
@@ -63,28 +63,28 @@ def test_in_the_last_try_the_chat_run_of_a_worker_that_is_told_to_end_is_stopped
 
 
 @pytest.mark.parametrize("deferrable", [False, True], ids=["sync", "deferrable"])
-def test_a_worker_that_is_told_to_end_while_it_asks_leaves_its_run_to_the_retry(
+def test_sigterm_during_the_question_leaves_its_run_to_the_retry(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     """The try goes on until the service has accepted: who breaks off asks twice."""
     sandbox.hold("before_call", has_input=True)
     task = ask(deferrable=deferrable)
     sandbox.wait_held("before_call")
-    task.tell_to_end("supervisor")
+    task.send_sigterm("supervisor")
     task.until(lambda _: LEFT in task.log(1), "the end of on_kill")
     sandbox.release()
     task.wait("success", or_later=True)
     assert_asked_once(sandbox, task.result["message_id"])
 
 
-def test_the_sync_of_a_worker_that_is_told_to_end_is_taken_up_by_the_retry(
+def test_retry_reattaches_to_the_dbt_sync_after_sigterm(
     sync: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.hold("before_call", method="GET", path="/dbt-sync/")
     task = sync()
     sandbox.wait_held("before_call")
     task.wait_record(phase="running")
-    task.tell_to_end("supervisor")
+    task.send_sigterm("supervisor")
     task.until(lambda now: now["try_number"] == 2, "try 2")
     assert LEFT in task.log(1)
     sandbox.release()
@@ -96,7 +96,7 @@ def test_the_sync_of_a_worker_that_is_told_to_end_is_taken_up_by_the_retry(
 def test_a_worker_that_wakes_after_its_retry_has_begun_leaves_the_run_alone(
     ask: StartTask, sandbox: PatientControl
 ) -> None:
-    """Airflow misses its heartbeat, starts the retry, and tells it to end when it is back."""
+    """Airflow misses its heartbeat, starts the retry, and ends the worker when it is back."""
     sandbox.hold("mid_stream")
     task = ask()
     sandbox.wait_held("mid_stream")

@@ -1,5 +1,5 @@
-"""A worker that is told to end, under Airflow's own supervisor: real signals, a real task process
-and a real log; only Airflow's execution API is played."""
+"""SIGTERM to a worker under Airflow's own supervisor: real signals, a real task process and a real
+log. Only Airflow's execution API is simulated."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_its_run_is_stopped_in_the_last_try_and_when_the_task_was_ended(
     assert len(control.state().aborts) == 1
 
 
-def test_where_airflow_does_not_tell_the_state_its_run_is_left_to_the_retry(
+def test_run_is_left_to_the_retry_if_airflow_does_not_report_the_state(
     control: SandboxControl, tmp_path: Path
 ) -> None:
     control.hold("mid_stream")
