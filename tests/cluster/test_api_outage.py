@@ -21,7 +21,9 @@ OUTAGE = 100.0
 _LONG = 300.0
 
 
-def test_chats_outlast_it(ask: StartTask, sandbox: PatientControl, cluster: Cluster) -> None:
+def test_chats_survive_an_outage_of_the_api_server(
+    ask: StartTask, sandbox: PatientControl, cluster: Cluster
+) -> None:
     """Two on workers, the run of one ends meanwhile, and two in the triggerer."""
     outlasting = {"revenue by country": False, "revenue by month": True}
     ending = {"orders by status": False, "revenue by segment": True}

@@ -42,7 +42,7 @@ def wait_taken_up(task: TaskRun, sandbox: PatientControl) -> None:
 
 
 @pytest.mark.parametrize("grace", GRACES)
-def test_the_run_of_an_evicted_pod_is_taken_up(
+def test_retry_reattaches_after_an_eviction(
     ask: StartTask, sandbox: PatientControl, grace: str
 ) -> None:
     """Only the pod's main process, which watches over the task's, is sent the SIGTERM."""
@@ -69,7 +69,7 @@ def test_a_worker_that_shuts_down_lets_its_task_end(
     assert wait_ended([worker], 30) == []
 
 
-def test_the_run_of_a_worker_that_does_not_end_in_its_grace_period_is_taken_up(
+def test_retry_reattaches_after_the_grace_period_of_a_warm_shutdown(
     ask: StartTask, sandbox: PatientControl, cluster: Cluster
 ) -> None:
     task, process = asking(ask, sandbox)
@@ -81,7 +81,7 @@ def test_the_run_of_a_worker_that_does_not_end_in_its_grace_period_is_taken_up(
     assert_asked_once(sandbox)
 
 
-def test_the_run_of_a_worker_that_is_shut_down_cold_is_taken_up(
+def test_retry_reattaches_after_a_cold_shutdown(
     ask: StartTask, sandbox: PatientControl, cluster: Cluster
 ) -> None:
     """Celery's cold shutdown: SIGQUIT to the main process, which ends its children."""

@@ -44,7 +44,7 @@ def test_its_end_leaves_the_run_to_the_retry(
     assert_asked_once(sandbox)
 
 
-def test_a_task_that_was_ended_meanwhile_is_stopped_when_it_wakes(
+def test_run_of_a_task_ended_while_frozen_is_stopped_when_the_worker_wakes(
     ask: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.hold("mid_stream")

@@ -120,7 +120,7 @@ def test_a_restart_of_redis(ask: StartTask, sandbox: PatientControl, cluster: Cl
     assert_asked_once(sandbox, 2)
 
 
-def test_many_chats_over_a_dying_triggerer(
+def test_many_chats_survive_a_killed_triggerer(
     start_task: StartTask, sandbox: PatientControl, cluster: Cluster
 ) -> None:
     sandbox.hold("mid_stream", count=CHATS)

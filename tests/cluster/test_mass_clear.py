@@ -18,7 +18,7 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.mark.parametrize("deferrable", [False, True], ids=["running", "deferred"])
-def test_each_of_four_chats_is_stopped_and_asked_anew(
+def test_each_of_four_cleared_chats_is_stopped_and_asked_again(
     start_task: StartTask, api: AirflowApi, sandbox: PatientControl, deferrable: bool
 ) -> None:
     numbers = list(range(len(QUESTIONS)))

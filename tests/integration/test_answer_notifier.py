@@ -270,7 +270,7 @@ def test_the_reason_of_a_failure_holds_no_secret() -> None:
     assert secret not in SENT[0]
 
 
-def test_a_notifier_that_fails_leaves_the_task_and_the_others_alone(
+def test_failing_notifier_does_not_affect_the_task_or_other_notifiers(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
     run = run_dag(asking("failing", [Failing(), Recording("{{ platform_answer.title }}")]))

@@ -227,7 +227,7 @@ def test_branch_is_deleted_after_a_failure_if_asked_for(
     assert platform_sandbox.control.branches() == ["dev", "main"]
 
 
-def test_branch_that_somebody_writes_during_the_checks_is_not_merged(
+def test_branch_with_new_commits_during_the_checks_is_not_merged(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     run = run_dag(gated(first=lambda: platform_sandbox.control.add_branch(BRANCH)))
@@ -235,7 +235,7 @@ def test_branch_that_somebody_writes_during_the_checks_is_not_merged(
     assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
 
 
-def test_mapped_gates_do_not_meet(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
+def test_mapped_gates_do_not_affect_each_other(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
     names = ["one", "two", "three"]
     for name in names:
         platform_sandbox.control.add_branch(name)
@@ -269,7 +269,7 @@ def test_mapped_gates_do_not_meet(run_dag: RunDag, platform_sandbox: Sandbox) ->
 
 
 class TestDevMode:
-    def test_second_gate_of_a_token_is_refused_and_disturbs_nobody(
+    def test_second_gate_of_a_token_is_refused_and_the_first_continues(
         self, run_dag: RunDag, platform_sandbox: Sandbox
     ) -> None:
         platform_sandbox.control.add_branch("theirs")

@@ -45,7 +45,7 @@ def under_way(sandbox: Sandbox, function: Callable[..., Any], *args: Any, **kwar
             sandbox.control.release()
 
 
-def test_a_chat_is_followed_to_its_end(platform_sandbox: Sandbox, jump: Jump) -> None:
+def test_chat_ends_normally_after_a_clock_jump(platform_sandbox: Sandbox, jump: Jump) -> None:
     control = platform_sandbox.control
     control.hold("mid_stream")
     chat = PlatformHook().chat
@@ -57,7 +57,9 @@ def test_a_chat_is_followed_to_its_end(platform_sandbox: Sandbox, jump: Jump) ->
     assert [run.status for run in control.state().runs] == ["finished"]
 
 
-def test_a_chat_still_ends_at_its_deadline(platform_sandbox: Sandbox, jump: Jump) -> None:
+def test_chat_ends_at_its_deadline_after_a_clock_jump(
+    platform_sandbox: Sandbox, jump: Jump
+) -> None:
     control = platform_sandbox.control
     control.hold("mid_stream")
     chat = PlatformHook().chat
@@ -69,7 +71,7 @@ def test_a_chat_still_ends_at_its_deadline(platform_sandbox: Sandbox, jump: Jump
     assert [run.status for run in control.state().runs] == ["aborted"]
 
 
-def test_a_dbt_sync_is_waited_for_to_its_end(platform_sandbox: Sandbox, jump: Jump) -> None:
+def test_dbt_sync_ends_normally_after_a_clock_jump(platform_sandbox: Sandbox, jump: Jump) -> None:
     control = platform_sandbox.control
     control.set(dbt_pace=0.3)
     control.hold("before_call", method="GET", path="/dbt-sync/[^/]+$")

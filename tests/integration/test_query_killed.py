@@ -55,7 +55,7 @@ def kill_while_it_writes(path: Path, options: dict[str, Any], folder: Path) -> N
 
 
 @pytest.mark.exhaustive
-def test_a_killed_worker_and_its_retry_leave_one_whole_file(
+def test_killed_worker_and_its_retry_leave_one_complete_file(
     platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     path = tmp_path / "events.parquet"

@@ -25,7 +25,7 @@ QUOTING = (
 
 
 @pytest.mark.parametrize(("on_loop", "form"), [(False, "plain"), (True, "base64")])
-def test_they_are_in_no_error_that_it_logs(
+def test_secrets_are_in_no_logged_error(
     platform_sandbox: Sandbox,
     run_dag: RunDag,
     caplog: pytest.LogCaptureFixture,

@@ -118,7 +118,7 @@ ONE_ANSWER: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("kind", "given"), ONE_ANSWER, ids=str)
-def test_a_fault_that_is_lived_through(
+def test_stream_fault_does_not_change_the_answer(
     impatient: Sandbox, kind: str, given: dict[str, Any]
 ) -> None:
     expected = undisturbed(impatient)
@@ -129,7 +129,7 @@ def test_a_fault_that_is_lived_through(
     assert_asked_once(impatient)
 
 
-def test_an_answer_of_which_the_thread_keeps_half_is_none(platform_sandbox: Sandbox) -> None:
+def test_half_an_answer_in_the_thread_is_not_an_answer(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.fault("deltas_only", kept="half")
     with pytest.raises(ChatNoAnswerError, match="last said: Revenue by country"):
         ask()
@@ -150,7 +150,7 @@ def test_a_stream_under_another_content_type_is_read(impatient: Sandbox, kind: s
 
 
 @pytest.mark.parametrize("shape", ["type_data", "role", "json"])
-def test_messages_in_any_shape_confirm_an_answer(platform_sandbox: Sandbox, shape: str) -> None:
+def test_messages_in_every_form_confirm_an_answer(platform_sandbox: Sandbox, shape: str) -> None:
     expected = undisturbed(platform_sandbox)
     platform_sandbox.control.set(message_shape=shape, history="none")
     platform_sandbox.control.fault("deltas_only")
@@ -158,7 +158,7 @@ def test_messages_in_any_shape_confirm_an_answer(platform_sandbox: Sandbox, shap
     assert_asked_once(platform_sandbox)
 
 
-def test_a_refusal_on_several_lines_is_a_refusal(platform_sandbox: Sandbox) -> None:
+def test_refusal_may_span_several_lines(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.fault(
         "jsonrpc", api="chat", indented=True, message="the key is revoked", count=None
     )
@@ -170,7 +170,7 @@ def test_a_refusal_on_several_lines_is_a_refusal(platform_sandbox: Sandbox) -> N
 
 
 @pytest.mark.parametrize("form", ["text", "json_text"])
-def test_a_busy_thread_is_waited_for_whatever_body_says_so(
+def test_task_waits_for_a_busy_thread_in_every_form_of_body(
     platform_sandbox: Sandbox, form: str
 ) -> None:
     platform_sandbox.control.set(busy_answer=form)
@@ -249,7 +249,7 @@ def test_a_fault_that_ends_the_run_says_what_the_service_said(
     assert not platform_sandbox.control.state().active_runs
 
 
-def test_a_lost_answer_without_a_thread_is_not_sent_again_by_the_same_try(
+def test_same_try_does_not_repeat_a_question_that_lost_its_chat_id(
     platform_sandbox: Sandbox,
 ) -> None:
     platform_sandbox.control.fault("lost_response")
@@ -258,7 +258,9 @@ def test_a_lost_answer_without_a_thread_is_not_sent_again_by_the_same_try(
     assert_asked_once(platform_sandbox)
 
 
-def test_a_lost_answer_in_a_given_thread_is_looked_up(platform_sandbox: Sandbox) -> None:
+def test_question_with_a_lost_response_is_found_in_a_given_thread(
+    platform_sandbox: Sandbox,
+) -> None:
     first = ask("top 5 products")
     platform_sandbox.control.fault("lost_response", text=QUESTION)
     found = ask(chat_id=first.chat_id)
@@ -266,14 +268,14 @@ def test_a_lost_answer_in_a_given_thread_is_looked_up(platform_sandbox: Sandbox)
     assert len(platform_sandbox.control.state().runs) == 2
 
 
-def test_the_earlier_turns_answer_is_not_taken(platform_sandbox: Sandbox) -> None:
+def test_answer_of_an_earlier_turn_is_not_returned(platform_sandbox: Sandbox) -> None:
     first = ask()
     platform_sandbox.control.fault("no_answer", text="top 5 products")
     with pytest.raises(ChatNoAnswerError):
         ask("top 5 products", chat_id=first.chat_id)
 
 
-def test_a_busy_thread_is_waited_for_or_refused(platform_sandbox: Sandbox) -> None:
+def test_if_thread_busy_decides_whether_the_task_waits_or_fails(platform_sandbox: Sandbox) -> None:
     wait_for_a_busy_thread(platform_sandbox)
 
 

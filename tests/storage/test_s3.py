@@ -316,7 +316,9 @@ def test_upload_that_somebody_else_removed_is_one_error_and_no_warning(
 
 
 @pytest.mark.parametrize("size", [1, 3], ids=["one request", "several parts"])
-def test_a_connection_that_ends_half_way(size: int, s3: Any, breaking: BreakingProxy) -> None:
+def test_connection_to_the_store_that_breaks_leaves_no_object(
+    size: int, s3: Any, breaking: BreakingProxy
+) -> None:
     path = storage_path("output_path", f"s3://s3_broken@{BUCKET}/large")
 
     def write() -> None:
@@ -336,7 +338,7 @@ def test_a_connection_that_ends_half_way(size: int, s3: Any, breaking: BreakingP
 
 
 @pytest.mark.parametrize("deferrable", [False, True], ids=["on the worker", "deferred"])
-def test_store_that_is_away_is_reported_before_the_query_runs(
+def test_unreachable_store_is_reported_before_the_query_runs(
     deferrable: bool, platform_sandbox: Sandbox, monkeypatch: Any
 ) -> None:
     from tests.storage.conftest import connection

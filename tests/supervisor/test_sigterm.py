@@ -149,7 +149,7 @@ def test_run_is_left_to_the_retry_if_airflow_does_not_report_the_state(
 
 
 @pytest.mark.parametrize(("state", "aborts"), [("running", 0), ("deferred", 0), ("failed", 1)])
-def test_a_frozen_worker_that_wakes_when_its_try_is_over_stops_only_what_was_ended(
+def test_frozen_worker_that_wakes_after_its_try_stops_the_run_only_if_the_task_was_ended(
     control: SandboxControl, tmp_path: Path, state: str, aborts: int
 ) -> None:
     """Airflow has missed it: it started the retry, unless somebody ended the task meanwhile."""

@@ -69,7 +69,7 @@ def all_are_followed(state: SandboxState) -> bool:
 
 
 @pytest.mark.history_allows("asked_by_no_task", because="the test asks, the tasks only wait")
-def test_all_end_right_and_none_is_asked_twice(
+def test_every_chat_gets_its_answer_and_is_asked_once(
     airflow: RunningAirflow,
     sandbox: PatientControl,
     connection_id: str,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.system
 
 
-def test_a_run_that_was_left_in_a_given_thread_is_stopped_by_the_next_dag_run(
+def test_next_dag_run_stops_an_orphaned_run_in_a_given_thread(
     ask: StartTask, sandbox: PatientControl, only_triggerer: list[psutil.Process]
 ) -> None:
     """The task is marked failed while no triggerer has its trigger, so that nothing of it runs."""

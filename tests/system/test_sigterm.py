@@ -93,7 +93,7 @@ def test_retry_reattaches_to_the_dbt_sync_after_sigterm(
     assert (one.status, one.sync_job_id) == ("COMPLETED", task.result["sync_job_id"])
 
 
-def test_a_worker_that_wakes_after_its_retry_has_begun_leaves_the_run_alone(
+def test_worker_that_wakes_after_its_retry_has_begun_does_not_stop_the_run(
     ask: StartTask, sandbox: PatientControl
 ) -> None:
     """Airflow misses its heartbeat, starts the retry, and ends the worker when it is back."""

@@ -137,7 +137,7 @@ def test_clearing_a_task_in_a_given_thread_stops_its_own_run_only(
 
 
 @MODES
-def test_the_end_of_a_task_leaves_the_next_question_of_its_thread_alone(
+def test_end_of_a_task_does_not_stop_the_next_question_of_its_thread(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     """The run is over, which its task has not been told yet, and another task asks meanwhile."""
@@ -163,7 +163,7 @@ def test_the_end_of_a_task_leaves_the_next_question_of_its_thread_alone(
     other.wait("success", try_number=1)
 
 
-def test_the_stop_by_a_killed_trigger_outlasts_the_cancels_that_follow(
+def test_stop_by_a_cancelled_trigger_survives_further_cancels(
     ask: StartTask, sandbox: PatientControl
 ) -> None:
     """Airflow repeats its cancel until the trigger is gone; reads that fail make the stop last."""
@@ -243,7 +243,7 @@ def test_a_chat_run_whose_trigger_does_not_report_in_time_is_stopped(
 
 
 @MODES
-def test_a_retry_after_the_deadline_stops_the_run_and_asks_anew(
+def test_retry_after_the_deadline_stops_the_run_and_asks_again(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.hold("mid_stream")
@@ -256,7 +256,7 @@ def test_a_retry_after_the_deadline_stops_the_run_and_asks_anew(
 
 @MODES
 @pytest.mark.history_allows("asked_again", because="the record is dated back, not the run")
-def test_the_time_of_a_run_that_is_taken_up_counts_from_its_submission(
+def test_timeout_of_a_reattached_run_counts_from_its_start(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.hold("after_cutoff")
@@ -275,7 +275,7 @@ def test_the_time_of_a_run_that_is_taken_up_counts_from_its_submission(
 
 
 @MODES
-def test_a_run_that_is_stopped_after_it_was_taken_up_is_asked_anew(
+def test_retry_asks_again_if_its_run_is_stopped_after_reattaching(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     """The stop by the lost try can land after the next one has begun."""

@@ -26,7 +26,7 @@ def outcomes(sandbox: PatientControl) -> list[str]:
 
 
 @MODES
-def test_killed_before_the_call_the_prompt_is_sent_again(
+def test_retry_sends_the_prompt_if_killed_before_the_call(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.hold("before_call", has_input=True)
@@ -41,7 +41,7 @@ def test_killed_before_the_call_the_prompt_is_sent_again(
 
 
 @MODES
-def test_killed_between_call_and_answer_the_prompt_is_sent_again_under_its_message_id(
+def test_retry_repeats_the_message_id_if_killed_before_the_response(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     """The one window: no thread is known in which it could be looked up."""
@@ -57,7 +57,7 @@ def test_killed_between_call_and_answer_the_prompt_is_sent_again_under_its_messa
 
 
 @MODES
-def test_killed_between_call_and_answer_in_a_given_thread_the_prompt_is_looked_up(
+def test_retry_finds_the_prompt_in_a_given_thread_if_killed_before_the_response(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     first = ask()
@@ -74,7 +74,7 @@ def test_killed_between_call_and_answer_in_a_given_thread_the_prompt_is_looked_u
 
 
 @MODES
-def test_killed_after_the_chat_id_the_thread_is_looked_up(
+def test_retry_reads_the_thread_if_killed_after_the_chat_id(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.hold("after_cutoff")
@@ -88,7 +88,7 @@ def test_killed_after_the_chat_id_the_thread_is_looked_up(
 
 
 @pytest.mark.parametrize("point", AFTER_ACCEPTANCE)
-def test_killed_after_acceptance_the_run_is_taken_up(
+def test_retry_reattaches_if_killed_after_acceptance(
     ask: StartTask, sandbox: PatientControl, point: str
 ) -> None:
     sandbox.hold(point)
@@ -104,7 +104,7 @@ def test_killed_after_acceptance_the_run_is_taken_up(
 
 
 @MODES
-def test_killed_before_the_xcom_the_result_is_taken_again(
+def test_retry_reads_the_result_again_if_killed_before_the_xcom(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     task = ask(dag_id="ask_and_die", deferrable=deferrable)
@@ -116,7 +116,7 @@ def test_killed_before_the_xcom_the_result_is_taken_again(
     assert outcomes(sandbox) == ["started"]
 
 
-def test_a_worker_that_dies_with_its_supervisor_is_replaced_and_the_run_taken_up(
+def test_retry_reattaches_after_the_worker_and_its_supervisor_died(
     ask: StartTask, sandbox: PatientControl
 ) -> None:
     sandbox.hold("mid_stream")
@@ -140,7 +140,7 @@ def test_a_question_that_failed_is_asked_anew(ask: StartTask, sandbox: PatientCo
 
 
 @MODES
-def test_a_task_cleared_after_success_asks_anew(
+def test_task_cleared_after_success_asks_again(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     task = ask(deferrable=deferrable)
@@ -153,7 +153,7 @@ def test_a_task_cleared_after_success_asks_anew(
     assert sandbox.state().aborts == []
 
 
-def test_another_prompt_in_the_next_try_stops_the_run_and_asks_anew(
+def test_changed_prompt_in_the_next_try_stops_the_run_and_asks_again(
     ask: StartTask, sandbox: PatientControl, api: AirflowApi, worker_id: str
 ) -> None:
     variable = f"prompt_{worker_id}"

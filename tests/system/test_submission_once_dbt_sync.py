@@ -32,7 +32,7 @@ def test_killed_before_the_call_the_sync_is_started(
 
 
 @MODES
-def test_killed_between_call_and_answer_the_sync_is_found_in_the_history(
+def test_retry_finds_the_sync_in_the_history_if_killed_before_the_response(
     sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.hold("before_answer", **START)
@@ -46,7 +46,7 @@ def test_killed_between_call_and_answer_the_sync_is_found_in_the_history(
     assert task.result["branch_name"] == one.branch_name
 
 
-def test_a_lost_answer_to_the_start_is_looked_up_in_the_history(
+def test_sync_with_a_lost_response_is_found_in_the_history(
     sync: StartTask, sandbox: PatientControl
 ) -> None:
     """By the try that lost it: no other one comes."""
@@ -72,7 +72,7 @@ def test_killed_while_waiting_the_sync_is_taken_up(
 
 
 @MODES
-def test_killed_before_the_xcom_the_result_is_taken_again(
+def test_retry_reads_the_result_again_if_killed_before_the_xcom(
     sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     task = sync(dag_id="sync_and_die", deferrable=deferrable)

@@ -34,7 +34,7 @@ def followers(sandbox: PatientControl, text: str) -> int:
     return sum(one.message_id in ids for one in state.subscriptions)
 
 
-def test_a_killed_triggerer_asks_nothing_again(
+def test_killed_triggerer_asks_no_question_again(
     ask: StartTask, sync: StartTask, sandbox: PatientControl, only_triggerer: list[psutil.Process]
 ) -> None:
     """Killed while chats stand at every point of their run, and while a dbt sync goes on."""
@@ -62,7 +62,7 @@ def test_a_killed_triggerer_asks_nothing_again(
     assert state.aborts == []
 
 
-def test_sensors_and_exports_wait_on(
+def test_sensors_and_exports_survive_a_killed_triggerer(
     ask: StartTask,
     start_task: StartTask,
     sandbox: PatientControl,

@@ -56,7 +56,7 @@ def test_a_chat_key_that_is_rotated_while_a_chat_is_followed(
 
 
 @MODES
-def test_a_token_that_is_refused_for_good_ends_the_wait(
+def test_permanently_refused_token_ends_the_wait(
     sync: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     sandbox.set(dbt_pace=60)
@@ -67,7 +67,7 @@ def test_a_token_that_is_refused_for_good_ends_the_wait(
 
 
 @MODES
-def test_a_service_that_falters_is_waited_for(
+def test_wait_survives_temporary_failures_of_the_service(
     sync: StartTask, ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     for status, kind in ((503, "status"), (500, "status"), (None, "drop"), (429, "status")):
@@ -112,7 +112,7 @@ def test_a_chat_that_stays_suspended_is_resumed_by_repeating_its_input_once(
 
 
 @MODES
-def test_a_busy_thread_is_waited_for(
+def test_task_waits_for_a_busy_thread(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
     """The second question goes in when the first one is answered, and once."""

@@ -65,7 +65,7 @@ def test_it_is_the_address_of_the_tenant(platform_sandbox: Sandbox) -> None:
     ],
     ids=["chat", "api", "report", "sensor"],
 )
-def test_one_that_cannot_be_stored_fails_nothing(
+def test_link_that_cannot_be_stored_does_not_fail_the_task(
     platform_sandbox: Sandbox,
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
@@ -78,7 +78,7 @@ def test_one_that_cannot_be_stored_fails_nothing(
     assert "API_SERVER_ERROR" in said
 
 
-def test_nor_does_it_when_the_trigger_has_brought_the_result(platform_sandbox: Sandbox) -> None:
+def test_link_that_cannot_be_stored_does_not_fail_a_resumed_task(platform_sandbox: Sandbox) -> None:
     tries = TaskTries()
     context = tries.context()
     waiting = deferral_while_held(platform_sandbox.control, chat(deferrable=True).execute, context)

@@ -159,7 +159,7 @@ def test_a_secret_is_hidden_as_a_browser_writes_it_in_an_address() -> None:
     assert Redactor([text]).text(f"?key={in_address}&a=1") == "?key=***&a=1"
 
 
-def test_a_form_is_found_by_as_few_words_as_its_shortest_run_allows() -> None:
+def test_secret_form_is_searched_by_few_words() -> None:
     words = {form: len(list(form.words())) / len(form.data) for form in all_forms(JWT)}
     assert all(share < 0.2 for form, share in words.items() if form.least == LONG_RUN)
     assert any(share > 0.9 for share in words.values())
@@ -174,7 +174,7 @@ def test_a_secret_is_hidden_with_each_character_as_a_number(pattern: str) -> Non
 @pytest.mark.parametrize(
     "text", ["\\u00e4\\u00f6", "&#xe4;&#xf6;", "&#228;&#246;", "%C3%A4", "\\xc3\\xa4"]
 )
-def test_escapes_that_are_no_secrets_are_passed_over(
+def test_escape_codes_that_are_not_secrets_are_skipped(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = []
@@ -207,14 +207,14 @@ JWT = f"{HEADER}.{PAYLOAD}.{SIGNATURE}"
     "quoted",
     [JWT, SIGNATURE[5:15], f"{PAYLOAD[20:]}.{SIGNATURE[:3]}", f"{HEADER}.{PAYLOAD}…", PAYLOAD[:60]],
 )
-def test_a_jwt_is_hidden_with_what_belongs_to_it(quoted: str) -> None:
+def test_jwt_is_hidden_completely(quoted: str) -> None:
     text = Redactor([JWT]).text(f"Bearer {quoted} (refused)")
     assert text.startswith("Bearer ***")
     assert "eyJ" not in text
     assert text.endswith(" (refused)")
 
 
-def test_another_token_that_begins_like_ours_stays() -> None:
+def test_another_token_with_the_same_beginning_stays_visible() -> None:
     other = f"{HEADER}.{PAYLOAD[:36]}{PAYLOAD[:36:-1]}.{SIGNATURE[::-1]}"
     assert Redactor([JWT]).text(other) == other
 

@@ -64,7 +64,7 @@ def rotate(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", json.dumps(sandbox.control.connection()))
 
 
-def test_a_rotated_token_is_found_although_airflow_falters(
+def test_rotated_token_is_read_although_airflow_fails_for_a_moment(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, outage: Outage
 ) -> None:
     hook = PlatformHook()
@@ -113,7 +113,7 @@ def test_what_will_not_pass_is_not_waited_for(
         list(hook.list_reports())
 
 
-def test_a_trigger_starts_although_airflow_falters(
+def test_trigger_starts_although_airflow_fails_for_a_moment(
     platform_sandbox: Sandbox, outage: Outage
 ) -> None:
     operator = PlatformChatOperator(task_id="ask", prompt="revenue by country", deferrable=True)

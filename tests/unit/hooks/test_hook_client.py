@@ -138,7 +138,7 @@ def test_after_a_rotation_only_one_call_begins_with_the_old_token(
     assert statuses(platform_sandbox) == [200, 401, 200, 200, 200, 200]
 
 
-def test_calls_that_meet_a_rotation_together(
+def test_parallel_calls_read_a_rotated_token_once(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first to read the connection again has read it for the others."""
@@ -215,7 +215,7 @@ def test_a_hook_closes_the_clients_of_all_loops(platform_sandbox: Sandbox) -> No
     assert loop_threads() <= before
 
 
-def test_a_hook_from_before_a_fork(platform_sandbox: Sandbox) -> None:
+def test_hook_works_in_a_forked_process(platform_sandbox: Sandbox) -> None:
     """As Airflow's processes of tasks are: the child opens a client, the parent's goes on."""
     with PlatformHook() as hook:
         rows = hook.run_sql(SQL)

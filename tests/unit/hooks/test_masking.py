@@ -147,7 +147,7 @@ def tokens(count: int) -> list[str]:
     return [f"{number:04}-{uuid4().hex}" for number in range(count)]
 
 
-def test_a_thousand_credentials_of_one_answer_are_masked_at_once_and_not_all(
+def test_only_the_first_hundred_credentials_are_added_to_the_mask(
     told: list[tuple[list[str], bool]], caplog: pytest.LogCaptureFixture
 ) -> None:
     mask, secrets = LogMask(), tokens(1000)

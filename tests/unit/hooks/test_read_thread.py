@@ -115,7 +115,7 @@ def test_details_of_a_result_are_asked_for(platform_sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("history", ["replay", "none"])
-def test_a_result_and_a_thread_hold_no_credential_that_the_service_quotes(
+def test_result_and_thread_contain_no_quoted_credential(
     platform_sandbox: Sandbox, history: str
 ) -> None:
     platform_sandbox.control.set(branch_errors_name_it=True)

@@ -260,7 +260,7 @@ def test_results_of_two_hooks(platform_sandbox: Sandbox, hook: PlatformHook) -> 
     assert len(list(one)) == len(list(two)) > 100
 
 
-def test_one_that_is_closed_half_way_leaves_the_other(hook: PlatformHook, whole: list[int]) -> None:
+def test_closed_result_does_not_affect_another_result(hook: PlatformHook, whole: list[int]) -> None:
     one, two = hook.run_sql(SQL), hook.run_sql(SQL)
     next(one), next(two)
     one.close()
@@ -295,7 +295,7 @@ def test_a_result_that_was_read_stays_ended(hook: PlatformHook) -> None:
     assert len(rows.columns) == 2
 
 
-def test_a_result_of_a_closed_hook_is_not_taken_for_whole(hook: PlatformHook) -> None:
+def test_result_of_a_closed_hook_raises_an_error(hook: PlatformHook) -> None:
     rows = hook.run_sql(SQL)
     next(rows)
     hook.close()
@@ -368,7 +368,7 @@ def test_results_of_concurrent_tasks(hook: PlatformHook, whole: list[int]) -> No
 
 @pytest.mark.parametrize("path", ["/deployments/1", "/token", "cubesql"])
 @pytest.mark.parametrize("kind", ["silence", "status"])
-def test_the_time_out_holds_for_every_request(
+def test_timeout_applies_to_every_request(
     path: str, kind: str, hook: PlatformHook, platform_sandbox: Sandbox
 ) -> None:
     more = {"status": 503, "retry_after": 1, "body": "html"} if kind == "status" else {}

@@ -66,7 +66,9 @@ class TestReading:
         with pytest.raises(AirflowFailException, match=r"HTML instead of JSON.*Check the path"):
             call(path="/v1/no-such-thing")
 
-    def test_a_path_of_the_api_beside_it(self, platform_sandbox: Sandbox) -> None:
+    def test_error_of_an_unknown_build_api_path_names_the_path(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         found = call(path="/build/api/v1/deployments/1/branches")
         assert any(branch["name"] for branch in found["items"])
         with pytest.raises(AirflowFailException, match=r"the path.*\(GET /build/api/v1/no-such"):

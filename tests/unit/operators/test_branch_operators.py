@@ -217,7 +217,7 @@ class TestOpen:
         assert (found["environment"], found["status"]) == ("staging", None)
 
     @both_ways
-    def test_a_retry_opens_again_what_was_closed_meanwhile(
+    def test_retry_reopens_a_branch_that_was_closed_meanwhile(
         self, environment: str, control: SandboxControl
     ) -> None:
         control.set(build_seconds=0.2)

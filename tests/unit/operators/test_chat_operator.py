@@ -135,7 +135,7 @@ def event_of(waiting: Any) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("stopped_thread", "quick")
 @pytest.mark.parametrize("given", [False, True])
-def test_a_retry_that_finds_its_run_dead_asks_anew(control: SandboxControl, given: bool) -> None:
+def test_retry_asks_again_if_its_run_is_dead(control: SandboxControl, given: bool) -> None:
     chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
     control.hold("mid_stream", text="month")
     tries = TaskTries(max_tries=1)
@@ -149,7 +149,7 @@ def test_a_retry_that_finds_its_run_dead_asks_anew(control: SandboxControl, give
 
 
 @pytest.mark.usefixtures("stopped_thread", "quick")
-def test_a_deferred_retry_that_finds_its_run_dead_asks_anew_once(control: SandboxControl) -> None:
+def test_deferred_retry_asks_again_once_if_its_run_is_dead(control: SandboxControl) -> None:
     control.hold("mid_stream", count=2)
     tries = TaskTries(max_tries=1)
     first = deferred(tries).kwargs["run"]
@@ -170,7 +170,9 @@ def test_a_deferred_retry_that_finds_its_run_dead_asks_anew_once(control: Sandbo
 
 @pytest.mark.usefixtures("stopped_thread", "quick")
 @pytest.mark.parametrize("history", ["replay", "none"])
-def test_a_retry_that_looks_a_dead_run_up_asks_anew(control: SandboxControl, history: Any) -> None:
+def test_retry_asks_again_if_the_run_it_searched_is_dead(
+    control: SandboxControl, history: Any
+) -> None:
     """The try was lost before it knew that its prompt was accepted."""
     control.set(history=history)
     control.hold("mid_stream")
@@ -185,7 +187,7 @@ def test_a_retry_that_looks_a_dead_run_up_asks_anew(control: SandboxControl, his
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_run_that_has_ended_without_an_answer_is_asked_anew_by_the_retry(
+def test_retry_asks_again_if_its_run_ended_without_an_answer(
     control: SandboxControl,
 ) -> None:
     control.fault("no_final")
@@ -199,7 +201,7 @@ def test_a_run_that_has_ended_without_an_answer_is_asked_anew_by_the_retry(
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
-def test_words_of_the_agent_that_are_no_final_answer_are_none(
+def test_text_of_the_agent_that_is_not_final_is_not_an_answer(
     control: SandboxControl, deferrable: bool
 ) -> None:
     """The thread's messages end with what looks like one."""
@@ -221,7 +223,7 @@ def test_words_of_the_agent_that_are_no_final_answer_are_none(
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("failures", [1, 5])
-def test_a_retry_after_the_deadline_bears_a_short_outage(
+def test_retry_after_the_deadline_tolerates_a_short_outage(
     control: SandboxControl, failures: int
 ) -> None:
     control.hold("mid_stream")
@@ -236,7 +238,7 @@ def test_a_retry_after_the_deadline_bears_a_short_outage(
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_retry_after_the_deadline_that_cannot_reach_the_service_leaves_the_run(
+def test_retry_after_the_deadline_leaves_the_run_if_the_service_is_unreachable(
     control: SandboxControl,
 ) -> None:
     control.hold("mid_stream")
@@ -252,7 +254,7 @@ def test_a_retry_after_the_deadline_that_cannot_reach_the_service_leaves_the_run
 
 
 @pytest.mark.parametrize("ended", [True, False])
-def test_a_retry_after_the_deadline_looks_once(
+def test_retry_after_the_deadline_polls_once(
     control: SandboxControl, monkeypatch: pytest.MonkeyPatch, ended: bool
 ) -> None:
     if not ended:
@@ -314,7 +316,7 @@ def test_a_failed_try_stops_its_run_if_airflow_has_no_task_state_store(
     assert statuses(control) == ["aborted"]
 
 
-def test_a_failed_try_stops_its_run_if_the_store_took_no_record_of_it(
+def test_failed_try_stops_its_run_if_the_store_accepted_no_record(
     control: SandboxControl,
 ) -> None:
     lose_connection(control)
@@ -426,7 +428,7 @@ def test_without_cancel_on_kill_nothing_is_stopped(control: SandboxControl) -> N
 
 
 @pytest.mark.usefixtures("task_state")
-def test_a_kill_before_acceptance_stops_nothing_and_says_so(
+def test_kill_before_acceptance_logs_that_nothing_is_stopped(
     control: SandboxControl, capfd: pytest.CaptureFixture[str]
 ) -> None:
     operator = chat()
@@ -507,7 +509,7 @@ def test_a_result_too_large_for_an_event_has_the_queries_of_the_synchronous_mode
     assert "queries missing" not in "\n".join(capture.lines())
 
 
-def test_queries_that_the_thread_no_longer_holds_are_counted_in_a_warning(
+def test_warning_counts_the_queries_that_the_thread_no_longer_has(
     control: SandboxControl, monkeypatch: pytest.MonkeyPatch, capture: Capture
 ) -> None:
     control.set(history="none")

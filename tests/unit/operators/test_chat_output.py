@@ -427,7 +427,7 @@ def test_chart_whose_field_the_result_lacks_is_left_out_with_the_reason(tmp_path
     assert "'Country'" in said[0]
 
 
-def test_what_a_chart_leaves_out_is_warned_of_and_in_the_manifest(tmp_path: Path) -> None:
+def test_omitted_part_of_a_chart_is_logged_and_in_the_manifest(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     encoding = {"x": {"field": "country"}, "y": {"field": "revenue", "type": "quantitative"}}
     chart = {"mark": "bar", "encoding": encoding, "data": {"url": "https://x.example/a.csv"}}

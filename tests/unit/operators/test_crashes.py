@@ -152,7 +152,7 @@ def duplicate(workbook_id: int) -> PlatformDuplicateWorkbookOperator:
     return PlatformDuplicateWorkbookOperator(task_id="duplicate", workbook_id=workbook_id)
 
 
-def test_a_single_call_lost_with_other_input_fails_and_says_so_until_the_task_is_cleared(
+def test_lost_single_call_with_changed_input_fails_until_the_task_is_cleared(
     control: SandboxControl,
 ) -> None:
     tries = crash_between_intent_and_answer(duplicate(301))
@@ -166,7 +166,7 @@ def test_a_single_call_lost_with_other_input_fails_and_says_so_until_the_task_is
     assert len(control.state().changed("workbooks")) == 1
 
 
-def test_a_chat_lost_with_other_input_is_reported_before_the_new_question_is_asked(
+def test_lost_chat_with_changed_input_is_reported_before_the_new_question(
     control: SandboxControl, capfd: pytest.CaptureFixture[str]
 ) -> None:
     tries = crash_between_intent_and_answer(chat(prompt="revenue by month"))
@@ -175,7 +175,7 @@ def test_a_chat_lost_with_other_input_is_reported_before_the_new_question_is_ask
     assert len(control.state().runs) == 1
 
 
-def test_a_chat_lost_with_other_input_is_stopped_if_its_thread_is_known(
+def test_lost_chat_with_changed_input_is_stopped_if_its_thread_is_known(
     control: SandboxControl,
 ) -> None:
     control.hold("mid_stream")

@@ -81,7 +81,7 @@ def one_attempt(platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.usefixtures("one_attempt")
 @pytest.mark.parametrize("answer", ["400", "500"])
-def test_a_history_that_fails_keeps_no_sync_from_starting_and_being_waited_for(
+def test_sync_starts_and_is_waited_for_although_the_history_fails(
     platform_sandbox: Sandbox, answer: str
 ) -> None:
     platform_sandbox.control.set(dbt_history_answer=answer)
@@ -108,7 +108,7 @@ def test_sync_without_a_readable_status_is_not_waited_for(
 
 @pytest.mark.usefixtures("one_attempt")
 @pytest.mark.parametrize("answer", ["400", "500"])
-def test_a_history_that_fails_refuses_a_promise_to_wait_before_anything_is_started(
+def test_failing_history_with_required_wait_starts_nothing(
     platform_sandbox: Sandbox, answer: str
 ) -> None:
     platform_sandbox.control.set(dbt_history_answer=answer)
@@ -117,7 +117,7 @@ def test_a_history_that_fails_refuses_a_promise_to_wait_before_anything_is_start
     assert platform_sandbox.control.state().syncs == []
 
 
-def test_the_history_is_not_asked_where_nothing_depends_on_it(platform_sandbox: Sandbox) -> None:
+def test_history_is_not_read_if_nothing_depends_on_it(platform_sandbox: Sandbox) -> None:
     result = sync(wait_for_completion=False).execute(TaskTries().context())
     assert result["sync_job_id"]
     assert requests(platform_sandbox, "GET") == 0
@@ -192,7 +192,7 @@ def test_a_files_sync_that_is_not_waited_for_says_that_the_tenant_may_drop_files
 
 @pytest.mark.parametrize("asked", [MANIFEST, {"output_mode": "files"}], ids=["source", "output"])
 @pytest.mark.parametrize("answer", ["html", "404", "405"])
-def test_a_tenant_that_is_too_old_for_what_is_asked_starts_nothing(
+def test_nothing_is_started_on_a_tenant_that_is_too_old(
     platform_sandbox: Sandbox, asked: dict[str, Any], answer: str
 ) -> None:
     platform_sandbox.control.set(release="0.2.1", missing_operation=answer)
@@ -201,7 +201,7 @@ def test_a_tenant_that_is_too_old_for_what_is_asked_starts_nothing(
     assert platform_sandbox.control.state().syncs == []
 
 
-def test_a_retry_does_not_take_a_later_sync_of_somebody_else_for_its_own(
+def test_retry_does_not_reattach_to_a_later_sync_of_somebody_else(
     platform_sandbox: Sandbox,
 ) -> None:
     tries = TaskTries()

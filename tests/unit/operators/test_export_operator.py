@@ -76,7 +76,7 @@ def test_a_lost_start_is_repeated(platform_sandbox: Sandbox, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("body", ["json", "empty"])
-def test_what_is_no_such_file_replaces_none(
+def test_download_that_is_not_the_file_replaces_no_file(
     platform_sandbox: Sandbox, tmp_path: Path, body: str
 ) -> None:
     (tmp_path / "a.pdf").write_bytes(b"yesterday's")

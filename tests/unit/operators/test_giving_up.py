@@ -60,7 +60,7 @@ def test_a_wait_that_a_retry_takes_up_again_stops_nothing(
 
 
 @pytest.mark.parametrize(("max_tries", "stopped"), [(0, True), (2, False)])
-def test_an_error_of_another_kind_leaves_no_run_that_nobody_follows(
+def test_unexpected_error_stops_a_run_that_no_retry_continues(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, max_tries: int, stopped: bool
 ) -> None:
     """The last try stops what it has started, an earlier one leaves it to the retry."""

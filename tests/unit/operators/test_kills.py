@@ -39,7 +39,7 @@ class NamingStore(StateStore):
 
 
 @pytest.mark.parametrize("given", [False, True])
-def test_a_kill_stops_a_run_that_was_named_and_not_accepted(
+def test_kill_stops_a_run_with_known_thread_that_was_not_accepted(
     control: SandboxControl, task: Any, given: bool
 ) -> None:
     chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
@@ -56,7 +56,7 @@ def test_a_kill_stops_a_run_that_was_named_and_not_accepted(
     control.release_fault(silence)
 
 
-def test_a_kill_stops_a_run_that_a_retry_looks_up(
+def test_kill_stops_a_run_that_the_retry_is_searching(
     control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
@@ -130,7 +130,9 @@ def test_nothing_is_started_after_the_kill(control: SandboxControl, task: Any) -
     assert control.state().syncs == []
 
 
-def test_a_busy_thread_is_not_asked_after_the_kill(control: SandboxControl, task: Any) -> None:
+def test_no_question_is_sent_to_a_busy_thread_after_the_kill(
+    control: SandboxControl, task: Any
+) -> None:
     control.hold("mid_stream")
     first = task(chat(), TaskTries())
     (held,) = control.wait_held("mid_stream")

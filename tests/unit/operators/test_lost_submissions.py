@@ -57,7 +57,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "outage", [*OUTAGES.values(), *REFUSALS.values()], ids=[*OUTAGES, *REFUSALS]
 )
-def test_a_look_up_that_fails_leaves_the_prompt_to_be_looked_up(
+def test_retry_searches_the_question_again_after_a_failed_search(
     control: SandboxControl, outage: dict[str, Any], given: bool
 ) -> None:
     chat_id = chat().execute(TaskTries().context())["chat_id"] if given else None
@@ -76,7 +76,7 @@ def test_a_look_up_that_fails_leaves_the_prompt_to_be_looked_up(
 
 
 @pytest.mark.parametrize("retries", [0, 1])
-def test_the_last_try_stops_what_it_could_not_look_up(
+def test_last_try_stops_the_run_after_a_failed_search(
     control: SandboxControl, retries: int
 ) -> None:
     control.hold("after_cutoff")
@@ -90,7 +90,7 @@ def test_the_last_try_stops_what_it_could_not_look_up(
 
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
-def test_a_retry_whose_look_up_is_refused_stops_the_run(
+def test_retry_stops_the_run_if_its_search_is_refused(
     control: SandboxControl, refusal: dict[str, Any]
 ) -> None:
     control.hold("after_cutoff")
@@ -116,7 +116,7 @@ def test_a_retry_that_meets_a_broken_stream_has_the_next_one_ask_anew(
     assert chat().execute(tries.context())["message_id"] != first
 
 
-def test_a_stream_that_breaks_before_the_thread_has_a_name_leaves_the_message_id(
+def test_retry_reuses_the_message_id_after_an_invalid_stream_without_a_chat_id(
     control: SandboxControl,
 ) -> None:
     control.fault("broken_json", has_input=True)
@@ -129,7 +129,7 @@ def test_a_stream_that_breaks_before_the_thread_has_a_name_leaves_the_message_id
 
 
 @pytest.mark.parametrize("outage", OUTAGES.values(), ids=OUTAGES)
-def test_a_look_up_that_fails_leaves_the_start_to_be_looked_up(
+def test_retry_searches_the_sync_again_after_a_failed_search(
     control: SandboxControl, outage: dict[str, Any]
 ) -> None:
     control.fault("lost_response", method="POST", path="/dbt-sync$")
@@ -144,7 +144,9 @@ def test_a_look_up_that_fails_leaves_the_start_to_be_looked_up(
     assert result["sync_job_id"] == one.sync_job_id
 
 
-def test_a_thread_that_is_gone_is_asked_for_no_more(control: SandboxControl) -> None:
+def test_question_is_sent_to_another_thread_if_the_first_does_not_exist(
+    control: SandboxControl,
+) -> None:
     control.fault("cut", after=1)
     control.fault("status", **LOOK, status=404)
     result = chat().execute(TaskTries().context())
@@ -165,7 +167,7 @@ class WrittenThreads(StateStore):
         self.threads.append(value["ids"].get("chat_id"))
 
 
-def test_the_thread_that_follows_one_that_is_gone_is_written_down(
+def test_id_of_the_second_thread_is_recorded(
     control: SandboxControl,
 ) -> None:
     control.fault("cut", after=1, has_input=True, count=2)
@@ -182,7 +184,7 @@ def test_the_thread_that_follows_one_that_is_gone_is_written_down(
     assert len(control.state().messages) == 2
 
 
-def test_a_retry_asks_in_another_thread_where_the_first_is_gone(control: SandboxControl) -> None:
+def test_retry_asks_in_another_thread_if_the_first_does_not_exist(control: SandboxControl) -> None:
     tries = lost_prompt(control)
     control.fault("status", **LOOK, status=404)
     result = chat().execute(tries.context())
@@ -232,7 +234,7 @@ class AwayStore(StateStore):
             self.running.set()
 
 
-def test_a_run_that_is_waited_for_is_written_down_as_soon_as_the_store_answers(
+def test_record_of_a_waiting_task_is_written_as_soon_as_the_store_answers(
     control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run tells nothing meanwhile: a try that is killed now is taken up by the retry."""
@@ -285,7 +287,7 @@ def test_a_message_that_is_accepted_in_no_known_thread_is_sent_again_under_its_i
     assert first == second
 
 
-def test_a_run_that_was_named_and_not_accepted_is_stopped_at_the_deadline(
+def test_run_with_known_thread_is_stopped_at_the_deadline_before_acceptance(
     control: SandboxControl,
 ) -> None:
     control.hold("after_cutoff")
@@ -296,7 +298,7 @@ def test_a_run_that_was_named_and_not_accepted_is_stopped_at_the_deadline(
     assert tries.store[STORE_KEY]["phase"] == "failed"
 
 
-def test_a_run_whose_stream_breaks_the_contract_is_stopped_when_it_is_named(
+def test_run_with_known_thread_is_stopped_after_an_invalid_stream(
     control: SandboxControl,
 ) -> None:
     control.set(pace=0.2)
@@ -306,7 +308,7 @@ def test_a_run_whose_stream_breaks_the_contract_is_stopped_when_it_is_named(
     assert [run.status for run in control.state().runs] == ["aborted"]
 
 
-def test_a_lost_run_that_is_dead_is_asked_anew_by_the_try_that_looks_it_up(
+def test_try_that_finds_its_lost_run_dead_asks_again(
     control: SandboxControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def has_ended(*_: Any) -> Program[tuple[bool, dict[str, Any]]]:
@@ -323,7 +325,7 @@ def test_a_lost_run_that_is_dead_is_asked_anew_by_the_try_that_looks_it_up(
 
 
 @pytest.mark.parametrize("lost_by", ["this try", "an earlier one"])
-def test_a_prompt_that_its_thread_never_holds_is_sent_twice_however_many_tries_there_are(
+def test_question_that_its_thread_never_shows_is_sent_at_most_twice_in_all_tries(
     control: SandboxControl, lost_by: str
 ) -> None:
     chat_id = chat().execute(TaskTries().context())["chat_id"]

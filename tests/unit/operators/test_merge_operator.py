@@ -150,7 +150,7 @@ def test_branch_that_does_not_exist_is_named(control: SandboxControl) -> None:
     assert not requests(control)
 
 
-def test_branch_that_moved_on_since_its_check_is_not_merged(control: SandboxControl) -> None:
+def test_branch_with_new_commits_since_its_check_is_not_merged(control: SandboxControl) -> None:
     checked = commits()[BRANCH]
     control.add_branch(BRANCH)  # which a sync writes again
     with pytest.raises(AirflowFailException, match=r"was checked\. Somebody committed since"):
@@ -173,7 +173,7 @@ class TestTries:
     @both_modes
     @pytest.mark.parametrize("merge_commit", ["own", "fast_forward"])
     @pytest.mark.parametrize("delete", [True, False])
-    def test_lost_answer_is_looked_up_by_the_try_that_lost_it(
+    def test_try_that_lost_the_response_compares_the_commits(
         self, deferrable: bool, merge_commit: str, delete: bool, control: SandboxControl
     ) -> None:
         control.set(merge_commit=merge_commit)
@@ -244,7 +244,7 @@ class TestTries:
 
     @both_modes
     @pytest.mark.parametrize("delete", [True, False])
-    def test_cleared_task_merges_nothing_again(
+    def test_cleared_task_does_not_repeat_its_merge(
         self, deferrable: bool, delete: bool, control: SandboxControl
     ) -> None:
         tries = TaskTries()

@@ -105,7 +105,7 @@ class TestCreate:
         assert created(platform_sandbox) == [first["id"]]
 
     @pytest.mark.parametrize("if_exists", ["skip", "update"])
-    def test_one_that_is_switched_off_is_said_in_the_log(
+    def test_log_says_that_the_notification_is_switched_off(
         self, if_exists: str, platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
     ) -> None:
         first = create().execute(TaskTries().context())
@@ -114,7 +114,9 @@ class TestCreate:
         said = f"Notification {first['id']} is not sent to anybody: it is switched off"
         assert said in capsys.readouterr().out
 
-    def test_one_that_is_switched_off_is_said_in_the_error(self, platform_sandbox: Sandbox) -> None:
+    def test_error_says_that_the_notification_is_switched_off(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         first = create().execute(TaskTries().context())
         platform_sandbox.control.change("notifications", first["id"], isEnabled=False)
         with pytest.raises(AirflowFailException, match=rf"{first['id']} \(it is switched off"):

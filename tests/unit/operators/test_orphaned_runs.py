@@ -63,7 +63,7 @@ def left(control: SandboxControl, xcoms: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("state", ["failed", "success", "removed"])
-def test_a_run_that_an_ended_task_has_left_is_stopped_by_its_next_dag_run(
+def test_next_dag_run_stops_the_run_of_an_ended_task(
     control: SandboxControl,
     left: dict[str, Any],
     xcoms: dict[str, Any],
@@ -79,7 +79,7 @@ def test_a_run_that_an_ended_task_has_left_is_stopped_by_its_next_dag_run(
 
 
 @pytest.mark.parametrize("state", ["running", "deferred", "up_for_retry", "queued"])
-def test_a_run_that_its_task_still_waits_for_is_waited_for(
+def test_run_of_an_active_task_is_not_stopped(
     control: SandboxControl,
     task: Any,
     left: dict[str, Any],
@@ -98,7 +98,7 @@ def test_a_run_that_its_task_still_waits_for_is_waited_for(
     assert [run.status for run in control.state().runs] == ["finished"] * 3
 
 
-def test_a_later_message_of_the_thread_is_left_alone(
+def test_later_message_of_the_thread_is_not_stopped(
     control: SandboxControl, task: Any, left: dict[str, Any], xcoms: Any, states: dict[str, str]
 ) -> None:
     """The task has ended, its run too, and somebody else asks there by now."""

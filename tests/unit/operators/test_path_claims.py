@@ -69,7 +69,7 @@ ROUNDS = st.lists(
 
 @settings(max_examples=examples(400), deadline=None)
 @given(rounds=ROUNDS, chosen=st.data())
-def test_no_index_replaces_a_file_of_another_and_none_is_refused_without_reason(
+def test_index_is_refused_only_if_another_index_has_its_path(
     rounds: list[dict[int, str]], chosen: st.DataObject
 ) -> None:
     task = MappedTask(4)

@@ -73,7 +73,7 @@ def test_a_retry_polls_the_tokens_and_starts_nothing(control: SandboxControl) ->
     assert starts(control) == 1
 
 
-def test_a_retry_goes_on_with_builds_that_outlived_the_deadline(control: SandboxControl) -> None:
+def test_retry_continues_with_builds_that_outlived_the_deadline(control: SandboxControl) -> None:
     control.set(jobs_build_seconds=1000)
     tries = TaskTries()
     with pytest.raises(PlatformDeadlineError, match=r"These have not: .*processing"):
@@ -99,7 +99,7 @@ def test_a_retry_starts_a_failed_build_again(control: SandboxControl) -> None:
     assert starts(control) == 2
 
 
-def test_a_retry_starts_again_once_the_service_has_forgotten_the_tokens(
+def test_retry_starts_the_builds_again_if_their_tokens_are_unknown(
     control: SandboxControl,
 ) -> None:
     control.set(jobs_build_seconds=1000, jobs_lifetime=10)
@@ -112,7 +112,7 @@ def test_a_retry_starts_again_once_the_service_has_forgotten_the_tokens(
     assert starts(control) == 2
 
 
-def test_a_first_try_whose_tokens_are_forgotten_fails(control: SandboxControl) -> None:
+def test_first_try_fails_if_its_tokens_are_unknown(control: SandboxControl) -> None:
     control.set(jobs_lifetime=0)
     with pytest.raises(PreAggregationJobsLostError, match="keeps a job for 24 hours"):
         build().execute(TaskTries().context())
@@ -150,7 +150,9 @@ def test_tables_that_are_missing_during_the_build_need_a_longer_grace(
     assert result["status"] == "done"
 
 
-def test_a_model_that_changed_is_named(control: SandboxControl) -> None:
+def test_error_names_a_pre_aggregation_that_the_model_no_longer_has(
+    control: SandboxControl,
+) -> None:
     control.set(jobs_outcome="pre_agg_not_found")
     with pytest.raises(PreAggregationBuildFailedError, match="pre_agg_not_found"):
         build(cubes=["customers"]).execute(TaskTries().context())
@@ -184,7 +186,7 @@ def test_a_query_that_fails_names_the_fault_and_builds_nothing_more(
     assert starts(control) == 1
 
 
-def test_a_lost_start_is_said_and_not_repeated(control: SandboxControl) -> None:
+def test_lost_start_is_reported_and_not_repeated(control: SandboxControl) -> None:
     control.fault("lost_response", path="jobs$")
     tries = TaskTries()
     with pytest.raises(AirflowFailException, match="may be running") as caught:
@@ -194,7 +196,7 @@ def test_a_lost_start_is_said_and_not_repeated(control: SandboxControl) -> None:
     assert tries.store[STORE_KEY]["phase"] == "lost"
 
 
-def test_a_lost_start_is_repeated_by_a_retry_if_its_author_says_so(
+def test_retry_repeats_a_lost_start_only_with_if_start_lost_repeat(
     control: SandboxControl,
 ) -> None:
     control.fault("lost_response", path="jobs$")
@@ -206,7 +208,7 @@ def test_a_lost_start_is_repeated_by_a_retry_if_its_author_says_so(
     assert starts(control) == 2
 
 
-def test_a_retry_of_a_try_that_was_lost_at_the_start_says_so(control: SandboxControl) -> None:
+def test_retry_reports_that_the_earlier_try_was_lost_at_the_start(control: SandboxControl) -> None:
     control.fault("lost_response", path="jobs$")
     tries = TaskTries()
     with pytest.raises(PlatformTransportError):
@@ -218,7 +220,7 @@ def test_a_retry_of_a_try_that_was_lost_at_the_start_says_so(control: SandboxCon
     assert tries.store[STORE_KEY]["phase"] == "lost"
 
 
-def test_a_missing_scope_is_named_with_the_place_to_switch_it_on(control: SandboxControl) -> None:
+def test_error_names_the_missing_scope_and_its_setting(control: SandboxControl) -> None:
     control.set(default_api_scopes=["meta", "data", "graphql"])
     with pytest.raises(AirflowFailException, match="API scope is missing: jobs") as caught:
         build().execute(TaskTries().context())
@@ -234,7 +236,7 @@ def test_a_selector_that_matches_nothing_is_an_error(answer: str, control: Sandb
     assert starts(control) == 0
 
 
-def test_a_start_that_takes_long_is_waited_for(control: SandboxControl) -> None:
+def test_slow_start_is_repeated_until_it_returns_tokens(control: SandboxControl) -> None:
     control.set(jobs_start_seconds=0.8, query_wait=0.1)
     assert build().execute(TaskTries().context())["status"] == "done"
     assert starts(control) == 1

@@ -233,7 +233,7 @@ def test_values_as_texts(query: Any) -> None:
         ("SELECT id FROM events LIMIT 60000", 50_000, True),
     ],
 )
-def test_a_result_that_ends_where_the_service_stops(
+def test_result_that_ends_at_a_row_limit_counts_as_truncated(
     sql: str,
     rows: int,
     truncated: bool,
@@ -456,7 +456,7 @@ def broken_page(*numbers: int) -> Any:
         ([broken_page(1, 2), broken_page(2, 3), broken_page(3, 4)], None),
     ],
 )
-def test_page_that_breaks_off_goes_on_from_its_last_row(
+def test_broken_page_continues_from_its_last_row(
     pages: list[Any], rows: list[int] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unless it brought no new row, or three pages in a row break off."""
@@ -863,7 +863,7 @@ def test_an_error_after_rows_leaves_no_file(
 
 
 @pytest.mark.parametrize("after", [0, 20])
-def test_a_time_out_of_the_database_is_left_to_the_retries(
+def test_time_out_of_the_database_is_retried(
     after: int, query: Any, platform_sandbox: Sandbox
 ) -> None:
     platform_sandbox.control.set(data_chunk_rows=10)

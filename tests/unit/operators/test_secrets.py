@@ -168,7 +168,9 @@ class TestAnyCall:
         assert CANARY not in str(caught.value.__cause__)
         assert CANARY not in json.dumps(tries.store)
 
-    def test_an_answer_that_quotes_what_was_sent_elsewhere(self, platform_sandbox: Sandbox) -> None:
+    def test_response_that_quotes_a_known_secret_is_refused(
+        self, platform_sandbox: Sandbox
+    ) -> None:
         """No field of the answer is named like a credential, and one of its texts holds one."""
         token, tries = platform_sandbox.management_token, TaskTries()
         arguments = {"method": "POST", "path": WORKBOOKS, "body": {"name": f"for {token}"}}

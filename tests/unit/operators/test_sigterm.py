@@ -104,7 +104,7 @@ def test_a_kill_in_the_middle_of_a_run_leaves_it_to_the_retry(
 
 
 @pytest.mark.parametrize("state", LEFT)
-def test_the_run_of_a_task_that_another_try_follows_goes_on(
+def test_run_continues_if_another_try_follows(
     control: SandboxControl, task: Any, task_state: TaskState, state: str | None
 ) -> None:
     task_state.state = state
@@ -140,7 +140,7 @@ def test_in_the_last_try_the_run_is_stopped(
 
 
 @pytest.mark.parametrize("state", ["queued", "deferred"])
-def test_a_task_that_was_given_further_tries_after_its_last_one_keeps_its_run(
+def test_run_continues_if_the_task_gets_further_tries_after_its_last_one(
     control: SandboxControl, task: Any, task_state: TaskState, state: str
 ) -> None:
     task_state.state = state
@@ -216,7 +216,7 @@ def test_a_sync_that_is_waited_for_is_left_to_the_retry_at_once(
     assert [one.status for one in control.state().syncs] != ["CANCELLED"]
 
 
-def test_without_a_record_nobody_finds_the_run_again_so_it_is_stopped(
+def test_run_without_a_record_is_stopped(
     control: SandboxControl, task: Any, task_state: TaskState
 ) -> None:
     """Before Airflow 3.3."""
@@ -232,7 +232,7 @@ def test_without_a_record_nobody_finds_the_run_again_so_it_is_stopped(
 
 
 @pytest.mark.parametrize("last", [False, True])
-def test_where_airflow_does_not_answer_the_run_is_left_while_tries_remain(
+def test_run_is_left_to_the_retry_if_airflow_does_not_answer(
     control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch, last: bool
 ) -> None:
     """As when the signal interrupts a request to Airflow: the look-up waits for its end."""
@@ -361,7 +361,7 @@ def test_a_signal_in_the_middle_of_a_request_to_airflow_is_handled(
 
 
 @pytest.mark.parametrize(("state", "stopped"), [("running", False), ("failed", True)])
-def test_in_the_last_try_a_run_that_a_trigger_is_about_to_follow_goes_on(
+def test_run_continues_in_the_last_try_if_a_trigger_is_about_to_start(
     control: SandboxControl, task_state: TaskState, state: str, stopped: bool
 ) -> None:
     task_state.state = state
@@ -393,7 +393,7 @@ def kill_without_store(
 
 
 @pytest.mark.parametrize("accepted", [False, True])
-def test_a_run_whose_name_airflow_could_not_store_is_stopped(
+def test_run_whose_id_airflow_could_not_store_is_stopped(
     control: SandboxControl, task: Any, task_state: TaskState, accepted: bool
 ) -> None:
     """The retry could not find it: as without a record."""
@@ -403,7 +403,7 @@ def test_a_run_whose_name_airflow_could_not_store_is_stopped(
 
 
 @pytest.mark.parametrize("accepted", [False, True])
-def test_a_run_that_the_record_of_before_names_is_left_to_the_retry(
+def test_run_in_a_thread_of_the_first_record_is_left_to_the_retry(
     control: SandboxControl, task: Any, task_state: TaskState, accepted: bool
 ) -> None:
     """In a given thread the retry finds the message by the record of its submission; it may do so

@@ -183,7 +183,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("soon")
-def test_what_could_not_be_written_is_written_as_soon_as_the_store_answers() -> None:
+def test_unwritten_record_is_written_as_soon_as_the_store_answers() -> None:
     """The newest of it, without anything that the task does."""
     store = StoreThatIsAway()
     with closing(Submission(context(store), "k")) as submission:
@@ -199,7 +199,7 @@ def test_what_could_not_be_written_is_written_as_soon_as_the_store_answers() -> 
 
 
 @pytest.mark.usefixtures("soon")
-def test_a_second_outage_is_made_up_for_too() -> None:
+def test_record_is_written_after_a_second_outage_too() -> None:
     store = StoreThatIsAway()
     with closing(Submission(context(store), "k")) as submission:
         for phase in ("running", "done"):
@@ -225,7 +225,7 @@ def test_nothing_is_written_after_the_end_of_the_try() -> None:
     assert STORE_KEY not in store
 
 
-def test_a_task_that_defers_makes_up_for_what_was_missed() -> None:
+def test_deferring_task_writes_its_unwritten_record() -> None:
     store = StoreThatIsAway()
     with closing(Submission(context(store), "k")) as submission:
         submission.note("running", {})

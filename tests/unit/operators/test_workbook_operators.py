@@ -64,7 +64,7 @@ class TestDuplicate:
             ("slug", {"name": "x"}),
         ],
     )
-    def test_an_odd_field_in_the_answer_does_not_lose_the_clone(
+    def test_undocumented_field_type_does_not_lose_the_id_of_the_clone(
         self, field: str, value: Any, platform_sandbox: Sandbox
     ) -> None:
         fault = {"method": "POST", "path": "/duplicate$", "field": field, "value": value}
@@ -130,7 +130,7 @@ class TestPublish:
             run(PlatformPublishWorkbookOperator)
 
     @pytest.mark.parametrize("config", [None, {"title": "x", "widgets": []}])
-    def test_a_dashboard_under_review_fails_for_good_and_says_what_a_person_must_do(
+    def test_dashboard_under_review_is_not_retried_and_the_error_says_what_to_do(
         self, config: Any, platform_sandbox: Sandbox
     ) -> None:
         platform_sandbox.control.set(reviewed_dashboards=["501"])

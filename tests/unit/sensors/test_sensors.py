@@ -159,7 +159,7 @@ class TestFailures:
         assert written == [1, 0]
 
     @pytest.mark.parametrize("broken", ["get", "set"])
-    def test_a_store_that_fails_decides_nothing(
+    def test_failing_store_does_not_change_the_outcome_of_a_sensor(
         self,
         platform_sandbox: Sandbox,
         caplog: pytest.LogCaptureFixture,

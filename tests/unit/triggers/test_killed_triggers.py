@@ -105,7 +105,7 @@ def test_a_sync_is_cancelled_by_its_id_if_its_task_has_ended(
     assert [one.status == "CANCELLED" for one in control.state().syncs] == [stopped]
 
 
-def test_a_kill_that_comes_late_leaves_the_next_question_of_the_thread_alone(
+def test_late_kill_does_not_stop_the_next_question_of_the_thread(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task goes on in the thread that the agent made for the first one."""
@@ -130,7 +130,7 @@ def event_of(trigger: RemoteRunTrigger) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("late", "stopped"), [(0.0, True), (600.0, False)])
-def test_a_trigger_that_stood_still_past_its_deadline_reports_and_stops_nothing(
+def test_trigger_that_wakes_long_after_its_deadline_stops_nothing(
     platform_sandbox: Sandbox, late: float, stopped: bool
 ) -> None:
     control = platform_sandbox.control
@@ -142,7 +142,7 @@ def test_a_trigger_that_stood_still_past_its_deadline_reports_and_stops_nothing(
     assert len(control.state().aborts) == stopped
 
 
-def test_a_state_that_cannot_be_looked_up_leaves_the_run_alone(
+def test_run_continues_if_the_task_state_cannot_be_read(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fails(_: Any) -> str | None:

@@ -47,7 +47,7 @@ def asked(*answers: list[Any], **options: Any) -> Any:
     return call
 
 
-def test_one_reading_of_the_thread_confirms_the_answer_by_its_state() -> None:
+def test_one_read_of_the_thread_confirms_the_answer() -> None:
     service = PlayedService(turn=OPEN)
     call = new_call(service)
     assert call.ask() is True
@@ -81,7 +81,7 @@ def test_the_record_that_the_thread_shows_as_complete_is_the_answer(kept: str) -
     ],
     ids=["in process", "no messages", "no answer in the messages", "no record", "nothing"],
 )
-def test_an_answer_that_the_thread_does_not_confirm_is_none(look: list[Any]) -> None:
+def test_unconfirmed_answer_is_not_an_answer(look: list[Any]) -> None:
     """Nor do the messages of the stream: the thread may have kept the same half in them."""
     messages = [serialized("HumanMessage", PROMPT), serialized("AIMessage", HALF["content"])]
     for first in (told(HALF), told(HALF, messages=messages)):
@@ -91,7 +91,7 @@ def test_an_answer_that_the_thread_does_not_confirm_is_none(look: list[Any]) -> 
             call.result()
 
 
-def test_a_failed_reading_is_repeated_until_the_answer_is_confirmed() -> None:
+def test_failed_read_is_repeated_until_the_answer_is_confirmed() -> None:
     faults = [Fault("none"), Fault("unreachable"), Fault("refuse"), Fault("reset", 40)]
     service = PlayedService(turn=OPEN, faults=faults)
     call = new_call(service)

@@ -54,7 +54,7 @@ BUSY_BODIES = [
 @pytest.mark.parametrize("last", ["", "\n"])
 @pytest.mark.parametrize("indent", [0, 2, "\t"])
 @pytest.mark.parametrize("begun", [[], [cutoff()], [cutoff(), echo(), final("Half")]])
-def test_an_error_object_may_stand_on_several_lines(
+def test_error_object_may_span_several_lines(
     begun: list[Any], indent: Any, last: str, line_end: str
 ) -> None:
     body = json.dumps(RPC, indent=indent).replace("\n", line_end) + last
@@ -109,7 +109,7 @@ def test_what_comes_after_the_end_is_passed_over() -> None:
 @pytest.mark.parametrize("last", ["", "\n", "\r\n"])
 @pytest.mark.parametrize("begun", [[], [cutoff(streaming=True)]])
 @pytest.mark.parametrize("body", BUSY_BODIES)
-def test_a_busy_thread_is_recognised_in_whatever_body_it_says_so(
+def test_busy_thread_is_recognized_in_every_form_of_body(
     body: str, begun: list[Any], last: str
 ) -> None:
     assert feed(new_run(), encode(*begun), (body + last).encode()) is Verdict.BUSY

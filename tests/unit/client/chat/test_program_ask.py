@@ -124,7 +124,7 @@ def test_a_question_that_the_thread_does_not_hold_is_asked_again(status: int) ->
 
 
 @pytest.mark.parametrize("repeats", [False, True])
-def test_a_question_that_its_thread_never_holds_is_sent_twice_and_then_unknown(
+def test_outcome_is_unknown_if_a_question_sent_twice_is_not_in_its_thread(
     repeats: bool,
 ) -> None:
     """The first of the two may have been an earlier try's."""
@@ -242,7 +242,7 @@ def test_outcome_is_unknown_if_the_thread_does_not_show_it(messages: Any) -> Non
     assert len(service.prompts) == 1
 
 
-def test_a_busy_thread_is_waited_for() -> None:
+def test_task_waits_for_a_busy_thread() -> None:
     service = PlayedService(earlier=(EARLIER,), busy_until=NOON + 12)
     call = new_call(service, thread=True, poll_interval=5.0)
     assert call.ask() is True
@@ -274,7 +274,7 @@ def test_a_thread_that_stays_busy_ends_at_the_deadline() -> None:
     assert service.now == NOON + 60
 
 
-def test_a_repeated_input_is_read_until_this_connection_shows_its_run() -> None:
+def test_response_to_a_repeated_input_is_read_until_it_shows_the_run() -> None:
     """That the message was accepted before says nothing of the repetition."""
     service = PlayedService(suspends_at=6, resume="input", replay="none", by_lines=True)
     call = new_call(service)
@@ -286,7 +286,7 @@ def test_a_repeated_input_is_read_until_this_connection_shows_its_run() -> None:
     assert list(following.run._fold)
 
 
-def test_a_repeated_input_that_is_refused_is_read_up_to_the_refusal() -> None:
+def test_refusal_of_a_repeated_input_is_reported() -> None:
     refused = {"jsonrpc": "2.0", "error": {"code": -32001, "message": "Unauthorized"}}
     service = PlayedService(scripted=[[cutoff(streaming=True), refused]], by_lines=True)
     call = new_call(service, thread=True)
@@ -336,7 +336,7 @@ def test_message_id_of_more_than_64_bits_is_refused(number: str) -> None:
         ChatRequest.ask(PROMPT, message_id=f"{number}-message")
 
 
-def test_a_service_that_asks_to_wait_beyond_the_deadline_is_not_waited_for() -> None:
+def test_retry_after_beyond_the_deadline_ends_the_question_at_once() -> None:
     service = PlayedService(faults=[Fault("refuse", status=429, retry_after="86400")])
     with pytest.raises(PlatformRateLimitError, match="Try later"):
         new_call(service).ask()

@@ -70,7 +70,7 @@ ENDS = [
 
 @pytest.mark.parametrize(("ends", "error", "words"), ENDS)
 @pytest.mark.parametrize("asking", [True, False])
-def test_ends_that_are_no_answer(
+def test_error_in_place_of_an_answer_is_reported(
     ends: list[Record], error: type[PlatformError], words: str, asking: bool
 ) -> None:
     service = PlayedService(records=Turn().records()[:3], ends=ends)
@@ -121,7 +121,7 @@ def test_credentials_are_read_again_once() -> None:
 @pytest.mark.parametrize("told", [1, 2, 3])
 @pytest.mark.parametrize("thread", [False, True])
 @pytest.mark.parametrize("until_end", [False, True])
-def test_after_a_refusal_behind_other_records_the_message_is_searched_and_not_sent_again(
+def test_message_is_not_sent_again_after_a_refusal_in_mid_stream(
     told: int, thread: bool, until_end: bool
 ) -> None:
     turn = Turn()

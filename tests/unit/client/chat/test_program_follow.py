@@ -66,7 +66,7 @@ def test_a_thread_that_only_sends_its_state_is_polled_every_interval() -> None:
     assert call.result()["answer"] == EXPECTED["answer"]
 
 
-def test_a_run_that_is_sent_from_its_middle_is_read_once_more() -> None:
+def test_thread_is_read_again_if_the_beginning_of_a_run_is_missing() -> None:
     service = PlayedService(replay="none")
     call = accepted_call(service)
     service.now += 10
@@ -83,7 +83,7 @@ def test_reading_once_more_is_no_condition() -> None:
     assert call.result()["answer"] == EXPECTED["answer"]
 
 
-def test_a_thread_that_streams_on_for_a_moment_after_the_end_is_read_again() -> None:
+def test_thread_that_still_streams_after_the_end_is_read_again() -> None:
     """The usage comes late: who looks before is subscribed, and hears nothing of the run."""
     service = PlayedService(replay="none", pace=10.0)
     call = accepted_call(service)
@@ -94,7 +94,7 @@ def test_a_thread_that_streams_on_for_a_moment_after_the_end_is_read_again() -> 
 
 
 @pytest.mark.parametrize("fault", [Fault("unreachable"), Fault("refuse"), Fault("reset", 90)])
-def test_a_reading_that_fails_is_made_again(fault: Fault) -> None:
+def test_failed_read_of_the_thread_is_repeated(fault: Fault) -> None:
     service = PlayedService(replay="none", faults=[Fault("none"), fault])
     call = accepted_call(service)
     service.now += 10
@@ -381,7 +381,7 @@ IDLE: dict[str, list[Record]] = {
 
 
 @pytest.mark.parametrize("told", IDLE.values(), ids=IDLE)
-def test_a_run_is_lost_if_its_thread_is_idle_and_shows_no_end(
+def test_run_is_lost_if_its_idle_thread_shows_no_end(
     told: list[Record],
 ) -> None:
     service = PlayedService(scripted=[told] * 9)
@@ -398,7 +398,7 @@ SILENT_MARK = cutoff(streaming=None)
     [Fault("close"), Fault("reset", len(encode(SILENT_MARK))), Fault("refuse", status=502)],
     ids=lambda fault: fault.kind,
 )
-def test_failures_are_no_word_of_the_thread(fault: Fault) -> None:
+def test_failed_reads_do_not_count_as_reports_of_the_thread(fault: Fault) -> None:
     """An outage after two looks at a thread that did not stream leaves the run alone."""
     marks = [[SILENT_MARK]] * 9
     service = PlayedService(scripted=marks, faults=[Fault("none")] * 2 + [fault] * 9)

@@ -34,7 +34,7 @@ RPC = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Unaut
 SERVERS_ECHO = echo("made-by-the-service")
 
 
-def test_our_words_under_another_id_are_our_message_in_a_thread_of_our_own() -> None:
+def test_equal_text_under_another_id_identifies_the_question_in_a_new_thread() -> None:
     run = new_run()
     told = [cutoff(), SERVERS_ECHO, final(ANSWER), state()]
     assert feed(run, *told) is Verdict.OVER
@@ -46,7 +46,7 @@ def test_our_words_under_another_id_are_our_message_in_a_thread_of_our_own() -> 
 
 
 @pytest.mark.parametrize("told_as", [echo(EARLIER_ID), echo("made-by-the-service", "Rewritten")])
-def test_the_first_message_that_answers_our_prompt_is_ours_in_a_thread_of_our_own(
+def test_first_message_of_a_new_thread_is_the_question(
     told_as: Record,
 ) -> None:
     """Nobody else can have written there; its id tells it again in a replay."""
@@ -71,7 +71,7 @@ def test_our_own_id_goes_before_the_first_message() -> None:
     assert run.result().answer == ANSWER
 
 
-def test_in_an_existing_thread_equal_words_decide_nothing() -> None:
+def test_equal_text_does_not_identify_the_question_in_a_given_thread() -> None:
     run = given_thread()
     told = [cutoff(), SERVERS_ECHO, final(ANSWER), state()]
     assert feed(run, *told) is Verdict.UNCLEAR
@@ -100,7 +100,7 @@ def test_a_connection_that_ends_without_word_is_broken(records: list[Any], clean
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_whole_state_without_line_end_is_an_end(clean: bool) -> None:
+def test_complete_state_record_without_line_end_ends_the_stream(clean: bool) -> None:
     data = encode(cutoff(), echo(), final(ANSWER), state())
     for missing in range(2, len(encode(state()))):
         assert feed(new_run(), data[:-missing], clean=clean) is Verdict.BROKEN

@@ -161,7 +161,7 @@ def test_a_result_that_is_no_text_is_quoted_as_json(result: Any) -> None:
     assert query.error == f"The result is not a JSON object: {json.dumps(result)}"
 
 
-def test_the_words_of_a_failed_query_end_a_run_whose_queries_all_failed() -> None:
+def test_error_of_a_run_whose_queries_all_failed_quotes_a_query() -> None:
     plain = tool("SqlApi", {"sqlQuery": "SELECT 1"}, "Error: no such branch")
     with pytest.raises(ChatToolError, match="Every query of the run failed: Error: no such branch"):
         result_of(plain, final("Sorry."), rule="all")

@@ -116,7 +116,7 @@ def test_content_may_come_in_parts() -> None:
     assert result_of(final(parts)).answer == "Revenue"  # type: ignore[arg-type]
 
 
-def test_the_messages_of_the_state_stand_in_for_the_answer_where_records_were_lost() -> None:
+def test_answer_comes_from_the_state_messages_if_records_were_lost() -> None:
     human = serialized("HumanMessage", PROMPT)
 
     def answer(*messages: Record) -> str:
@@ -137,7 +137,7 @@ WORKING = serialized("AIMessage", "Working on it.")
 
 @pytest.mark.parametrize("given", [False, True])
 @pytest.mark.parametrize("replay", ["none", "before", "after"])
-def test_a_run_that_was_sent_whole_without_a_final_answer_has_none(
+def test_completely_received_run_without_a_final_record_has_no_answer(
     replay: str, given: bool
 ) -> None:
     """The last words of its messages are no answer then, only what the agent said last."""
@@ -164,7 +164,7 @@ def test_what_the_agent_said_last_may_stand_in_the_state_only() -> None:
         run.result()
 
 
-def test_a_replay_with_less_than_is_known_is_not_the_whole_run() -> None:
+def test_replay_with_missing_records_is_not_the_complete_run() -> None:
     run = new_run()
     asked = tool("SqlApi", {}, query_result([[1]]))
     assert feed(run, cutoff(), echo(), asked, clean=False) is Verdict.BROKEN
@@ -321,7 +321,7 @@ def test_acceptance_is_reported_once_the_thread_is_known() -> None:
     assert events == [StageChanged("final"), accepted]
 
 
-def test_a_character_that_was_split_between_two_deltas_is_whole() -> None:
+def test_character_split_between_two_deltas_is_joined() -> None:
     run = new_run()
     half_first, half_last = b'"\\ud83d"', b'"\\ude00"'
 
@@ -335,7 +335,7 @@ def test_a_character_that_was_split_between_two_deltas_is_whole() -> None:
     assert run.result().answer == "\U0001f600"
 
 
-def test_what_the_database_cannot_store_is_replaced() -> None:
+def test_characters_that_the_database_cannot_store_are_replaced() -> None:
     run = new_run()
     asked = tool("SqlApi", {"sqlQuery": "a\0"}, {"data": [["b\0"]], "schema": [{"name": "c\0"}]})
     feed(run, cutoff(), echo(), json.dumps(asked).encode() + b"\n", final("d\0"), state())

@@ -308,7 +308,7 @@ def half_an_answer(**fields: Any) -> Record:
 
 @pytest.mark.parametrize("delta", [True, False])
 @pytest.mark.parametrize("told", KEPT.values(), ids=KEPT)
-def test_what_a_thread_keeps_of_an_answer_that_broke_off_is_none(told: Any, delta: bool) -> None:
+def test_half_an_answer_that_broke_off_is_not_an_answer(told: Any, delta: bool) -> None:
     """A run that was stopped, and whose thread tells no `__aborted__` of it."""
     run = new_run(chat_id=CHAT_ID, accepted=True, in_existing_thread=True)
     look = told(half_an_answer(isDelta=delta))

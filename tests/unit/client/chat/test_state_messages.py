@@ -171,7 +171,7 @@ def lost_prompt(shape: Shape, *, thread: bool) -> Call:
 
 @EVERY_SHAPE
 @pytest.mark.parametrize("thread", [False, True])
-def test_a_question_that_the_messages_hold_is_not_asked_again(shape: Shape, thread: bool) -> None:
+def test_question_found_in_the_messages_is_not_sent_again(shape: Shape, thread: bool) -> None:
     call = lost_prompt(shape, thread=thread)
     assert call.ask() is True
     assert len(call.service.prompts) == 1
@@ -192,7 +192,7 @@ def test_a_later_question_of_somebody_else_is_not_answered_for_ours(shape: Shape
         run.result()
 
 
-def test_messages_that_cannot_be_read_do_not_say_that_ours_is_absent() -> None:
+def test_unreadable_messages_do_not_prove_that_the_question_is_absent() -> None:
     for messages, verdict in (
         ([{"speaker": "me", "says": PROMPT}], Verdict.UNCLEAR),
         ([{"role": "system", "content": "Be brief."}], Verdict.ABSENT),

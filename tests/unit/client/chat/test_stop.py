@@ -115,7 +115,7 @@ def own_thread() -> ChatRun:
     ],
     ids=["later echo", "renamed echo and a later one", "busy", "messages"],
 )
-def test_a_later_question_in_a_thread_of_our_own_is_left_alone(told: list[Record]) -> None:
+def test_later_question_in_a_new_thread_is_not_stopped(told: list[Record]) -> None:
     service = PlayedService(scripted=[told])
     assert stop(service, own_thread()) is False
     assert service.aborts == []
@@ -139,7 +139,7 @@ def test_a_thread_of_our_own_without_a_later_question_is_aborted(told: list[Reco
 @pytest.mark.parametrize(
     "fault", [Fault("silence"), Fault("blank"), Fault("reset"), Fault("refuse", status=502)]
 )
-def test_a_thread_of_our_own_that_cannot_be_read_is_aborted_unread(fault: Fault) -> None:
+def test_new_thread_that_cannot_be_read_is_stopped_without_a_read(fault: Fault) -> None:
     """Otherwise nobody would stop its run."""
     service = PlayedService(faults=[fault] * 99)
     accepted_call(service)

@@ -91,7 +91,7 @@ def test_the_limit_is_64_mb() -> None:
     assert REAL_LIMIT == 64 * 2**20
 
 
-def test_a_run_that_is_read_no_further_is_stopped() -> None:
+def test_run_beyond_the_text_limit_is_stopped() -> None:
     service = PlayedService(records=[echo(), *map(delta, range(2000))], pace=0.001)
     call = new_call(service).chat
     with pytest.raises(PlatformProtocolError, match="MB of text"):

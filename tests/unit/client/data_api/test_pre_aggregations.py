@@ -345,7 +345,7 @@ def test_an_object_by_token_is_read_as_well() -> None:
     assert wait(answer) == BuildOutcome(2, ["t_a", "t_b"])
 
 
-def test_one_failed_build_fails_all_once_the_others_are_over() -> None:
+def test_one_failed_build_fails_the_task_after_the_others_have_ended() -> None:
     failed = jobs(a="failure: Error: timeout", b="processing")
     with pytest.raises(PreAggregationBuildFailedError) as caught:
         wait(failed, failed, jobs(a="missing_partition", b="done"))
@@ -353,7 +353,7 @@ def test_one_failed_build_fails_all_once_the_others_are_over() -> None:
     assert "1 of 2 tables are done" in str(caught.value)
 
 
-def test_a_missing_table_is_waited_for_while_another_one_moves() -> None:
+def test_missing_table_is_tolerated_while_another_build_is_in_progress() -> None:
     going_on = jobs(a="missing_partition", b="processing")
     assert wait(*[going_on] * 20, jobs(a="done", b="done"), grace=60).table_count == 2
 
@@ -428,7 +428,7 @@ POLLS = st.lists(st.tuples(STATUSES, STATUSES, st.integers(1, 400)), min_size=1,
 
 
 @given(polls=POLLS)
-def test_ends_are_kept_and_missing_tables_never_fail_at_one_look(
+def test_one_poll_with_missing_tables_does_not_fail_the_builds(
     polls: list[tuple[str, str, int]],
 ) -> None:
     progress = BuildProgress(("a", "b"), NOON, 300.0)

@@ -80,7 +80,7 @@ def lines_of_rows(draw: st.DrawFn) -> tuple[bytes, list[Any]]:
 
 @settings(max_examples=examples(200))
 @given(response=lines_of_rows(), places=PLACES, part_bytes=st.integers(1, 60))
-def test_a_long_line_brings_its_rows_whatever_the_pieces(
+def test_long_line_gives_its_rows_in_pieces_of_any_size(
     response: tuple[bytes, list[Any]], places: list[int], part_bytes: int
 ) -> None:
     data, rows = response

@@ -35,7 +35,7 @@ from airflow_provider_platform.client.formats.database_words import LONGEST, say
         "x" * (LONGEST - 20) + " timed out",
     ],
 )
-def test_a_time_limit_is_recognised_in_the_words_of_databases(said: object) -> None:
+def test_time_limit_is_recognized_in_database_messages(said: object) -> None:
     assert says_time_out(said)
 
 

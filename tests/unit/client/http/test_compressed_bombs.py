@@ -50,7 +50,7 @@ def reading(kind: str, body: bytes, coding: str = "gzip") -> dict[str, Any]:
 
 @pytest.mark.one_case_in(2)
 @pytest.mark.parametrize(("kind", "most"), [("poll", 8), ("list", 16), ("raw", 16), ("file", 128)])
-def test_an_answer_is_read_no_further_than_its_kind_allows(kind: str, most: int) -> None:
+def test_response_is_read_up_to_the_limit_of_its_kind(kind: str, most: int) -> None:
     took = reading(kind, packed(b"[", b" ", 300))
     assert f"larger than {most * MEGABYTE} bytes" in took["outcome"]
     assert took["megabytes"] < most + 40
@@ -59,7 +59,7 @@ def test_an_answer_is_read_no_further_than_its_kind_allows(kind: str, most: int)
 
 @pytest.mark.one_case_in(3)
 @pytest.mark.parametrize(("kind", "most"), [("poll", 200_000), ("list", 200_000), ("raw", 10**6)])
-def test_a_small_text_of_countless_lists_is_not_read(kind: str, most: int) -> None:
+def test_small_response_with_millions_of_lists_is_refused(kind: str, most: int) -> None:
     """They would take thirty times its size."""
     took = reading(kind, packed(b"[", b"[],", 7, b"1]"))
     assert f"more than {most} lists and objects" in took["outcome"]
@@ -93,7 +93,7 @@ def test_one_line_of_any_number_of_rows_is_read_in_little_memory() -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_row_without_end_is_read_no_further_than_a_line_may_be_long() -> None:
+def test_row_is_limited_to_the_length_of_a_line() -> None:
     took = reading("rows", packed(SCHEMA + b'{"data":[["', b"x" * 125 + b"],[", 300))
     assert "Line 2 of the stream exceeds 33554432 bytes" in took["outcome"]
     assert took["megabytes"] < 120

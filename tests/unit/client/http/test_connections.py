@@ -177,7 +177,7 @@ def test_a_connection_that_the_service_closed_in_order_is_replaced(run: Run) -> 
 
 
 @pytest.mark.parametrize("operation", [GET, DELETE])
-def test_one_that_closes_just_then_costs_a_repeatable_call_nothing(
+def test_repeatable_call_survives_a_connection_that_closes_just_then(
     run: Run, operation: Any
 ) -> None:
     """Not even the one attempt that it has."""
@@ -198,14 +198,14 @@ def test_a_connection_that_breaks_when_new_is_a_failure(run: Run) -> None:
     assert len(server.requests) == 1
 
 
-def test_what_must_not_be_sent_twice_is_not(run: Run) -> None:
+def test_unrepeatable_call_is_sent_once(run: Run) -> None:
     with keeping(vanish=[1, 1]) as server, pytest.raises(PlatformTransportError) as caught:
         run(config_for(server), calls(GET, POST))
     assert caught.value.processed is None
     assert server.requests.count("POST /api/v1/x") == 1
 
 
-def test_what_must_not_be_sent_twice_goes_out_on_no_old_connection(run: Run, idle: Any) -> None:
+def test_unrepeatable_call_is_not_sent_on_an_old_connection(run: Run, idle: Any) -> None:
     with keeping(vanish=[1]) as server:
         posted = run(config_for(server), calls(GET, POST, pause=lambda: idle(5.0)))
     assert posted == [[1]] * 2

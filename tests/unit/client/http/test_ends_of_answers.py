@@ -125,7 +125,7 @@ def open_ended(body: bytes, headers: bytes = b"") -> Answer:
 
 
 @SPOILED
-def test_tls_that_breaks_in_the_middle_of_a_result_is_not_its_end(
+def test_broken_tls_does_not_end_a_result(
     rows_of: Callable[..., Any], authority: trustme.CA, bundle: Path, spoil: Answer
 ) -> None:
     tls: Any = SpoilableTls(certified(authority))
@@ -138,7 +138,7 @@ def test_tls_that_breaks_in_the_middle_of_a_result_is_not_its_end(
 
 
 @SPOILED
-def test_tls_that_breaks_in_a_chat_stream_breaks_the_stream(
+def test_broken_tls_in_a_chat_stream_breaks_the_stream(
     run: Run, authority: trustme.CA, bundle: Path, spoil: Answer
 ) -> None:
     tls: Any = SpoilableTls(certified(authority))
@@ -149,7 +149,7 @@ def test_tls_that_breaks_in_a_chat_stream_breaks_the_stream(
 
 @SPOILED
 @pytest.mark.parametrize("at", ["before the head", "in the body"])
-def test_tls_that_breaks_under_an_answer_is_a_broken_connection(
+def test_broken_tls_in_a_response_is_a_broken_connection(
     run: Run, authority: trustme.CA, bundle: Path, spoil: Answer, at: str
 ) -> None:
     """What may be repeated is; what must not be sent twice is sent once and fails."""
@@ -169,7 +169,7 @@ def test_tls_that_breaks_under_an_answer_is_a_broken_connection(
     assert len(server.requests) == 4
 
 
-def test_rows_without_an_end_of_their_own_may_be_missing_some(rows_of: Callable[..., Any]) -> None:
+def test_rows_that_show_no_end_may_be_incomplete(rows_of: Callable[..., Any]) -> None:
     with serving(open_ended(SCHEMA + THREE)) as server:
         came, rows = rows_of(server)
     assert (came, rows.truncated) == ([["1"], ["2"], ["3"]], True)
@@ -200,7 +200,7 @@ def test_all_members_of_a_compressed_result_are_read(rows_of: Callable[..., Any]
 
 
 @pytest.mark.parametrize("framing", [streamed, open_ended])
-def test_a_compressed_result_that_is_cut_at_a_flush_is_broken(
+def test_compressed_result_cut_at_a_flush_is_a_broken_connection(
     rows_of: Callable[..., Any], framing: Any
 ) -> None:
     """Whatever marks the end of the body: its content has an end of its own."""
@@ -211,7 +211,7 @@ def test_a_compressed_result_that_is_cut_at_a_flush_is_broken(
         rows_of(server)
 
 
-def test_a_compressed_answer_that_is_cut_at_a_flush_is_asked_for_again(run: Run) -> None:
+def test_request_is_repeated_if_its_compressed_response_is_cut_at_a_flush(run: Run) -> None:
     packer = zlib.compressobj(wbits=31)
     body = packer.compress(b"[1]") + packer.flush(zlib.Z_SYNC_FLUSH)
     packed = {"Content-Encoding": "gzip"}
@@ -224,13 +224,13 @@ def test_a_compressed_answer_that_is_cut_at_a_flush_is_asked_for_again(run: Run)
 @pytest.mark.parametrize(
     ("body", "value"), [(b'{"a": 1}', {"a": 1}), (b"[1]", [1]), (b'"a"', "a"), (b"null", None)]
 )
-def test_json_that_shows_its_own_end_needs_no_other(run: Run, body: bytes, value: Any) -> None:
+def test_json_that_shows_its_end_is_complete(run: Run, body: bytes, value: Any) -> None:
     with serving(open_ended(body)) as server:
         assert run(config_for(server), GET) == value
 
 
 @pytest.mark.parametrize("body", [b"12", b"", b"1.5"])
-def test_an_answer_that_shows_no_end_may_be_cut(run: Run, body: bytes) -> None:
+def test_response_that_shows_no_end_may_be_cut(run: Run, body: bytes) -> None:
     with serving(open_ended(body)) as server, pytest.raises(PlatformTransportError, match="be cut"):
         run(config_for(server), POST)
     with serving(answer(body=body)) as server:
@@ -242,7 +242,7 @@ def test_an_answer_that_says_nothing_needs_no_end(run: Run) -> None:
         assert run(config_for(server), delete_report(deployment_id=7, report_id=9)) is None
 
 
-def test_a_file_without_an_end_of_its_own_is_not_taken(run: Run) -> None:
+def test_file_that_shows_no_end_is_an_error(run: Run) -> None:
     operation = download_dashboard_export(deployment_id=7, job_id="j")
     file = b"%PDF-1.7 first page"
     with serving(open_ended(file), answer(body=file)) as server:
@@ -253,7 +253,7 @@ def test_a_file_without_an_end_of_its_own_is_not_taken(run: Run) -> None:
 
 
 @pytest.mark.parametrize("coding", ["br", "gzip, gzip", "deflate"])
-def test_a_coding_that_was_not_asked_for_is_a_protocol_error(
+def test_content_encoding_that_was_not_requested_is_a_protocol_error(
     run: Run, rows_of: Callable[..., Any], coding: str
 ) -> None:
     told = answer(body=b"[1]", headers={"Content-Encoding": coding})
@@ -268,7 +268,7 @@ def test_a_coding_that_was_not_asked_for_is_a_protocol_error(
     assert server.requests[0].headers["accept-encoding"] == "gzip"
 
 
-def test_an_error_in_an_unknown_coding_is_still_that_error(run: Run) -> None:
+def test_error_status_counts_in_an_unknown_content_encoding(run: Run) -> None:
     told = answer(500, b"??", {"Content-Encoding": "br"})
     with serving(told) as server, pytest.raises(PlatformServerError) as caught:
         run(config_for(server, max_attempts=1), GET)

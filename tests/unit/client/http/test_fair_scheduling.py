@@ -65,7 +65,7 @@ def in_tenths(seconds: list[float], start: float) -> list[int]:
     return tenths
 
 
-def test_polls_of_one_beginning_cover_the_interval(slept: list[float]) -> None:
+def test_polls_that_begin_together_are_spread_over_the_interval(slept: list[float]) -> None:
     perform(only(poll_pause(INTERVAL, 3600.0)))
     assert sum(slept) / MANY == pytest.approx(INTERVAL, rel=0.02)
     assert all(0.6 < share * 10 / MANY < 1.4 for share in in_tenths(slept, INTERVAL / 2))

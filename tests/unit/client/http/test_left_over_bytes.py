@@ -47,7 +47,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("by_tls", [False, True], ids=["plain", "TLS"])
 @pytest.mark.parametrize("whole", ANSWERS.values(), ids=ANSWERS)
-def test_bytes_that_follow_an_answer_are_no_answer(
+def test_bytes_after_a_response_are_not_the_next_response(
     run: Run, by_tls: bool, whole: bytes, authority: trustme.CA, bundle: Path
 ) -> None:
     """Wherever they wait: in the parser, in TLS, or in the transport of the event loop."""
@@ -62,7 +62,7 @@ def test_bytes_that_follow_an_answer_are_no_answer(
     assert [len(one.requests) for one in server.connections] == [1, 2]
 
 
-def test_after_two_calls_at_once_what_must_not_be_sent_twice_takes_a_new_connection(
+def test_unrepeatable_call_opens_a_new_connection_after_two_parallel_calls(
     idle: Any,
 ) -> None:
     """One of their connections has been idle since the first of them ended."""
@@ -91,7 +91,7 @@ def test_after_two_calls_at_once_what_must_not_be_sent_twice_takes_a_new_connect
     assert server.connections[2].requests == ["POST /api/v1/x"]
 
 
-def test_a_new_connection_makes_no_older_one_look_new(run: Run, idle: Any) -> None:
+def test_age_of_an_idle_connection_is_its_own(run: Run, idle: Any) -> None:
     pauses = iter([5.0, 0.5])
     with keeping(vanish=[1]) as server:
         outcomes = run(config_for(server), calls(GET, POST, POST, pause=lambda: idle(next(pauses))))

@@ -98,7 +98,7 @@ def test_plain_json_keeps_only_what_json_has() -> None:
     assert read(200, b'{"a": [NaN, 1e999]}', operation=ANY) == {"a": [None, None]}
 
 
-def test_an_answer_that_is_empty_and_should_not_be() -> None:
+def test_empty_response_that_needs_a_body_is_an_error() -> None:
     assert isinstance(failure(200, b" "), PlatformTransportError)
     assert isinstance(failure(204, b""), PlatformProtocolError)
 

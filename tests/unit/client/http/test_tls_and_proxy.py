@@ -84,7 +84,7 @@ def test_a_proxy_that_cannot_be_used(run: Run, environment: pytest.MonkeyPatch) 
     assert caught.value.field == "proxy"
 
 
-def test_a_proxy_that_is_reached_by_tls_is_checked_as_the_service_is(
+def test_certificate_of_a_proxy_is_checked_like_that_of_the_service(
     run: Run, authority: trustme.CA, bundle: Path
 ) -> None:
     with serving(answer(body=b"[1]"), answer(body=b"[2]"), tls=certified(authority)) as proxy:

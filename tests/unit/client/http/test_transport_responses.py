@@ -158,7 +158,7 @@ def test_a_redirect_to_what_is_no_address_is_a_wrong_address_too(run: Run) -> No
     assert len(server.requests) == 3
 
 
-def test_our_own_credentials_are_in_no_answer_that_a_model_describes(run: Run) -> None:
+def test_typed_results_contain_no_credential_of_the_connection(run: Run) -> None:
     told = json.dumps({"data": [], "items": [{"id": 1, "name": f"is {TOKEN}", TOKEN: [KEY]}]})
     with serving(answer(body=told.encode()), answer(body=told.encode())) as server:
         page = run(config_for(server), list_reports(deployment_id=7))
@@ -207,7 +207,7 @@ def test_an_answer_that_is_too_long(run: Run, monkeypatch: pytest.MonkeyPatch) -
         run(config_for(server), GET)
 
 
-def test_a_delete_with_an_answer_whose_first_answer_was_lost(run: Run) -> None:
+def test_repeated_delete_succeeds_if_its_first_response_was_lost(run: Run) -> None:
     """The second is told that there is nothing left; what there was, nobody says any more."""
     operation = disconnect_report(
         deployment_id=7,
@@ -228,7 +228,7 @@ def test_a_delete_with_an_answer_whose_first_answer_was_lost(run: Run) -> None:
 CHANGED = answer(status=409, body=b'{"message": "busy", "code": "upsert_branch_changed"}')
 
 
-def test_an_upsert_that_another_writer_overtook_is_made_again(run: Run) -> None:
+def test_upsert_is_repeated_after_a_write_of_another_client(run: Run) -> None:
     operation = upsert_report(
         deployment_id=7, public_id="p", body=CreateReportInput.build(name="n")
     )

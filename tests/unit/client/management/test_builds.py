@@ -209,7 +209,7 @@ class TestCommit:
         with pytest.raises(PlatformDeadlineError):
             waiting(told({**BUILT, **self.OLD}), hash="new")
 
-    def test_a_branch_that_moved_on_since_we_opened_it_is_taken_after_the_grace_time(self) -> None:
+    def test_build_of_another_commit_is_accepted_after_the_grace_time(self) -> None:
         tenant = told({**BUILT, "lastHash": "newer"})
         assert waiting(tenant, hash="new", opened=True).hash == "newer"
         assert ACTIVATION_GRACE <= tenant.now - NOON < ACTIVATION_GRACE + 2 * INTERVAL

@@ -81,11 +81,11 @@ class TestWait:
             waiting(tenant)
 
     @given(st.lists(st.text(max_size=20).filter(lambda s: s not in TERMINAL_STATUSES), max_size=8))
-    def test_any_other_status_means_that_it_runs(self, statuses: list[str]) -> None:
+    def test_unknown_status_counts_as_running(self, statuses: list[str]) -> None:
         stages = [(7.0, status) for status in statuses]
         assert waiting(under_way(*stages, (0.0, "COMPLETED"))) is not None
 
-    def test_an_end_during_the_last_pause_is_seen(self) -> None:
+    def test_end_of_a_sync_just_before_the_deadline_is_reported(self) -> None:
         tenant = under_way((29.0, "RUNNING"), (0.0, "COMPLETED"))
         assert waiting(tenant, seconds=30.0, interval=60.0).result is not None
 
@@ -310,7 +310,7 @@ class TestStart:
         ],
         ids=str,
     )
-    def test_one_that_may_be_somebody_elses_is_not_taken_and_nothing_is_started(
+    def test_outcome_is_unknown_if_the_found_sync_may_be_somebody_elses(
         self, body: dict[str, Any], odd: dict[str, Any]
     ) -> None:
         row = {"syncJobId": "new", "startedAt": at(NOON + 5), "trigger": "api", **odd}

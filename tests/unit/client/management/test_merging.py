@@ -87,7 +87,7 @@ class TestPlan:
         with pytest.raises(BranchNotFoundError, match=f"no branch of this name.*{BRANCH}"):
             planned(tenant(branches={"other": "main"}))
 
-    def test_branch_that_moved_on_since_its_check_is_not_merged(self) -> None:
+    def test_branch_with_new_commits_since_its_check_is_not_merged(self) -> None:
         with pytest.raises(BranchNotMergedError, match=r"commit b1.*commit b0 was checked"):
             planned(tenant(), checked_hash="b0")
         assert planned(tenant(), checked_hash="b1").source_hash == "b1"
@@ -189,7 +189,7 @@ class TestLostAnswer:
         assert raised.value.retryable
         assert len(bodies(played)) == 1
 
-    def test_look_up_that_fails_leaves_the_merge_in_doubt(self) -> None:
+    def test_merge_stays_in_doubt_if_the_commits_cannot_be_read(self) -> None:
         played = tenant(lost=True, faults={"mergeToDefaultBranch": [NO_ANSWER]})
         merge = planned(played)
         played.faults["listBranches"] = [REFUSED]
@@ -197,7 +197,7 @@ class TestLostAnswer:
             sent(played, merge)
         assert raised.value.processed is None
 
-    def test_merge_of_somebody_else_is_not_taken_for_ours(self) -> None:
+    def test_merge_of_somebody_else_is_not_reported_as_the_tasks_merge(self) -> None:
         """Production moved, and our merge was not made: it is sent and made."""
         played = tenant(faults={"mergeToDefaultBranch": [NO_ANSWER]})
         merge = planned(played)
@@ -261,7 +261,7 @@ class TestBuild:
         built = {"status": "built", "lastHash": "m1+b1"}
         assert self.waited(played, merge, old, built).hash == "m1+b1"
 
-    def test_build_of_a_commit_between_look_and_merge_is_waited_through(self) -> None:
+    def test_build_of_a_commit_just_before_the_merge_is_waited_through(self) -> None:
         played = tenant()
         merge = planned(played)
         played.commits["main"] = "theirs"
@@ -270,7 +270,7 @@ class TestBuild:
         both = {"status": "built", "lastHash": "theirs+b1"}
         assert self.waited(played, merge, theirs, both).hash == "theirs+b1"
 
-    def test_build_of_a_later_commit_holds_the_merge(self) -> None:
+    def test_build_of_a_later_commit_contains_the_merge(self) -> None:
         played = tenant()
         merge = sent(played, planned(played))
         played.commits["main"] = "later"

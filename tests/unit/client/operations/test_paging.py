@@ -212,7 +212,7 @@ def test_a_next_page_without_a_cursor_is_an_error_after_the_rows_that_came(curso
         walk.operation  # noqa: B018
 
 
-def test_a_log_with_more_lines_than_the_service_gives_says_so(
+def test_warning_if_a_log_has_more_lines_than_the_service_returns(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """No other request could bring them, so that those that came are not lost for them."""
@@ -391,7 +391,7 @@ def test_unreadable_item_is_left_out_and_logged(
     ],
     ids=str,
 )
-def test_a_list_that_cannot_be_read_is_not_taken_for_a_short_one(page: Any) -> None:
+def test_list_without_readable_items_is_an_error(page: Any) -> None:
     with pytest.raises(PlatformProtocolError, match="documented shape"):
         play(collect(list_deployments()), lambda _query: page)
 

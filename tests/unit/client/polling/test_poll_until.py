@@ -89,7 +89,7 @@ def test_five_failures_in_a_row_are_tolerated_and_reported() -> None:
     assert [type(event) for event in world.told] == [PollFailed] * 5
 
 
-def test_a_sixth_is_not() -> None:
+def test_sixth_failure_in_a_row_is_raised() -> None:
     with pytest.raises(PlatformServerError):
         World(*[DOWN] * 6).poll_until(PollInterval(1.0))
 

@@ -292,7 +292,7 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("spec", ESCAPES, ids=str)
-def test_a_specification_that_would_leave_its_data_is_not_drawn(
+def test_specification_that_reaches_beyond_its_data_is_not_drawn(
     renderer: ChartRenderer, spec: dict[str, Any]
 ) -> None:
     with pytest.raises(ChartError, match=REFUSED):

@@ -121,7 +121,7 @@ def test_too_many_rows_and_unknown_formats_are_refused_before_anything_starts() 
         assert pid_of(renderer) is None
 
 
-def test_a_chart_that_takes_too_long_is_ended_and_the_next_one_is_drawn() -> None:
+def test_chart_that_takes_too_long_is_killed_and_the_next_one_is_drawn() -> None:
     endless = {**BARS, "data": {"sequence": {"start": 0, "stop": 3e7, "as": "country"}}}
     with ChartRenderer(ChartLimits(seconds=120, memory_bytes=1 << 40)) as renderer:
         renderer.render(BARS, COLUMNS, ROWS, ["svg"])
@@ -137,7 +137,7 @@ def test_a_chart_that_takes_too_long_is_ended_and_the_next_one_is_drawn() -> Non
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is watched on Linux")
-def test_a_chart_that_needs_too_much_memory_is_ended() -> None:
+def test_chart_that_needs_too_much_memory_is_killed() -> None:
     spec = {**BARS, "transform": [{"calculate": "pad('x', 536870000, 'y')", "as": "z"}]}
     with pytest.raises(ChartError, match="needs more memory than the limit of 300,000,000"):
         render_chart(spec, COLUMNS, ROWS, ["svg"], ChartLimits(120, memory_bytes=300_000_000))

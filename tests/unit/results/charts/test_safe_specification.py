@@ -56,7 +56,7 @@ def pairs(value: Any) -> list[tuple[str, Any]]:
 
 
 @given(_SPECS)
-def test_nothing_that_loads_is_left_anywhere(spec: dict[str, Any]) -> None:
+def test_specification_keeps_nothing_that_loads(spec: dict[str, Any]) -> None:
     before = json.dumps(spec)
     cleaned = without_loading(spec)
     assert json.dumps(spec) == before
@@ -189,7 +189,7 @@ def test_values_become_plain_json() -> None:
     assert plain(True) is True
 
 
-def test_large_specification_is_refused_before_it_is_read_to_its_end() -> None:
+def test_large_specification_is_refused_before_it_is_read_completely() -> None:
     def endless() -> Any:
         yield from ({"a": "x" * 1000} for _ in range(10))
         raise AssertionError("read on")

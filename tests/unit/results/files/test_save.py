@@ -135,9 +135,7 @@ def test_row_groups_have_the_same_size_whatever_the_pieces(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("problem", ["value", "transport"])
-def test_what_goes_wrong_half_way_leaves_the_old_file(
-    problem: str, kind: Any, tmp_path: Path
-) -> None:
+def test_failure_during_a_write_keeps_the_old_file(problem: str, kind: Any, tmp_path: Path) -> None:
     path = tmp_path / "rows"
     path.write_text("as it was")
 
@@ -260,7 +258,7 @@ except ResultWriteError as error:
 @pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("most", [0, 1, 100_000])
 @pytest.mark.parametrize("kind", FORMATS)
-def test_a_disk_that_takes_no_more(kind: str, most: int, tmp_path: Path) -> None:
+def test_full_disk_leaves_no_file(kind: str, most: int, tmp_path: Path) -> None:
     """A real one, in a process that may write so many bytes only: at the first, in the middle, and
     with what the writers and the file still hold back."""
     path = tmp_path / "rows"

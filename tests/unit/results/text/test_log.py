@@ -62,7 +62,7 @@ def test_a_long_answer_is_there_in_full() -> None:
     assert max(map(len, lines)) <= 500
 
 
-def test_an_answer_without_end_fills_no_log() -> None:
+def test_log_of_a_very_long_answer_is_limited() -> None:
     *lines, last, end = log_lines({"answer": "x" * 10_000_000})
     assert len(lines) == 1 + ANSWER_LINES
     assert last == "… (10000000 characters; all of them are in the task's result)"

@@ -88,7 +88,7 @@ def test_slack_gets_no_marks_and_not_too_much(result: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("text", NASTY)
-def test_slack_shows_what_is_there(text: str) -> None:
+def test_slack_shows_answers_as_plain_text(text: str) -> None:
     shown, blocks = slack.to_slack(nasty(text))
     check_slack(shown, blocks)
 
