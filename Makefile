@@ -39,7 +39,7 @@ demo: $(ENVIRONMENT) ## run the example pipeline through Airflow against the san
 
 .PHONY: ui
 ui: $(ENVIRONMENT) ## start Airflow's UI with the last demo run, and the sandbox
-	@$(IN_PROJECT) $(VENV_PYTHON) -m airflow_provider_platform.sandbox.demo.ui
+	@$(IN_PROJECT) $(VENV_PYTHON) -m airflow_provider_platform.sandbox.demo.airflow_ui
 
 .PHONY: test
 test: $(ENVIRONMENT) ## run the quick tests of every layer (ARGS="-k chat" selects from all tests)

@@ -24,7 +24,7 @@ from airflow_provider_platform.client.management.account.oauth import (
     UserOAuthToken,
     list_user_oauth_tokens,
 )
-from airflow_provider_platform.client.management.data_model.builds import (
+from airflow_provider_platform.client.management.data_model.build_status import (
     Build,
     BuildWanted,
     poll_build,

@@ -25,7 +25,7 @@ from airflow_provider_platform.client.settings.connection_fields import (
     EXTRA_NAMES,
     FIELDS,
 )
-from airflow_provider_platform.hooks.connection_form import CONNECTION_TYPE
+from airflow_provider_platform.hooks.form_drawing import CONNECTION_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -66,7 +66,7 @@ from airflow_provider_platform.hooks.connection import (
     read_extras,
     unknown_settings,
 )
-from airflow_provider_platform.hooks.connection_form import (
+from airflow_provider_platform.hooks.form_drawing import (
     CONNECTION_TYPE,
     field_behaviour,
     form_widgets,

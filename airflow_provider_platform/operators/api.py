@@ -156,7 +156,7 @@ class PlatformApiOperator(SingleCallOperator):
 
     def _chosen(self, answer: Any, client: PlatformClient) -> Any:
         """What of the answer is returned. Raises PlatformCredentialAnswerError."""
-        from airflow_provider_platform.client.operations.credentials import credentials_in
+        from airflow_provider_platform.client.operations.secret_names import credentials_in
         from airflow_provider_platform.client.redaction import Redactor
 
         found = [*credentials_in(answer)]

@@ -1,5 +1,6 @@
 """Operators for branches of the data model: open one, so that it answers, merge, close and delete
-it; and `branch_gate`, the group of tasks that does all of these around the checks of a branch."""
+it; and `branch_gate`, the group of tasks that does all of these around the checks of a branch. What
+an operator returns is `read` of its kind: `runs.branches` and `runs.merges`."""
 
 from __future__ import annotations
 

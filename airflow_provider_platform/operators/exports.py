@@ -9,8 +9,10 @@ from airflow_provider_platform.client.operations.rules import exactly_one
 from airflow_provider_platform.links import DashboardLink, ExportLink, FileLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
-from airflow_provider_platform.operators._files.paths import output_path as check_output_path
-from airflow_provider_platform.operators._files.paths import (
+from airflow_provider_platform.operators._files.storage_paths import (
+    output_path as check_output_path,
+)
+from airflow_provider_platform.operators._files.storage_paths import (
     output_target,
     storage_path,
 )

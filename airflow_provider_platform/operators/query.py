@@ -33,7 +33,7 @@ from airflow_provider_platform.operators._files.output import (
     written_by,
     written_files,
 )
-from airflow_provider_platform.operators._files.paths import optional_output_place
+from airflow_provider_platform.operators._files.storage_paths import optional_output_place
 
 if TYPE_CHECKING:
     import os
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.results.files.output import Output
+    from airflow_provider_platform.results.files.format_and_options import Output
     from airflow_provider_platform.results.files.save import SavedRows
 
 QUERY_TIMEOUT = 600.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
-from airflow_provider_platform.client.management.data_model.builds import (
+from airflow_provider_platform.client.management.data_model.build_status import (
     Build,
     BuildWanted,
     poll_build,

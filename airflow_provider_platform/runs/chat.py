@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_platform.client.chat import errors
-from airflow_provider_platform.client.chat.events import Accepted, ThreadNamed, Waiting
+from airflow_provider_platform.client.chat.log_events import Accepted, ThreadNamed, Waiting
 from airflow_provider_platform.client.chat.program import STOP_SECONDS, ChatCall, ChatLimits
 from airflow_provider_platform.client.chat.result import (
     ToolErrorRule,

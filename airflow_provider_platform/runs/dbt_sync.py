@@ -17,7 +17,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformNotFoundError,
 )
-from airflow_provider_platform.client.management.data_model.builds import Build
+from airflow_provider_platform.client.management.data_model.build_status import Build
 from airflow_provider_platform.client.management.dbt_sync.run import (
     DbtSyncOutcome,
     SyncLimits,

@@ -16,7 +16,7 @@ from airflow_provider_platform.client.http.retry import (
     cannot_have_been_processed,
     may_have_been_processed,
 )
-from airflow_provider_platform.client.management.data_model.builds import Build
+from airflow_provider_platform.client.management.data_model.build_status import Build
 from airflow_provider_platform.client.management.data_model.merging import (
     MADE,
     UNSURE,

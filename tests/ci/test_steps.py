@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-STEPS = Path(__file__).parents[2] / ".ci" / "steps.sh"
+STEPS = Path(__file__).parents[2] / ".ci" / "step_functions.sh"
 
 
 def gate(folder: Path, *steps: str) -> tuple[int, str]:

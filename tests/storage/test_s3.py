@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_platform._airflow import AirflowFailException, AirflowSkipException
 from airflow_provider_platform.client.errors import ResultWriteError
-from airflow_provider_platform.operators._files.paths import storage_path
+from airflow_provider_platform.operators._files.storage_paths import storage_path
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from airflow_provider_platform.operators.query import PlatformQueryOperator

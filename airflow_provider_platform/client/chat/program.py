@@ -49,7 +49,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from airflow_provider_platform.client.chat import errors
-from airflow_provider_platform.client.chat.events import Waiting
+from airflow_provider_platform.client.chat.log_events import Waiting
 from airflow_provider_platform.client.chat.records import ChatRun, Verdict
 from airflow_provider_platform.client.chat.request import (
     ChatRequest,

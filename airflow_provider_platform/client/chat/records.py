@@ -57,7 +57,8 @@ from enum import Enum
 from io import StringIO
 from typing import Any
 
-from airflow_provider_platform.client.chat.events import (
+from airflow_provider_platform.client.chat.framing import ChatLineParser, is_error, is_rpc_error
+from airflow_provider_platform.client.chat.log_events import (
     Accepted,
     ChatEvent,
     StageChanged,
@@ -66,7 +67,6 @@ from airflow_provider_platform.client.chat.events import (
     ThreadNamed,
     ToolCallEnded,
 )
-from airflow_provider_platform.client.chat.framing import ChatLineParser, is_error, is_rpc_error
 from airflow_provider_platform.client.chat.request import input_digest, is_message_id, says_busy
 from airflow_provider_platform.client.chat.result import (
     ChatResult,

@@ -1,4 +1,4 @@
-"""What goes into a request and what comes out of a response, as bytes; httpx errors as ours."""
+"""Bodies of requests and responses as bytes, limits of their size, and httpx errors as ours."""
 
 from __future__ import annotations
 
@@ -24,9 +24,17 @@ from airflow_provider_platform.client.http.content import (
     BrokenContentError,
     RefusedCodingError,
 )
+from airflow_provider_platform.client.operations.operation import Operation
+from airflow_provider_platform.client.operations.paging import Page
 
 BROKEN = (httpx.HTTPError, httpx.StreamError, BrokenContentError, RefusedCodingError)
 """What reading a body raises where it does not come to its end."""
+MAX_RESPONSE_BYTES = 8 * 1024 * 1024
+"""The limit of a response that a model describes and that is not a list."""
+MAX_LIST_BYTES = 16 * 1024 * 1024
+"""The limit of a page of a list, and of a response that no model describes."""
+MAX_DOWNLOAD_BYTES = 128 * 1024 * 1024
+MAX_ERROR_BYTES = 64 * 1024
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
 
@@ -69,6 +77,15 @@ def broken_answer(name: RequestName, error: Exception) -> PlatformError:
         f"{name.action}: the connection broke before the response was complete ({reason(error)}).",
         where=name.where,
     )
+
+
+def max_bytes(operation: Operation[Any]) -> int:
+    """The most bytes that a response of the operation may have, decoded."""
+    if operation.binary:
+        return MAX_DOWNLOAD_BYTES
+    answer: Any = operation.answer
+    is_list = isinstance(answer, type) and issubclass(answer, Page)
+    return MAX_LIST_BYTES if is_list or not operation.described else MAX_RESPONSE_BYTES
 
 
 async def read_body(name: RequestName, response: OpenResponse, limit: int, *, cut: bool) -> bytes:

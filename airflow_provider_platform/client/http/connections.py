@@ -38,7 +38,7 @@ from airflow_provider_platform.client.http.tls_and_proxy import (
     tls_context,
     unused_context,
 )
-from airflow_provider_platform.client.operations.credentials import is_credential_name
+from airflow_provider_platform.client.operations.secret_names import is_credential_name
 
 FRESH_SECONDS = 2.0
 """Seconds that a connection may have been idle that carries what must not be sent twice."""
@@ -47,7 +47,7 @@ MOST_SESSIONS = 20
 """Session cookies of one client that are learned as secrets: a service may set one with each
 answer."""
 _SESSION_NAME = re.compile(r"sess|sid$|auth|token|jwt", re.IGNORECASE)
-"""Names of session cookies, besides those of `operations.credentials`."""
+"""Names of session cookies, besides those of `operations.secret_names`."""
 HEADERS = {
     "Accept-Encoding": ACCEPTED,
     "Connection": "keep-alive",

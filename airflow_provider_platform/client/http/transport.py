@@ -25,7 +25,10 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.http import responses
 from airflow_provider_platform.client.http.api_errors import CHAT_ABORT, CHAT_STREAM, DATA_QUERY
 from airflow_provider_platform.client.http.bodies import (
+    MAX_ERROR_BYTES,
+    MAX_LIST_BYTES,
     json_body,
+    max_bytes,
     query_pairs,
     read_body,
     translated,
@@ -33,9 +36,7 @@ from airflow_provider_platform.client.http.bodies import (
 from airflow_provider_platform.client.http.connections import Connections
 from airflow_provider_platform.client.http.retry import tenacity_policy
 from airflow_provider_platform.client.http.stream import Stream
-from airflow_provider_platform.client.operations.credentials import may_hold_secrets, secrets_in
 from airflow_provider_platform.client.operations.operation import Operation
-from airflow_provider_platform.client.operations.paging import Page
 from airflow_provider_platform.client.operations.program import (
     Call,
     CallData,
@@ -45,6 +46,7 @@ from airflow_provider_platform.client.operations.program import (
     SendChat,
     steady_clock,
 )
+from airflow_provider_platform.client.operations.secret_names import may_hold_secrets, secrets_in
 from airflow_provider_platform.client.redaction import KnownSecrets, Redactor, redactor
 
 T = TypeVar("T")
@@ -57,12 +59,6 @@ Learn = Callable[[Iterable[str]], Awaitable[None]]
 
 CONNECT_TIMEOUT = 30.0
 LEAST_SECONDS = 1.0
-MAX_RESPONSE_BYTES = 8 * 1024 * 1024
-"""The most that is read of an answer that a model describes and that is no list."""
-MAX_LIST_BYTES = 16 * 1024 * 1024
-"""The same of a page of a list, and of an answer that no model describes."""
-MAX_DOWNLOAD_BYTES = 128 * 1024 * 1024
-MAX_ERROR_BYTES = 64 * 1024
 LARGE_BYTES = 256 * 1024
 """Above this, an answer is read beside the loop."""
 
@@ -249,7 +245,7 @@ class Transport:
             },
             params=operation.query,
             body=operation.body,
-            limit=_limit(operation),
+            limit=max_bytes(operation),
             name=operation.request_name,
             seconds=self._seconds_until(deadline),
             repeatable=operation.repeatable,
@@ -328,15 +324,6 @@ class _Answered:
     headers: httpx.Headers
     body: bytes
     open_ended: bool
-
-
-def _limit(operation: Operation[Any]) -> int:
-    """The most bytes that an answer may have, decoded."""
-    if operation.binary:
-        return MAX_DOWNLOAD_BYTES
-    answer: Any = operation.answer
-    is_list = isinstance(answer, type) and issubclass(answer, Page)
-    return MAX_LIST_BYTES if is_list or not operation.described else MAX_RESPONSE_BYTES
 
 
 def _read(

@@ -30,11 +30,11 @@ from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
-from airflow_provider_platform.client.operations.credentials import (
+from airflow_provider_platform.client.operations.rules import Rule
+from airflow_provider_platform.client.operations.secret_names import (
     hide_credentials,
     is_credential_name,
 )
-from airflow_provider_platform.client.operations.rules import Rule
 
 Number = int | float
 """A number of the service: what came whole stays whole in JSON."""

@@ -34,7 +34,6 @@ from airflow_provider_platform.client.errors import (
     RequestName,
 )
 from airflow_provider_platform.client.operations.arguments import Arguments
-from airflow_provider_platform.client.operations.credentials import secrets_in
 from airflow_provider_platform.client.operations.models import InputModel
 from airflow_provider_platform.client.operations.paths import (
     BUILD_API,
@@ -46,6 +45,7 @@ from airflow_provider_platform.client.operations.paths import (
     placeholders,
     subject_of,
 )
+from airflow_provider_platform.client.operations.secret_names import secrets_in
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from airflow_provider_platform.operators._files.output import (
     planned_output,
     tell_outlets,
 )
-from airflow_provider_platform.operators._files.paths import optional_folder, storage_path
+from airflow_provider_platform.operators._files.storage_paths import optional_folder, storage_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.log_events import Log
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.results.files.output import Output
+    from airflow_provider_platform.results.files.format_and_options import Output
 
 PICTURES = ("png", "svg", "html")
 ROWS_TIMEOUT = 600.0
@@ -105,7 +105,7 @@ class AnswerOutput:
         if self.output_path is None:
             return
         from airflow_provider_platform.results.files.atomic import check_place
-        from airflow_provider_platform.results.files.output import check_engine
+        from airflow_provider_platform.results.files.format_and_options import check_engine
 
         check_engine(self._output())
         if self.charts and find_spec("vl_convert") is None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.client.errors import PlatformInputError, ResultTruncatedError
 from airflow_provider_platform.operators._base import arguments
-from airflow_provider_platform.operators._files.paths import output_target
+from airflow_provider_platform.operators._files.storage_paths import output_target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform._airflow import Context, ObjectStoragePath
-    from airflow_provider_platform.results.files.output import Output
+    from airflow_provider_platform.results.files.format_and_options import Output
     from airflow_provider_platform.results.files.save import SavedRows
 
 LISTED_FILES = 100
@@ -26,7 +26,9 @@ def optional_options(name: str, value: Any) -> dict[str, Any] | None:
     PlatformInputError."""
     found = arguments.mapping(name, value)
     if found is not None and not arguments.is_template(found):
-        from airflow_provider_platform.results.files.output import output_options as check
+        from airflow_provider_platform.results.files.format_and_options import (
+            output_options as check,
+        )
 
         with arguments.within(name):
             check(found)
@@ -38,8 +40,10 @@ def planned_output(
 ) -> Output:
     """What is written at a path; None is a folder whose files get names of their own. Raises
     ValueError for a contradiction."""
-    from airflow_provider_platform.results.files.output import output_options as read_options
-    from airflow_provider_platform.results.files.output import plan_output
+    from airflow_provider_platform.results.files.format_and_options import (
+        output_options as read_options,
+    )
+    from airflow_provider_platform.results.files.format_and_options import plan_output
 
     name = None if path is None else str(path)
     return plan_output(name, output_format, read_options(output_options))
@@ -79,7 +83,7 @@ def output_place_of(path: Any, output: Output, context: Context) -> ObjectStorag
     """The path in its storage, checked before anything is sent, and claimed for this index of a
     mapped task: in one folder an index would replace the partitions of another. Raises
     PlatformInputError, ResultWriteError."""
-    from airflow_provider_platform.results.files.output import check_engine
+    from airflow_provider_platform.results.files.format_and_options import check_engine
 
     check_engine(output)
     inside = None if output.layout is None else "_manifest.json"

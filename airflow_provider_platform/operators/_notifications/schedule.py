@@ -22,7 +22,7 @@ PARTS = ("minute", "hour", "day_of_week", "day_of_month")
 
 
 def _part(name: str, value: Any) -> int | None:
-    from airflow_provider_platform.client.management.notifications.schedules import RANGES
+    from airflow_provider_platform.client.management.notifications.schedule_parts import RANGES
 
     found = arguments.optional(value)
     if found is None:
@@ -44,7 +44,9 @@ def _timezone(name: str, value: Any) -> str | None:
 
 
 def _schedule_type(name: str, value: Any) -> str | None:
-    from airflow_provider_platform.client.management.notifications.schedules import SCHEDULE_TYPES
+    from airflow_provider_platform.client.management.notifications.schedule_parts import (
+        SCHEDULE_TYPES,
+    )
 
     found = value.strip().upper() if isinstance(value, str) else value
     return arguments.optional_choice(name, found or None, SCHEDULE_TYPES)
@@ -64,7 +66,7 @@ def dashboard_settings(name: str, value: Any) -> list[Any] | None:
 
 def _fit_together(schedule_type: str | None, **parts: Any) -> None:
     """A rule: the parts of the schedule fit its type."""
-    from airflow_provider_platform.client.management.notifications.schedules import check_parts
+    from airflow_provider_platform.client.management.notifications.schedule_parts import check_parts
 
     check_parts(schedule_type, parts)
 

@@ -15,8 +15,8 @@ from airflow_provider_platform.results.charts import ChartError, ChartLimits, Ch
 from airflow_provider_platform.results.column_names import file_names
 from airflow_provider_platform.results.columns import ColumnTypes
 from airflow_provider_platform.results.files.atomic import OutputFile, write_whole, writing
+from airflow_provider_platform.results.files.format_and_options import PARQUET, Output
 from airflow_provider_platform.results.files.names import query_name
-from airflow_provider_platform.results.files.output import PARQUET, Output
 from airflow_provider_platform.results.files.save import SavedRows, save_rows
 from airflow_provider_platform.results.text.markdown import to_markdown
 from airflow_provider_platform.results.text.message import message_of

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.results.columns import Column
     from airflow_provider_platform.results.files.atomic import OutputFile
-    from airflow_provider_platform.results.files.output import Layout, RowWriter
+    from airflow_provider_platform.results.files.format_and_options import Layout, RowWriter
 
     NewWriter = Callable[[OutputFile, list[Column]], RowWriter]
 

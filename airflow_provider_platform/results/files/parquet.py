@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_platform.results.files.atomic import OutputFile
-    from airflow_provider_platform.results.files.output import FileStyle
+    from airflow_provider_platform.results.files.format_and_options import FileStyle
 
 _TYPES: dict[Kind, Any] = {
     "Int64": pa.int64(),

@@ -17,6 +17,12 @@ from airflow_provider_platform.results.files.dataset import (
     write_dataset,
     writer_of,
 )
+from airflow_provider_platform.results.files.format_and_options import (
+    PARQUET,
+    Format,
+    Output,
+    RowWriter,
+)
 from airflow_provider_platform.results.files.manifest import (
     file_manifest,
     folder_manifest,
@@ -25,7 +31,6 @@ from airflow_provider_platform.results.files.manifest import (
     take_manifest_away,
     write_manifest,
 )
-from airflow_provider_platform.results.files.output import PARQUET, Format, Output, RowWriter
 from airflow_provider_platform.results.row_buffer import RowBuffer, no_full_collections
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_platform.results.columns import Column, Kind
     from airflow_provider_platform.results.files.atomic import OutputFile
-    from airflow_provider_platform.results.files.output import FileStyle
+    from airflow_provider_platform.results.files.format_and_options import FileStyle
 
 _GZIP_LEVEL = 6
 """As gzip itself: level 9, Python's default, takes three times as long for one percent."""

@@ -41,9 +41,9 @@ from airflow_provider_platform.client.management.embed.sessions import (
     create_embed_token,
     generate_embed_session,
 )
-from airflow_provider_platform.client.operations import credentials
-from airflow_provider_platform.client.operations.credentials import credentials_in
+from airflow_provider_platform.client.operations import secret_names
 from airflow_provider_platform.client.operations.operation import Operation, raw_operation
+from airflow_provider_platform.client.operations.secret_names import credentials_in
 from airflow_provider_platform.client.redaction import Redactor, base64_forms, forms
 
 if TYPE_CHECKING:
@@ -220,9 +220,9 @@ def test_a_name_that_is_added_to_the_list_is_masked_everywhere(
     platform_sandbox: Sandbox, config: PlatformConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In what is sent and received, in errors, in reprs, and in answers on their way to XCom."""
-    monkeypatch.setattr(credentials, "SECRET_NAMES", (*credentials.SECRET_NAMES, "vault_pin"))
+    monkeypatch.setattr(secret_names, "SECRET_NAMES", (*secret_names.SECRET_NAMES, "vault_pin"))
     pin = "canary-of-a-pin"
-    assert credentials.may_hold_secrets(b'{"vaultPin": "canary-of-a-pin"}')  # so it is searched
+    assert secret_names.may_hold_secrets(b'{"vaultPin": "canary-of-a-pin"}')  # so it is searched
     with PlatformClient(config) as client:
         made = oauth(vaultPin=pin)
         assert pin not in repr(made)

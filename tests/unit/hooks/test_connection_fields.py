@@ -16,7 +16,7 @@ from airflow_provider_platform.client.settings.connection_fields import (
     ConnectionFields,
     fields_of,
 )
-from airflow_provider_platform.hooks.connection_form import connection_type, field_behaviour
+from airflow_provider_platform.hooks.form_drawing import connection_type, field_behaviour
 from tests.unit.hooks.test_connection_docs import TEXT, undocumented
 
 if TYPE_CHECKING:

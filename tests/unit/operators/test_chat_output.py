@@ -23,7 +23,7 @@ from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.results.charts import confinement
 from airflow_provider_platform.results.files.answer import AnswerFiles, write_answer
-from airflow_provider_platform.results.files.output import PLAIN, Output
+from airflow_provider_platform.results.files.format_and_options import PLAIN, Output
 from airflow_provider_platform.sandbox.control.client import SandboxControl
 from tests.unit.operators.remote_tasks import deferral_while_held
 from tests.unit.operators.task_context import TaskTries

@@ -13,7 +13,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformTransportError,
 )
-from airflow_provider_platform.operators._files.paths import storage_path
+from airflow_provider_platform.operators._files.storage_paths import storage_path
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from airflow_provider_platform.results.files.atomic import write_whole

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_provider_platform.results.column_names import describe_renaming, file_names
-from airflow_provider_platform.results.files.output import FORMATS, Format, Output
+from airflow_provider_platform.results.files.format_and_options import FORMATS, Format, Output
 from airflow_provider_platform.results.files.save import save_rows
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.data_api.response import SqlChunk, SqlColumns, SqlResponse
 from airflow_provider_platform.hooks.query_rows import QueryRows
-from airflow_provider_platform.results.files.output import Output
+from airflow_provider_platform.results.files.format_and_options import Output
 from airflow_provider_platform.results.files.save import save_rows
 from tests.hypothesis_profiles import examples
 

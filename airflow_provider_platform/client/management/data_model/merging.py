@@ -54,7 +54,7 @@ from airflow_provider_platform.client.management.data_model.branches import (
     merge_to_default,
     merge_to_parent,
 )
-from airflow_provider_platform.client.management.data_model.builds import (
+from airflow_provider_platform.client.management.data_model.build_status import (
     ACTIVATION_GRACE,
     Build,
     BuildSeen,

@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 from airflow_provider_platform.client.formats.input_values import check_timezone
 from airflow_provider_platform.client.management.account.users import ADMINISTRATOR
 from airflow_provider_platform.client.management.notifications.cron import check_cron, cron_times
-from airflow_provider_platform.client.management.notifications.schedules import (
+from airflow_provider_platform.client.management.notifications.schedule_parts import (
     PARTS_OF,
     RANGES,
     check_parts,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_platform.client.chat.events import StageChanged, StagesNotShown
+from airflow_provider_platform.client.chat.log_events import StageChanged, StagesNotShown
 from airflow_provider_platform.client.chat.records import SHOWN_STAGES
 from airflow_provider_platform.client.errors import (
     ChatAbortedError,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.chat.events import (
+from airflow_provider_platform.client.chat.log_events import (
     Accepted,
     ChatEvent,
     StageChanged,

@@ -21,7 +21,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
     from_payload,
 )
-from airflow_provider_platform.client.http import transport
+from airflow_provider_platform.client.http import bodies
 from airflow_provider_platform.client.management.reports.placements import (
     DisconnectReportFromWorkbookInput,
 )
@@ -199,7 +199,7 @@ def test_a_repeated_delete_that_finds_nothing_is_done(run: Run) -> None:
 
 
 def test_an_answer_that_is_too_long(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "MAX_LIST_BYTES", 1000)
+    monkeypatch.setattr(bodies, "MAX_LIST_BYTES", 1000)
     too_long = pytest.raises(
         PlatformProtocolError, match="API call: the response is larger than 1000 by"
     )

@@ -23,7 +23,10 @@ from airflow_provider_platform.client.errors import (
     PlatformTransportError,
 )
 from airflow_provider_platform.client.management.data_model.branches import BranchResponse
-from airflow_provider_platform.client.management.data_model.builds import ACTIVATION_GRACE, Build
+from airflow_provider_platform.client.management.data_model.build_status import (
+    ACTIVATION_GRACE,
+    Build,
+)
 from airflow_provider_platform.client.management.data_model.merging import (
     MADE,
     NOT_MADE,

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pydantic import Field, SecretStr
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
-from airflow_provider_platform.client.operations.credentials import secrets_in
 from airflow_provider_platform.client.operations.models import (
     EmptiableResponse,
     InputModel,
@@ -23,6 +22,7 @@ from airflow_provider_platform.client.operations.models import (
     ResponseModel,
     Timestamp,
 )
+from airflow_provider_platform.client.operations.secret_names import secrets_in
 
 CANARY = "canary-secret"
 

@@ -22,7 +22,11 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.results.files import dataset
 from airflow_provider_platform.results.files.dataset import MISSING, data_files
-from airflow_provider_platform.results.files.output import Output, output_options, plan_output
+from airflow_provider_platform.results.files.format_and_options import (
+    Output,
+    output_options,
+    plan_output,
+)
 from airflow_provider_platform.results.files.save import SavedRows, save_rows
 from tests.hypothesis_profiles import examples
 
@@ -317,7 +321,7 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from airflow_provider_platform.client.errors import ResultWriteError
-from airflow_provider_platform.results.files.output import output_options, plan_output
+from airflow_provider_platform.results.files.format_and_options import output_options, plan_output
 from airflow_provider_platform.results.files.save import save_rows
 from tests.hypothesis_profiles import examples
 

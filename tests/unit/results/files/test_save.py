@@ -24,8 +24,8 @@ from airflow_provider_platform.client.errors import (
     ResultValueError,
 )
 from airflow_provider_platform.client.formats.json_text import db_safe
-from airflow_provider_platform.results.files import output
-from airflow_provider_platform.results.files.output import (
+from airflow_provider_platform.results.files import format_and_options
+from airflow_provider_platform.results.files.format_and_options import (
     FORMATS,
     Output,
     check_engine,
@@ -240,7 +240,7 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from airflow_provider_platform.client.errors import ResultWriteError
-from airflow_provider_platform.results.files.output import Output
+from airflow_provider_platform.results.files.format_and_options import Output
 from airflow_provider_platform.results.files.save import save_rows
 
 path, kind, most = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -281,7 +281,7 @@ def test_what_a_killed_try_has_left_is_taken_away(tmp_path: Path) -> None:
 
 
 def test_a_format_whose_engine_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "find_spec", lambda name: None)
+    monkeypatch.setattr(format_and_options, "find_spec", lambda name: None)
     with pytest.raises(PlatformInputError, match=r"airflow-provider-platform\[parquet\]"):
         check_engine(plan_output(None, "parquet"))
     check_engine(plan_output(None, "csv"))

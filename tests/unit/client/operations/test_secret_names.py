@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.management.registry import declared_endpoints
-from airflow_provider_platform.client.operations.credentials import (
+from airflow_provider_platform.client.operations.models import ResponseModel
+from airflow_provider_platform.client.operations.secret_names import (
     SECRET_NAMES,
     SHORT_SECRET_NAMES,
     credentials_in,
     may_hold_secrets,
     secrets_in,
 )
-from airflow_provider_platform.client.operations.models import ResponseModel
 
 SECRET = "9f8Akq7-2Zp3mWvxyz"
 

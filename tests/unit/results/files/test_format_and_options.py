@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.results.columns import Column
-from airflow_provider_platform.results.files import output
-from airflow_provider_platform.results.files.output import (
+from airflow_provider_platform.results.files import format_and_options
+from airflow_provider_platform.results.files.format_and_options import (
     FileStyle,
     Output,
     check_engine,
@@ -177,7 +177,7 @@ def test_rendered_options_are_what_they_mean() -> None:
 
 @pytest.mark.parametrize("path", ["rows.csv.zst", "rows.parquet"])
 def test_missing_engine_is_named(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "find_spec", lambda name: None)
+    monkeypatch.setattr(format_and_options, "find_spec", lambda name: None)
     with pytest.raises(PlatformInputError, match=r"airflow-provider-platform\[parquet\]"):
         check_engine(plan_output(path))
     check_engine(plan_output("rows.csv.gz"))

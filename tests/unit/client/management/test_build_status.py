@@ -23,7 +23,7 @@ from airflow_provider_platform.client.errors import (
     PlatformPermissionError,
     PlatformServerError,
 )
-from airflow_provider_platform.client.management.data_model.builds import (
+from airflow_provider_platform.client.management.data_model.build_status import (
     ACTIVATION_GRACE,
     Build,
     BuildWanted,
