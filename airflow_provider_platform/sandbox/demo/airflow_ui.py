@@ -1,4 +1,4 @@
-"""Airflow's UI with the runs of the demos: ``python -m …sandbox.demo.airflow_ui`` (``make ui``).
+"""Airflow's UI with the runs of the demos: ``python -m …sandbox.demo.airflow_ui``.
 
 Serves the sandbox and a whole Airflow (scheduler, API server, triggerer) on loopback until Ctrl-C,
 with the home of the demos: their runs, logs, XComs and connection can be looked at, and the
