@@ -221,10 +221,9 @@ class PlatformConfig(_Fields):
         if self.chat_service_token is not None:
             if given:
                 raise PlatformInputError(
-                    "Nothing was sent: the service would ignore session_settings, because "
-                    f"{self.place} uses Chat service token (chat_service_token), and the token's "
-                    "claims name the user. Leave session_settings out, or use a connection with "
-                    "Chat API key (chat_api_key).",
+                    "Nothing was sent: the service would ignore session_settings. Chat service "
+                    f"token (chat_service_token) of {self.place} already names the user. Leave "
+                    "session_settings out, or use a connection with Chat API key (chat_api_key).",
                     field="session_settings",
                 )
             return None

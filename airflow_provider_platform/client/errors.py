@@ -240,7 +240,7 @@ class ChatBusyError(ChatError):
 
 
 class ChatAbortedError(ChatError):
-    """The run was stopped from outside."""
+    """The run was stopped, for example by a user or by another task."""
 
 
 class ChatSuspendedError(ChatError):
@@ -266,7 +266,7 @@ class DbtSyncFailedError(PlatformError):
 
 
 class DbtSyncCancelledError(PlatformError):
-    """The dbt sync was cancelled from outside."""
+    """The dbt sync was cancelled, for example by a user or by another task."""
 
     retryable = True
 

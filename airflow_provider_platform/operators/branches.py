@@ -445,8 +445,9 @@ def branch_gate(
     with gate:
         if environment == "dev_mode" and any(True for _ in gate.iter_mapped_task_groups()):
             raise PlatformInputError(
-                "A mapped branch gate cannot use dev mode: a token can be in dev mode on only one "
-                "branch, but mapped gates run at the same time. Use environment='staging'.",
+                "A branch gate in a mapped task group cannot use dev mode. The copies of the group "
+                "run at the same time, but a token can be in dev mode on only one branch. Use "
+                "environment='staging'.",
                 field="environment",
                 where=f"task group {gate.group_id!r}",
             )

@@ -273,9 +273,7 @@ class PlatformChatOperator(RemoteRunOperator):
             f"The {what} has {len(query['rows'])} of {query['total_rows']} rows of query {title!r}"
         )
         fewer = len(query["rows"]) < query["sent_rows"]
-        more = (
-            f" Or raise max_rows, since the chat sent {query['sent_rows']} rows." if fewer else ""
-        )
+        more = f" Or raise max_rows: the chat sent {query['sent_rows']} rows." if fewer else ""
         return f"{kept}. {_way_to_all_rows(config)}{more}"
 
 
@@ -291,8 +289,8 @@ def _way_to_all_rows(config: PlatformConfig) -> str:
     if managed:
         return (
             'For all rows set output_path, all_rows=True and all_rows_as="connection", or run the '
-            "query's SQL with PlatformHook.run_sql: both read with the rights of the connection, "
-            "which may be allowed more than the user."
+            "query's SQL with PlatformHook.run_sql. Both ways use the rights of the connection, "
+            "and these may be wider than the rights of the user."
         )
     missing = "deployment_id" if config.management_url else "host, password and deployment_id"
     return (

@@ -101,11 +101,11 @@ class ChatRunKind(RunKind[dict[str, Any]]):
             why = (
                 "the thread does not contain it"
                 if state.repeats
-                else "there is no thread in which to look for it"
+                else "the task cannot check this, because it does not know the thread"
             )
             yield warn(
-                f"Sending the prompt again under the same message id {call.run.message_id}: an "
-                f"earlier try was lost and may have sent it already, and {why}."
+                f"Sending the prompt again under the same message id {call.run.message_id}. An "
+                f"earlier try ended unexpectedly and may have sent the prompt already, but {why}."
             )
         yield Notify(Intended(state.ids()))
         yield Notify(Traced(lambda: state.ids() if call.run.chat_id else None))

@@ -231,9 +231,13 @@ def _about(merge: Merge) -> str:
     """What became of the merge, for the log."""
     if not merge.merged:
         return (
-            f"Nothing to merge: {merge.target} is at the commit of {merge.branch_name} already "
-            f"({merge.source_hash})"
+            f"Nothing to merge: {merge.target} is already at the same commit as "
+            f"{merge.branch_name} ({merge.source_hash})"
         )
     deleted = " and deleted the branch" if merge.branch_deleted else ""
-    built = "" if merge.production else "; it is not production, so its build is not waited for"
+    built = (
+        ""
+        if merge.production
+        else "; the task does not wait for a build, because a merge builds only production"
+    )
     return f"Merged {merge.branch_name} into {merge.target}{deleted}{built}"

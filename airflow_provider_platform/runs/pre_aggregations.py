@@ -113,8 +113,8 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         data."""
         if self.if_start_lost == "fail":
             raise PlatformOutcomeUnknownError(
-                "The previous try was lost while it started the builds, so they may be running. "
-                f"{START_AGAIN}",
+                "The previous try ended unexpectedly while it started the builds, so they may be "
+                f"running. {START_AGAIN}",
                 where=f"deployment {ids['deployment_id']}",
             )
         yield warn(

@@ -32,7 +32,7 @@ Ids = dict[str, Any]
 OutcomeT = TypeVar("OutcomeT")
 """What a run that is over has given."""
 
-NOT_STOPPED = "The service has no operation that stops this run: it goes on."
+NOT_STOPPED = "The service has no operation that stops this run, so the run continues."
 """What the log says where `can_stop` is False."""
 LOOK_SECONDS = 15.0
 """How long a single look at a run may take, however late it is made."""

@@ -231,7 +231,7 @@ def test_branch_with_new_commits_during_the_checks_is_not_merged(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
     run = run_dag(gated(first=lambda: platform_sandbox.control.add_branch(BRANCH)))
-    assert "was checked. Somebody committed since" in errors(run)["branch_gate.merge"]
+    assert "was checked, but the branch is now at commit" in errors(run)["branch_gate.merge"]
     assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
 
 
@@ -300,7 +300,7 @@ class TestDevMode:
                 with branch_gate(name, environment="dev_mode"):
                     pass
 
-            with pytest.raises(PlatformInputError, match="mapped branch gate cannot use dev mode"):
+            with pytest.raises(PlatformInputError, match="mapped task group cannot use dev mode"):
                 proved.expand(name=["one", "two"])
 
 

@@ -117,7 +117,7 @@ def test_a_task_that_is_marked_failed_leaves_its_builds_and_says_so(
         task.wait("deferred")
         task.wait_trigger()
     task.mark("failed")
-    task.until(lambda _: "it goes on" in task.logs(), "the line about its builds")
+    task.until(lambda _: "so the run continues" in task.logs(), "the line about its builds")
     assert starts(sandbox) == 1
     task.clear()
     sandbox.set(jobs_build_seconds=0)

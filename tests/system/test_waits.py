@@ -97,7 +97,7 @@ def test_a_sync_that_is_cancelled_outside_shows_in_the_history_only(
         trust_env=False,
     ).raise_for_status()
     task.wait("failed")
-    assert "was cancelled from outside" in task.logs()
+    assert "The dbt sync was cancelled" in task.logs()
 
 
 @MODES

@@ -31,7 +31,9 @@ def run_ended(run: ChatRun, verdict: Verdict | None) -> PlatformError:
     """The service ended the run without an answer."""
     if verdict is Verdict.ABORTED:
         return ChatAbortedError(
-            "The run was stopped from outside before it had an answer.", where=run
+            "The run was stopped before it had an answer, for example by a user or by another "
+            "task.",
+            where=run,
         )
     if verdict is Verdict.REFUSED:
         return rpc_error(run.connection.error, run)
@@ -61,12 +63,18 @@ def thread_busy(run: ChatRun) -> ChatBusyError:
     )
 
 
+CHECK_THREAD = (
+    "Look at the thread in the platform. If the message of this task is not there, clear the task "
+    "to ask again. If the message is there, wait for its answer there. Clear the task only if a "
+    "later task needs the answer."
+)
+
+
 def message_absent(run: ChatRun, cause: PlatformError | None) -> PlatformOutcomeUnknownError:
     """The message was sent twice, and its thread does not hold it."""
     return PlatformOutcomeUnknownError(
         "The message was sent twice under the same id, but the thread does not contain "
-        f"it{_because(cause)}. The service may still process the message. Check the thread, then "
-        "clear the task to ask again.",
+        f"it{_because(cause)}. The service may still process the message. {CHECK_THREAD}",
         where=run,
     )
 
@@ -74,8 +82,8 @@ def message_absent(run: ChatRun, cause: PlatformError | None) -> PlatformOutcome
 def end_unknown(run: ChatRun, times: int) -> ChatEndUnknownError:
     """The run does not continue, and no record says how it ended."""
     return ChatEndUnknownError(
-        f"The thread stopped streaming without a final record (polled {times} times). The run was "
-        "stopped or lost. A retry asks the question again.",
+        "The thread stopped streaming, and the service does not say how the run ended (checked "
+        f"{times} times). The run was stopped or lost. A retry asks the question again.",
         where=run,
     )
 
@@ -84,8 +92,8 @@ def message_unclear(run: ChatRun) -> PlatformOutcomeUnknownError:
     """The thread does not show whether it holds the message."""
     return PlatformOutcomeUnknownError(
         "The connection broke before the service confirmed the message. The thread contains a "
-        "message with the same words, but it may be an earlier one. Check the thread, then clear "
-        "the task to ask again.",
+        "message with the same words, but this message may be an earlier one. "
+        f"{CHECK_THREAD}",
         where=run,
     )
 
@@ -112,7 +120,7 @@ def thread_unread(run: ChatRun, cause: PlatformError | None) -> PlatformTranspor
     the search only."""
     return PlatformTransportError(
         "The connection broke before the service confirmed the message, and the thread could not "
-        f"be read{_because(cause)}. A retry looks the message up.",
+        f"be read{_because(cause)}. A retry looks for the message in the thread.",
         where=run,
     )
 
@@ -120,7 +128,7 @@ def thread_unread(run: ChatRun, cause: PlatformError | None) -> PlatformTranspor
 def nothing_new(run: ChatRun, times: int) -> PlatformTransportError:
     """New connections bring nothing new."""
     return PlatformTransportError(
-        f"The last {times} connections to the stream brought no new records. The run may continue "
+        f"The last {times} connections to the stream returned no new records. The run may continue "
         "at the service. A retry follows the run again.",
         where=run,
     )
@@ -129,9 +137,9 @@ def nothing_new(run: ChatRun, times: int) -> PlatformTransportError:
 def answer_unconfirmed(run: ChatRun, cause: PlatformError | None) -> PlatformTransportError:
     """The final record says that it is not complete, and the thread could not be read."""
     return PlatformTransportError(
-        "The run ended, but the service had not marked its final answer as complete, and the task "
-        f"could not read the thread to confirm the answer{_because(cause)}. A retry reads the "
-        "thread again.",
+        "The run ended, but its answer may be incomplete: the service did not mark the answer as "
+        f"complete. The task could not read the thread to check the answer{_because(cause)}. A "
+        "retry reads the thread again.",
         where=run,
     )
 
@@ -144,14 +152,16 @@ def deadline_passed(run: ChatRun) -> PlatformDeadlineError:
 
 def interrupted(run: ChatRun) -> PlatformInterruptedError:
     """The caller wants no more requests."""
-    return PlatformInterruptedError("The task was stopped from outside.", where=run)
+    return PlatformInterruptedError(
+        "The task was stopped and no longer waits for the run.", where=run
+    )
 
 
 def not_stopped(run: ChatRun) -> PlatformTransportError:
     """The thread could not be read before the abort, and the caller named it."""
     return PlatformTransportError(
-        "Nothing was stopped: the thread could not be read, so it is unknown which run is active "
-        "in it.",
+        "Nothing was stopped: the thread could not be read, so the task does not know which run "
+        "is active in the thread.",
         where=run,
     )
 

@@ -53,7 +53,7 @@ class StagesNotShown:
     count: int
 
     def __str__(self) -> str:
-        return f"Stages: {self.count:,} more changes, not shown"
+        return f"More changes of the agent's stage, which are not shown: {self.count:,}"
 
 
 @dataclass(frozen=True)

@@ -367,8 +367,8 @@ def read_thread(
     check_max_rows(max_rows)
     if not (isinstance(chat_id, str) and chat_id.strip()):
         raise PlatformInputError(
-            f"Nothing was sent: chat_id must be the id of a thread, got {chat_id!r}. The result "
-            "of a chat has the id under chat_id.",
+            f"Nothing was sent: chat_id must be the id of a thread, got {chat_id!r}. Use "
+            "the chat_id in the result of an earlier chat.",
             field="chat_id",
         )
     body = ChatRequest.build(chat_id=chat_id, session_settings=settings).to_json()

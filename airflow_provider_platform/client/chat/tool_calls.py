@@ -29,7 +29,7 @@ from airflow_provider_platform.client.formats.service_text import (
 UNFINISHED = "The call had no result when the run ended."
 """The error of a query whose result did not reach us."""
 
-NO_REASON = "The tool failed without a reason."
+NO_REASON = "The tool failed, and the service gave no reason."
 """The error of a call whose `error` is empty."""
 
 _KEPT = (

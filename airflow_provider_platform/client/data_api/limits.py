@@ -69,8 +69,8 @@ class RowLimits:
                 f"The result may be incomplete: it has exactly {row_count} rows{wanted}, and row "
                 "limits of deployments are often a round number like this one. "
                 f"{_advice(True)} If you know that the result is complete, set {name} (in the "
-                "connection or the task) to the deployment's limit. Then only that number of rows "
-                "is reported."
+                "connection or the task) to the deployment's limit. Then only results with "
+                "exactly that number of rows are reported as possibly incomplete."
             )
         return None
 

@@ -239,9 +239,9 @@ class PageReader:
     def _lost(self) -> NoReturn:
         raise PagesChangedError(
             f"Page {self.pages} does not begin with the last row of the previous page (row "
-            f"{self.row_count}), as each page must. Either the data changed while the task read "
-            f"the pages, or the service rounds the values of {_listed(self._names)}. Run the query "
-            "again. If that does not help, page by other columns."
+            f"{self.row_count}). Each page must begin with that row. Either the data changed while "
+            f"the task read the pages, or the service rounds the values of {_listed(self._names)}. "
+            "Run the query again. If that does not help, page by other columns."
         )
 
     def _refuse_order(

@@ -177,8 +177,9 @@ def start_builds(
         left = deadline - clock()
         if left <= 0 and requests:
             raise PreAggregationBuildFailedError(
-                "The service was still preparing the builds at the deadline, so no table was "
-                "queued. A retry starts again; a larger timeout gives the warehouse more time.",
+                "The service was still preparing the builds at the deadline and has not started "
+                "any of them. A retry starts again. A larger timeout gives the warehouse more "
+                "time.",
                 where=access.where,
             )
         pause, seconds = REPEAT_PAUSE, min(START_SECONDS, max(config.request_timeout, left))
@@ -212,9 +213,10 @@ def _lost_start(access: JobsAccess, cause: PlatformError, *, repeat: bool) -> Pl
 
 
 START_AGAIN = (
-    "Only the lost answer contained the identifiers of the builds (tokens), so no task can wait "
-    "for these builds. Clear the task to start the builds again: this changes no data, but the "
-    "warehouse may build twice. To let a retry do this, set if_start_lost='repeat'."
+    "The identifiers of the builds (tokens) are unknown without the service's answer, so no task "
+    "can wait for these builds. Clear the task to start the builds again. This changes no data, "
+    "but the warehouse may build the tables twice. To let a retry start the builds again, set "
+    "if_start_lost='repeat'."
 )
 
 
@@ -248,9 +250,10 @@ def _read_start(access: JobsAccess, answer: Any, *, repeat_lost: bool) -> list[s
 
 def _no_match(access: JobsAccess, said: str) -> NoPreAggregationError:
     return NoPreAggregationError(
-        f"No pre-aggregation matches the arguments of this task. {said} Compare cubes (those that "
-        "define the pre-aggregations), pre_aggregations (cube.pre_aggregation), data_sources and "
-        "date_range with the data model. A pre-aggregation must match all of these arguments.",
+        f"No pre-aggregation matches the arguments of this task. {said} A pre-aggregation must "
+        "match all of these arguments: cubes (the cubes that define it), pre_aggregations (written "
+        "as cube.pre_aggregation), data_sources and date_range. Compare the arguments with the "
+        "data model.",
         where=access.where,
     )
 
@@ -449,8 +452,8 @@ class BuildProgress:
         lost = [one for one in still_open if one.status.lower().startswith("not_found")]
         if lost and not failed:
             raise PreAggregationJobsLostError(
-                f"The service no longer knows {_count(len(lost), 'job')} of the builds. It "
-                "keeps a job for 24 hours, but may lose a job earlier. A retry starts the builds "
+                f"The service no longer knows {_count(len(lost), 'build')}. It keeps a build's "
+                "status for 24 hours, but may lose the status earlier. A retry starts the builds "
                 "again.",
                 where=where,
             )
@@ -576,9 +579,9 @@ def wait_for_rows(
     )
     if found is None:
         raise ResultEmptyError(
-            "The builds are done, but verify_sql returned no value other than null and 0. The "
-            "tables are empty, or their rows are not there yet. A retry runs verify_sql again and "
-            "starts no build. To build again, clear the task.",
+            "The builds are done, but the result of verify_sql is empty or has only null, 0, false "
+            "and empty strings. The tables are empty, or their rows are not there yet. A retry "
+            "runs verify_sql again and starts no build. To build again, clear the task.",
             where=access.where,
         )
 

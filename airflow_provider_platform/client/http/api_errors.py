@@ -62,7 +62,8 @@ _NEXT_STEP = {
     "expired.",
     404: "Check the ids, and check that this credential has access to the deployment.",
     408: "The service timed out while it waited for the request. A retry may succeed.",
-    409: "The resource's state does not allow this now.",
+    409: "The current state of the resource does not allow this operation. Check the resource in "
+    "the platform.",
     429: "The service is limiting requests. Run fewer tasks at the same time.",
 }
 
@@ -100,13 +101,13 @@ def management_error(
     kind: type[PlatformApiError] | None = None
     if status == 409 and code in TRANSIENT_CONFLICTS:
         kind = PlatformTransientConflictError
-        step = "Another user wrote at the same time. A retry may succeed."
+        step = "Another request changed the same data at the same time. A retry may succeed."
     elif status == 400 and REVIEW_REQUIRED in (service_message(body, headers) or "").lower():
         kind = DashboardReviewRequiredError
         step = (
             "Nothing was published; readers see the dashboard as it was. A person must request "
             "the review in the platform. When a reviewer approves it, the platform publishes the "
-            "draft. No API can do this, so a retry cannot help."
+            "draft. The API cannot request a review, so a retry does not help."
         )
     return _api_error(
         operation.request_name,
@@ -170,9 +171,9 @@ def user_limit_error(begin: str, said: object, where: object) -> ChatUserLimitEr
     begins with `begin` and ends with `where`."""
     return ChatUserLimitError(
         f"{begin}: {quote_service(said).removesuffix('.')}. An account may hold 10,000 external "
-        "users that are not ephemeral. Leave isEphemeral out of Session settings "
-        "(session_settings) or set it to true, delete users that are no longer needed, or ask "
-        "the platform's support for a higher limit.",
+        "users that are not ephemeral. To make users ephemeral, leave isEphemeral out of Session "
+        "settings (session_settings) or set it to true. Otherwise delete users that are no longer "
+        "needed, or ask the platform's support for a higher limit.",
         where=where,
     )
 
@@ -216,7 +217,7 @@ def data_call_error(
     if scope is not None:
         step = (
             f"The deployment does not give its tokens the API scope {scope[1]}, which is off by "
-            "default. An administrator switches it on in the deployment's settings: environment "
+            "default. An administrator must switch it on in the deployment's settings: environment "
             f"variable CUBEJS_DEFAULT_API_SCOPES=meta,data,graphql,{scope[1]}, or "
             "contextToApiScopes in the configuration file."
         )
@@ -290,8 +291,9 @@ def rpc_error(error: Any, where: object) -> ChatError:
         return user_limit_error("The service refused the request", said, where)
     return ChatRpcError(
         f"The service refused the chat credential or its permissions: {said.removesuffix('.')}. "
-        "Check Chat API key (chat_api_key) or Chat service token (chat_service_token: scope "
-        f"'chat', externalId or sub, expiry) in the connection.{_plan_hint(said)}",
+        "Check Chat API key (chat_api_key) or Chat service token (chat_service_token) in the "
+        "connection. A service token needs the scope 'chat' and an externalId or sub, and must not "
+        f"have expired.{_plan_hint(said)}",
         where=where,
     )
 

@@ -69,8 +69,9 @@ def broken_answer(name: RequestName, error: Exception) -> PlatformError:
     if isinstance(error, RefusedCodingError):
         return PlatformProtocolError(
             f"{name.action}: the response was not read, because its content encoding is "
-            f"{quote_service(str(error))!r}. The provider reads only {ACCEPTED}, applied "
-            "once to a response. Check the proxies between Airflow and the service.",
+            f"{quote_service(str(error))!r}. The provider reads only responses that are not "
+            f"compressed, or compressed once with {ACCEPTED}. Check the proxies between Airflow "
+            "and the service.",
             where=name.where,
         )
     return PlatformTransportError(

@@ -33,7 +33,7 @@ from airflow_provider_platform.client.redaction import KnownSecrets
 
 T = TypeVar("T")
 
-INTERRUPTED = "The task was stopped from outside, so no further request is sent."
+INTERRUPTED = "The task was stopped, so it sends no further request."
 
 
 def _never() -> bool:

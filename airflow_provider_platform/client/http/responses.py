@@ -214,8 +214,8 @@ def refuse_redirect(name: RequestName, status: int, headers: Mapping[str, str]) 
         target = location
     raise PlatformAddressError(
         f"{name.action}: the service answered {status}, a redirect to "
-        f"{quote_service(target) or 'nowhere'}. Redirects are not followed, so that credentials "
-        "stay with their host. Check the address in the connection.",
+        f"{quote_service(target) or 'nowhere'}. The provider does not follow redirects, because "
+        "they could send the credential to another host. Check the address in the connection.",
         where=name.where,
         status=status,
     )
@@ -240,10 +240,10 @@ def _wrong_address(name: RequestName, got: str, *, described: bool = True) -> Pl
     """`described` says that the path is one of the service's own, so that the address is wrong."""
     if not described:
         return PlatformAddressError(
-            f"{name.action}: the service returned {got} instead of JSON. It does so if a path does "
-            "not exist. Check the path: write only the part that follows /api in the address, or a "
-            "path that begins with /build/api. If the path is right, check the address in the "
-            "connection.",
+            f"{name.action}: the service returned {got} instead of JSON. The service does this if "
+            "a path does not exist. Check the path: it begins after the /api of the address "
+            "(/v1/deployments, not /api/v1/deployments), or with /build/api. If the path is right, "
+            "check the address in the connection.",
             where=name.where,
         )
     return PlatformAddressError(

@@ -181,8 +181,8 @@ def _no_work(given: object) -> str:
     if isinstance(given, Endpoint):
         return f"{given.name} was not called. Write run({given.usage})"
     return (
-        "run takes an operation, as run(get_report(report_id=101)), or a program of the client "
-        f"(a generator of such calls), not {type(given).__name__}"
+        "run needs an operation, for example run(get_report(report_id=101)), or a program of the "
+        f"client, not {type(given).__name__}"
     )
 
 

@@ -208,10 +208,10 @@ class AnswerOutput:
             return None
         if config.chat_service_token is None:
             raise PlatformInputError(
-                "Nothing was sent: the connection uses Chat API key (chat_api_key), so all_rows "
-                "would read with the rights of the connection instead of the rights of the user "
-                "in session_settings. Use Chat service token (chat_service_token), or "
-                'all_rows_as="connection" if you accept the connection\'s rights.',
+                "Nothing was sent: with Chat API key (chat_api_key), all_rows uses the rights of "
+                "the connection, not the rights of the user in session_settings. Use Chat service "
+                'token (chat_service_token), or set all_rows_as="connection" if you accept the '
+                "connection's rights.",
                 field="all_rows_as",
             )
         return config.chat_service_token

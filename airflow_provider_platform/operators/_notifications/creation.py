@@ -121,8 +121,8 @@ class PlatformCreateNotificationOperator(
             numbers = ", ".join(str(found.id) for found in created)
             raise PlatformOutcomeUnknownError(
                 "The connection broke before the service confirmed the new notification, and "
-                f"several new notifications could belong to this task ({numbers}). Keep the right "
-                "one and delete the others, then mark this task as successful."
+                f"several new notifications could belong to this task ({numbers}). Keep one of "
+                "them and delete the others, then mark this task as successful."
             )
         if not created:
             return None
@@ -145,8 +145,9 @@ class PlatformCreateNotificationOperator(
         sending = next((found for found in there if found.silence is None), there[0])
         if self.if_exists == "fail":
             raise PlatformConflictError(
-                f"Nothing was created: notification {names} of this dashboard has the same times, "
-                "time zone, format, filters, time grains and member switchers (if_exists='fail')."
+                f"Nothing was created: this dashboard has notification {names} already, with the "
+                "same times, time zone, format, filters, time grains and member switchers "
+                "(if_exists='fail')."
             )
         if self.if_exists == "update" and len(there) > 1:
             raise PlatformConflictError(
@@ -182,25 +183,35 @@ class PlatformCreateNotificationOperator(
             first = unclear[0]
             settings = " and ".join(self._body().unclear_settings(first))
             raise PlatformConflictError(
-                f"Nothing was created: notification {_with_silence(first)} of this dashboard has "
-                f"the same times, time zone and format, but the tenant does not report {settings} "
-                "of this notification, so the task cannot compare them. Look at this notification. "
-                "If it is the one that you want, update it by its id "
+                f"Nothing was created: notification {_with_silence(first)} of this dashboard may "
+                "be the same. It has the same times, time zone and format. The tenant does not "
+                f"report its {settings}, so the task cannot compare these settings. Look at the "
+                "notification in the platform. If you want to use it, update it by its id "
                 "(PlatformUpdateNotificationOperator). If nobody needs it, delete it and run this "
                 "task again."
             )
 
     def _warn_of_differences(self, created: Notification) -> None:
-        """Say so if the service stored other settings than it was sent: the next run would not
-        recognize this schedule."""
+        """Log a warning if the service stored other settings than the task sent (the next run
+        creates another notification), or does not report them (the next run fails: see
+        `_refuse_unclear`)."""
         body = self._body()
-        other = [*body.differing_settings(created), *body.unclear_settings(created)]
-        if other:
+        if differing := body.differing_settings(created):
             self.log.warning(
-                "The service did not store the %s of notification %s as the task sent them. Its "
-                "release may not support them. Compare the notification with this task, because "
-                "the next run will not recognize the notification and creates another one.",
-                " and ".join(other),
+                "The service stored other values than the task sent for the %s of notification "
+                "%s. Its release may not support these settings. Correct the notification or this "
+                "task. Otherwise the next run does not recognize the notification and creates "
+                "another one.",
+                " and ".join(differing),
+                created.id,
+            )
+        elif unclear := body.unclear_settings(created):
+            self.log.warning(
+                "The service does not report the %s of notification %s in a form that the task can "
+                "read. Its release may not support these settings. Check the notification in the "
+                "platform. The next run cannot compare the notification with this task, so it "
+                "creates nothing and fails.",
+                " and ".join(unclear),
                 created.id,
             )
 

@@ -68,9 +68,7 @@ class RunKill:
     def refuse(self) -> None:
         """Raise PlatformInterruptedError if the task was ended from outside."""
         if self.happened:
-            raise PlatformInterruptedError(
-                "The task was stopped from outside, so no further request is sent."
-            )
+            raise PlatformInterruptedError("The task was stopped, so it sends no further request.")
 
     def stop_quietly(self, attempt: Attempt, ids: Ids) -> None:
         """Stop a run, if its author wants that; a failure is logged."""

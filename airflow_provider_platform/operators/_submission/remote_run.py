@@ -319,16 +319,16 @@ class RemoteRunOperator(PlatformOperator):
         """An earlier try was lost while it submitted other input: stop what is known of that run,
         and say that it may be running."""
         self.log.warning(
-            "An earlier try was lost while it started a run with different input, so that run "
-            "may be active at the service. This try stops that run if its ids are known, and "
-            "starts a run with the current input."
+            "An earlier try ended unexpectedly while it started a run with different input, so "
+            "that run may be active at the service. This try stops that run if its ids are known. "
+            "Then it starts a run with the current input."
         )
         self._kill.stop_quietly(attempt, ids)
 
     def _recover(self, attempt: Attempt, ids: Ids) -> Any:
         self.log.warning(
-            "An earlier try was lost while it started a run. Checking whether the service has "
-            "this run."
+            "An earlier try ended unexpectedly while it started a run. Checking whether the "
+            "service has this run."
         )
         try:
             env = self._environment(attempt, ids)
@@ -337,7 +337,7 @@ class RemoteRunOperator(PlatformOperator):
             processed, ids = attempt.client.run(find, self._listener(attempt))
         except PlatformError as error:
             if run_is_dead(error) and not self._kill.happened:
-                self.log.info("The run of the lost try is over (%s). Submitting again.", error)
+                self.log.info("The run of the earlier try is over (%s). Submitting again.", error)
                 return self._submit(attempt, None)
             self._give_up(attempt, error, submitted=True)
             raise

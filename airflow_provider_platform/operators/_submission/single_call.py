@@ -67,9 +67,10 @@ class SingleCallOperator(PlatformOperator):
         if "result" in ids:
             return ids["result"]
         raise PlatformOutcomeUnknownError(
-            "An earlier try made the call successfully, but its response was too large to store "
-            "for this try. If no task needs the response, mark this task as successful. If a task "
-            "needs it, clear this task: it makes the call a second time.",
+            "An earlier try made the call successfully. Its response was too large to store, so "
+            "this try cannot return it. If no task needs the response, mark this task as "
+            "successful. If a task needs it, clear this task. The task then makes the call a "
+            "second time.",
             where=self.task_type,
         )
 
@@ -92,10 +93,10 @@ class SingleCallOperator(PlatformOperator):
         if record is not None and step is Step.REPORT:
             submission.note("lost", record.ids)
             raise PlatformOutcomeUnknownError(
-                "An earlier try was lost while it made this call with different input (a "
-                "template rendered differently), so the earlier call may have been carried out. "
-                "Check in the platform. If the earlier call was carried out and you need no other, "
-                "mark this task as successful. Otherwise clear the task to make the call with the "
+                "An earlier try ended unexpectedly while it made this call with different input (a "
+                "template rendered another value). The earlier call may have been carried out. "
+                "Check in the platform. If the earlier call was carried out and is enough, mark "
+                "this task as successful. Otherwise clear the task to make the call with the "
                 "current input.",
                 where=self.task_type,
             )
@@ -117,7 +118,7 @@ class SingleCallOperator(PlatformOperator):
 
         if step is Step.FIND_OUT:
             self.log.warning(
-                "An earlier try was lost while it made the call. Checking whether "
+                "An earlier try ended unexpectedly while it made the call. Checking whether "
                 "the call was carried out."
             )
             found = self.find(hook, lost)

@@ -178,9 +178,9 @@ def _notes(
             "Install fonts for this script (for example the package fonts-noto), or set "
             "chart_fonts to a folder with fonts."
             if reads_fonts
-            else "The process that draws charts cannot read fonts on this worker, because the "
-            "Linux kernel of the worker cannot limit the process to single files (Landlock, in "
-            "Linux 5.13 or newer)."
+            else "Charts on this worker are drawn without the fonts of the worker. To use these "
+            "fonts, the worker needs Linux 5.13 or newer with Landlock, which limits the drawing "
+            "process to the files of fonts."
         )
         notes.append(
             "No font has a glyph for "

@@ -506,8 +506,8 @@ def test_settings_of_a_call_are_refused_with_a_service_token() -> None:
         config.of_connection("nightly").resolve_session_settings({"externalId": "customer-1"})
     assert caught.value.field == "session_settings"
     assert caught.value.message == (
-        "Nothing was sent: the service would ignore session_settings, because connection 'nightly' "
-        "uses Chat service token (chat_service_token), and the token's claims name the user. Leave "
+        "Nothing was sent: the service would ignore session_settings. Chat service token "
+        "(chat_service_token) of connection 'nightly' already names the user. Leave "
         "session_settings out, or use a connection with Chat API key (chat_api_key)."
     )
 

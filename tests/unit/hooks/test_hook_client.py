@@ -257,7 +257,7 @@ def test_wrong_work_is_refused_before_anything_is_sent(platform_sandbox: Sandbox
 
     wrong: list[tuple[Any, str]] = [
         (get_deployment, "get_deployment was not called. Write run(get_deployment("),
-        (operation, "run takes an operation, as run(get_report(report_id=101))"),
+        (operation, "run needs an operation, for example run(get_report(report_id=101))"),
         ("/v1/reports", "or a program of the client (a generator of such calls), not str"),
     ]
     with PlatformHook() as hook:

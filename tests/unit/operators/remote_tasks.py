@@ -95,7 +95,7 @@ def lost_prompt(control: SandboxControl) -> TaskTries:
     control.fault("cut", after=1)
     control.fault("drop", **LOOK, count=5)
     tries = TaskTries()
-    with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
+    with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
         chat().execute(tries.context())
     return tries
 

@@ -52,7 +52,7 @@ def test_rows_that_are_missing_are_a_warning_that_says_how_to_get_them(
     assert f"The result has {max_rows} of " in warning
     assert 'all_rows=True and all_rows_as="connection"' in warning
     assert "PlatformHook.run_sql" in warning
-    assert ("raise max_rows, since the chat sent 100 rows" in warning) is raise_it
+    assert ("raise max_rows: the chat sent 100 rows" in warning) is raise_it
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_retry_searches_the_question_again_after_a_failed_search(
     control.fault("cut", after=1)
     control.fault(**outage, **LOOK, count=None)
     tries = TaskTries()
-    with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
+    with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
         chat(chat_id=chat_id).execute(tries.context())
     assert tries.store[STORE_KEY]["phase"] == "intent"
     control.clear_faults()
@@ -84,7 +84,7 @@ def test_last_try_stops_the_run_after_a_failed_search(
     control.fault("drop", **LOOK, count=None)
     tries = TaskTries(max_tries=retries)
     for left in range(retries, -1, -1):
-        with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
+        with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
             chat().execute(tries.context())
         assert (control.state().runs[0].status == "aborted") is (left == 0)
 
@@ -97,7 +97,7 @@ def test_retry_stops_the_run_if_its_search_is_refused(
     control.fault("cut", after=1)
     control.fault(**refusal, **LOOK, count=None)
     tries = TaskTries()
-    with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
+    with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
         chat().execute(tries.context())
     with pytest.raises(AirflowFailException):
         chat().execute(tries.context())
@@ -175,7 +175,7 @@ def test_id_of_the_second_thread_is_recorded(
     control.fault("drop", **LOOK, nth=2, count=5)
     tries = TaskTries()
     tries.store = written = WrittenThreads()
-    with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
+    with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
         chat().execute(tries.context())
     first, second = (message.chat_id for message in control.state().messages)
     # When they were named, and the second at the end of the try.
@@ -313,7 +313,7 @@ def test_try_that_finds_its_lost_run_dead_asks_again(
 ) -> None:
     def has_ended(*_: Any) -> Program[tuple[bool, dict[str, Any]]]:
         yield from ()
-        raise ChatAbortedError("the run was stopped from outside")
+        raise ChatAbortedError("the run was stopped")
 
     monkeypatch.setattr(ChatRunKind, "find", has_ended)
     tries = TaskTries()
@@ -334,7 +334,7 @@ def test_question_that_its_thread_never_shows_is_sent_at_most_twice_in_all_tries
         control.fault("drop", **LOOK, count=5)
     tries = TaskTries(max_tries=5)
     if lost_by == "an earlier one":
-        with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
+        with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
             chat(chat_id=chat_id).execute(tries.context())
     with pytest.raises(AirflowFailException, match="sent twice"):
         chat(chat_id=chat_id).execute(tries.context())

@@ -12,6 +12,7 @@ from airflow_provider_platform.client.errors import (
     PlatformInputError,
     PlatformServerError,
 )
+from airflow_provider_platform.client.management.notifications.notifications import Notification
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.operators._submission.record import STORE_KEY
 from airflow_provider_platform.operators.notifications import (
@@ -98,11 +99,25 @@ class TestCreate:
         platform_sandbox.control.set(notification_drops=["memberSwitchers"])
         switched = {"member_switchers": [{"member": "orders.measure", "selected": "count"}]}
         first = create(**switched).execute(TaskTries().context())
-        assert "did not store the member_switchers" in capsys.readouterr().out
+        logged = capsys.readouterr().out
+        assert "does not report the member_switchers" in logged
+        assert "creates nothing and fails" in logged
+        assert "another one" not in logged
         with pytest.raises(AirflowFailException, match=r"Nothing was created.*member_switchers"):
             create(**switched).execute(TaskTries().context())
         assert create().execute(TaskTries().context())["id"] == first["id"]
         assert created(platform_sandbox) == [first["id"]]
+
+    def test_a_setting_stored_with_another_value_is_warned_of(
+        self, platform_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        task = create(filters=[{"member": "orders.region", "operator": "equals", "value": ["EU"]}])
+        first = task.execute(TaskTries().context())
+        assert "another one" not in capsys.readouterr().out
+        task._warn_of_differences(Notification.model_validate({**first, "filters": []}))
+        logged = capsys.readouterr().out
+        assert f"sent for the filters of notification {first['id']}" in logged
+        assert "creates another one" in logged
 
     @pytest.mark.parametrize("if_exists", ["skip", "update"])
     def test_log_says_that_the_notification_is_switched_off(

@@ -114,7 +114,7 @@ def test_retry_starts_the_builds_again_if_their_tokens_are_unknown(
 
 def test_first_try_fails_if_its_tokens_are_unknown(control: SandboxControl) -> None:
     control.set(jobs_lifetime=0)
-    with pytest.raises(PreAggregationJobsLostError, match="keeps a job for 24 hours"):
+    with pytest.raises(PreAggregationJobsLostError, match="status for 24 hours"):
         build().execute(TaskTries().context())
 
 
@@ -214,7 +214,9 @@ def test_retry_reports_that_the_earlier_try_was_lost_at_the_start(control: Sandb
     with pytest.raises(PlatformTransportError):
         build(if_start_lost="repeat").execute(tries.context())
     assert tries.store[STORE_KEY]["phase"] == "intent"
-    with pytest.raises(AirflowFailException, match="The previous try was lost while it started"):
+    with pytest.raises(
+        AirflowFailException, match="The previous try ended unexpectedly while it started"
+    ):
         build().execute(tries.context())
     assert starts(control) == 1
     assert tries.store[STORE_KEY]["phase"] == "lost"

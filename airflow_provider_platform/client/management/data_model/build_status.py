@@ -174,8 +174,9 @@ def judge(answer: BuildStatusResponse, wanted: BuildWanted, now: float) -> Build
     if answer.status in IDLE:
         raise BranchNotServedError(
             f"For {NOT_FOUND_GRACE:g} seconds the service has neither built the branch nor "
-            f"answered queries on it (status {answer.status}){_quoted(said)}. Open the branch "
-            "again, or send a query to it: the service suspends an environment that nobody uses.",
+            f"answered queries on it (status {answer.status}){_quoted(said)}. The service suspends "
+            "the environment of a branch that nobody uses. Open the branch again, or send a query "
+            "to it.",
             where=wanted.where,
         )
     return seen

@@ -183,9 +183,8 @@ def plan_merge(
         )
     if checked_hash is not None and branch.last_hash not in (None, checked_hash):
         raise BranchNotMergedError(
-            f"Nothing was merged: the branch is at commit {quote_service(branch.last_hash)}, and "
-            f"commit {quote_service(checked_hash)} was checked. Somebody committed since. Check "
-            "the branch again.",
+            f"Nothing was merged: commit {quote_service(checked_hash)} was checked, but the branch "
+            f"is now at commit {quote_service(branch.last_hash)}. Check the branch again.",
             where=where,
         )
     into_branch = branches.get(target)
@@ -285,15 +284,15 @@ def judge_lost(merge: Merge, branches: dict[str, BranchResponse], *, delete_bran
     elif stayed:
         return NOT_MADE
     if branch is None:
-        change = f"was deleted (it was at commit {_shown(merge.source_hash)})"
+        change = f"was deleted (it was at {_shown(merge.source_hash)})"
         step = "create the branch again, then clear the task to merge it."
     else:
-        change = f"changed from commit {_shown(merge.source_hash)} to {_shown(branch.last_hash)}"
+        change = f"changed from {_shown(merge.source_hash)} to {_shown(branch.last_hash)}"
         step = "clear the task: it merges the branch as it is now."
     raise PlatformOutcomeUnknownError(
         "The service's answer to the merge was lost, and the commits do not show whether the merge "
-        f"was made: {merge.target} changed from commit {_shown(merge.target_hash)} to "
-        f"{_shown(now_at)}, and the branch {change}. Look at the history of {merge.target} in the "
+        f"was made. {merge.target} changed from {_shown(merge.target_hash)} to "
+        f"{_shown(now_at)}. The branch {change}. Look at the history of {merge.target} in the "
         "platform. If the merge is there, mark this task as successful. If it is not there, "
         f"{step}",
         where=merge.where,
@@ -404,10 +403,11 @@ def _merged_nothing(
         return replace(merge, target_hash=now_at).answered(clock(), merged=False)
     at = _shown(merge.source_hash if branch is None else branch.last_hash)
     raise BranchNotMergedError(
-        f"The service answered that it merged nothing. The branch is at {at}, {merge.target} at "
-        f"{_shown(now_at)}: somebody may have merged the branch already, or it has no changes. "
-        "Compare them in the platform. If production is as it should be, mark this task as "
-        f"successful.{_not_allowed(merge)}",
+        f"The service answered that it merged nothing. The branch is at {at}, and "
+        f"{merge.target} is at {_shown(now_at)}. Somebody may have merged the branch "
+        f"already, or the branch has no changes. Compare the branch with {merge.target} in the "
+        f"platform. If {merge.target} contains the changes, mark this task as successful."
+        f"{_not_allowed(merge)}",
         where=merge.where,
     )
 

@@ -105,9 +105,10 @@ class StaleFork:
 
     def __str__(self) -> str:
         return quote_service(
-            f"Answers may come from an earlier data model: the dev-mode branch {self.branch_name}, "
-            f"a copy of {self.parent_branch}, is at commit {self.hash}, but {self.parent_branch} "
-            f"is at {self.parent_hash}. Sync to a new branch, or use a staging environment."
+            "Answers may come from an earlier data model. The dev-mode branch "
+            f"{self.branch_name} is a copy of {self.parent_branch}. The copy is at commit "
+            f"{self.hash}, but {self.parent_branch} is at commit {self.parent_hash}. Sync to a new "
+            "branch, or use a staging environment."
         )
 
 
@@ -271,9 +272,9 @@ def branch_address_beside(data_api_url: str, branch_name: str) -> str:
     if root == base and "/" in root.partition("://")[2]:
         raise PlatformInputError(
             f"Nothing was sent: the address of branch {quote_service(branch_name)!r} is unknown. "
-            "The service does not list it, and it cannot be derived from Data API address "
-            f"(data_api_url) in the connection, which does not end in {DATA_PATH}. Leave that "
-            "setting empty, or switch on the branch's staging environment.",
+            "The service does not list the branch. The address cannot be derived from Data API "
+            f"address (data_api_url) in the connection, which does not end in {DATA_PATH}. Leave "
+            "this field empty, or switch on the branch's staging environment.",
             field="branch_name",
         )
     return _branch_address(root, branch_name)
@@ -407,8 +408,8 @@ def _leave_dev_mode(where: _Where, environment: str) -> Program[NothingToClose |
         parent = yield from _parent_of(deployment_id, active)
         if parent != branch_name:
             return NothingToClose(
-                f"the credential is in dev mode on another branch, {quote_service(active)}, which "
-                "stays open"
+                f"the credential is in dev mode on another branch ({quote_service(active)}); that "
+                "branch stays open"
             )
     try:
         yield from call(stop_dev_mode(deployment_id=deployment_id))

@@ -205,7 +205,9 @@ class _KnownSync:
                 where=self,
             )
         if self.status == CANCELLED:
-            raise DbtSyncCancelledError("The dbt sync was cancelled from outside.", where=self)
+            raise DbtSyncCancelledError(
+                "The dbt sync was cancelled, for example by a user or by another task.", where=self
+            )
         result = yield from self._read_result(clock)
         return DbtSyncOutcome(self._sync_job_id, self._branch_name, result)
 

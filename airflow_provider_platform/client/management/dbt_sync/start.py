@@ -274,10 +274,9 @@ def find_started(
     if unclear or left_out:
         which = ", ".join(map(quote_service, unclear)) or "a row that cannot be read"
         raise PlatformOutcomeUnknownError(
-            f"{lost}the start, source or trigger of a new sync in the history does not show "
-            f"whether this task started it: {which}. Look at this sync. If it did the work of this "
-            "task, mark this task as successful. If it did not, clear the task to start another "
-            "sync.",
+            f"{lost}the history does not show whether this task started one of its new syncs "
+            f"({which}). Look at these syncs. If one of them did the work of this task, mark this "
+            "task as successful. If none did, clear the task to start another sync.",
             where=where,
         )
     return None
@@ -349,9 +348,10 @@ def refuse_dropped(
     branch = quote_service(started.branch_name or "unknown")
     if drops_ref(body.ref, body, started.branch_name):
         raise DbtSyncInputDroppedError(
-            f"The tenant ignored ref={body.ref!r}, as releases before v0.4.0 do, and syncs its "
-            f"tracked branch into {branch}. Delete that branch. Then set the ref in the "
-            "platform's dbt integration, or leave ref out.",
+            f"The tenant ignored ref={body.ref!r}: releases before v0.4.0 do not support ref. The "
+            "tenant syncs the ref that is set in the platform's dbt integration, into branch "
+            f"{branch}. Delete that branch. Then set the ref in the platform's dbt integration, or "
+            "leave ref out.",
             where=where,
         )
     if body.source != "manifest":
@@ -363,9 +363,9 @@ def refuse_dropped(
         run = next((row for row in rows or [] if row.sync_job_id == started.sync_job_id), None)
         if run is not None and run.source != "manifest":
             raise DbtSyncInputDroppedError(
-                "The tenant ignored source='manifest', as releases before v0.8.0 do, and syncs "
-                f"the dbt repository into {branch}. Delete that branch. Use source='git' on this "
-                "tenant.",
+                "The tenant ignored source='manifest': releases before v0.8.0 do not support it. "
+                f"The tenant syncs the dbt repository into branch {branch}. Delete that branch. "
+                "Use source='git' on this tenant.",
                 where=where,
             )
         if run is not None:
@@ -385,8 +385,8 @@ def refuse_dropped_files(deployment_id: int, sync_job_id: str) -> Program[None]:
         yield from call(files)
     except PlatformNotFoundError as error:
         raise DbtSyncInputDroppedError(
-            "The tenant ignored output='files', as releases before v0.10.0 do, and wrote a "
-            "branch instead of files. Delete the branch if you do not need it.",
+            "The tenant ignored output='files': releases before v0.10.0 do not support it. The "
+            "sync wrote a branch instead of files. Delete the branch if you do not need it.",
             where=f"dbt sync {quote_service(sync_job_id)}, deployment {deployment_id}",
         ) from error
     except PlatformError:

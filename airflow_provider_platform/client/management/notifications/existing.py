@@ -47,9 +47,9 @@ def find_matching(deployment_id: int, body: CreateNotificationInput) -> Program[
     dashboards = {row.dashboard_id for row in listed.items} - {None}
     if body.dashboard_id is None and len(dashboards) > 1:
         raise PlatformInputError(
-            "Nothing was created: the service ignored dashboard_public_id and listed the "
-            f"notifications of several dashboards of deployment {deployment_id}, so this "
-            "dashboard's notifications are unknown. Give dashboard_id instead of "
+            "Nothing was created: the task does not know which notifications this dashboard has. "
+            "The service ignored dashboard_public_id and listed the notifications of several "
+            f"dashboards of deployment {deployment_id}. Give dashboard_id instead of "
             "dashboard_public_id.",
             field="dashboard_public_id",
         )

@@ -228,7 +228,7 @@ def test_a_service_that_names_no_thread() -> None:
 def test_a_thread_that_shows_nothing_leaves_a_lost_prompt_to_a_later_search() -> None:
     """The try that sent it may not take it for dead: the thread may tell a retry more."""
     service = PlayedService(scripted=[[cutoff()]] * 9)
-    with pytest.raises(PlatformTransportError, match="A retry looks the message up"):
+    with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
         new_call(service, thread=True).ask()
     assert len(service.prompts) == 1
 

@@ -49,7 +49,7 @@ def test_refusals_are_raised_at_once(status: int, error: type[PlatformError], as
 ENDS = [
     ([{"error": "Out of memory"}], ChatStreamError, r"Out of memory\."),
     ([RPC], ChatRpcError, r"Unauthorized.*chat_api_key.*premium or enterprise"),
-    ([aborted()], ChatAbortedError, "stopped from outside"),
+    ([aborted()], ChatAbortedError, "stopped before it had an answer"),
     (
         [{"error": {"reason": "no memory", "fatal": True}}],
         ChatStreamError,
@@ -178,7 +178,7 @@ def test_changes_of_stage_are_bounded_and_counted_at_the_end(more: int) -> None:
     last = [one for one in service.notices if isinstance(one, StageChanged | StagesNotShown)][-1]
     assert isinstance(last, StagesNotShown) == (more > 0)
     if more:
-        assert str(last) == f"Stages: {more:,} more changes, not shown"
+        assert str(last) == f"More changes of the agent's stage, which are not shown: {more:,}"
 
 
 def test_changes_of_stage_are_bounded_through_broken_connections() -> None:

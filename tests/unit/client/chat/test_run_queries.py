@@ -113,8 +113,8 @@ def test_how_many_rows_there_are(
         ({"error": {"message": "Bad branch", "code": 1}}, "Bad branch"),
         ({"error": "two\nlines"}, "two\\nlines"),
         ({"error": None, "data": []}, None),
-        ({"error": ""}, "The tool failed without a reason."),
-        ({"error": " \n"}, "The tool failed without a reason."),
+        ({"error": ""}, "The tool failed, and the service gave no reason."),
+        ({"error": " \n"}, "The tool failed, and the service gave no reason."),
         ({"error": False}, None),
         ({"error": {"code": 7, "fields": ["a", None]}}, '{"code": 7, "fields": ["a", null]}'),
         ({"error": ["Bad branch", True]}, '["Bad branch", true]'),
@@ -150,7 +150,7 @@ def test_failed_query_has_no_chart(result: Any) -> None:
 
 
 def test_run_whose_every_query_has_an_empty_error_fails() -> None:
-    with pytest.raises(ChatToolError, match=r"failed without a reason\. The agent"):
+    with pytest.raises(ChatToolError, match=r"gave no reason\. The agent"):
         result_of(tool("SqlApi", {}, {"error": ""}), final("Done."), rule="all")
 
 

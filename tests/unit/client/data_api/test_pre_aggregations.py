@@ -197,7 +197,7 @@ def test_a_start_that_is_being_prepared_is_sent_again() -> None:
 
 
 def test_a_start_that_is_never_prepared_ends_at_the_deadline_with_nothing_queued() -> None:
-    with pytest.raises(PreAggregationBuildFailedError, match="no table was queued"):
+    with pytest.raises(PreAggregationBuildFailedError, match="has not started any of them"):
         start(DataRefusal(200, "Continue wait"), seconds=30)
 
 

@@ -91,7 +91,7 @@ class TestPlan:
             planned(tenant(branches={"other": "main"}))
 
     def test_branch_with_new_commits_since_its_check_is_not_merged(self) -> None:
-        with pytest.raises(BranchNotMergedError, match=r"commit b1.*commit b0 was checked"):
+        with pytest.raises(BranchNotMergedError, match=r"commit b0 was checked.*commit b1"):
             planned(tenant(), checked_hash="b0")
         assert planned(tenant(), checked_hash="b1").source_hash == "b1"
 
@@ -232,6 +232,14 @@ class TestLostAnswer:
             else:
                 assert found == MADE
                 assert now_at == "b1" or (branch_at == "gone" and delete and now_at in ("x", "y"))
+
+    def test_error_of_an_unclear_merge_names_all_commits(self) -> None:
+        merge = Merge(1, BRANCH, "default", "main", True, "b1", "m1")
+        branches = {"main": BranchResponse(name="main", last_hash="x")}
+        branches[BRANCH] = BranchResponse(name=BRANCH, last_hash="y")
+        words = "main changed from commit m1 to commit x. The branch changed from commit b1 to "
+        with pytest.raises(PlatformOutcomeUnknownError, match=f"{words}commit y"):
+            judge_lost(merge, branches, delete_branch=False)
 
 
 class TestBuild:
