@@ -336,7 +336,7 @@ def test_many_tokens_are_polled_in_several_requests() -> None:
 
 
 def test_a_token_that_the_answer_leaves_out_is_not_found() -> None:
-    with pytest.raises(PreAggregationJobsLostError, match="1 job of"):
+    with pytest.raises(PreAggregationJobsLostError, match=r"1 build\."):
         wait(jobs(a="done"))
 
 
