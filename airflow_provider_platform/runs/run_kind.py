@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_platform.client.config import PlatformConfig
-    from airflow_provider_platform.client.operations.log_events import Log
+    from airflow_provider_platform.client.operations.event_logger import Log
     from airflow_provider_platform.client.operations.program import Clock, Notify, Program
     from airflow_provider_platform.client.redaction import KnownSecrets
 

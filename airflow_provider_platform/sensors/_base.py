@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform._airflow import BaseSensorOperator
 from airflow_provider_platform.client.errors import PlatformError, from_payload
-from airflow_provider_platform.client.operations.log_events import log_changes
+from airflow_provider_platform.client.operations.event_logger import log_changes
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback, airflow_errors
 from airflow_provider_platform.operators._base.operator import (

@@ -20,7 +20,7 @@ from airflow_provider_platform.client.errors import (
     PlatformTriggerError,
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.client.operations.log_events import EventLog
+from airflow_provider_platform.client.operations.event_logger import EventLog
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.runs.run_kind import NOT_STOPPED, LogLine, RunEnvironment
 from airflow_provider_platform.runs.stop_decision import UNKNOWN, stops_run

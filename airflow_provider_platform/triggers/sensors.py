@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent
 from airflow_provider_platform.client.conditions import Condition
 from airflow_provider_platform.client.errors import PlatformError
-from airflow_provider_platform.client.operations.log_events import log_changes
+from airflow_provider_platform.client.operations.event_logger import log_changes
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
 from airflow_provider_platform.client.polling.poll_until import PollInterval, poll_until
 from airflow_provider_platform.hooks.platform import PlatformHook

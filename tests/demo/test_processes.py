@@ -77,6 +77,7 @@ with running([sys.executable, "-c", sys.argv[1]], stdout=int(sys.argv[2])):
 """
 
 
+@pytest.mark.exhaustive
 def test_they_are_gone_when_the_demo_itself_is_killed():
     reading, writing = os.pipe()
     demo = subprocess.Popen(

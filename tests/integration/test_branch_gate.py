@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
+pytestmark = pytest.mark.one_case_in(4)
+
 COUNT = "SELECT COUNT(*) AS orders FROM orders"
 BRANCH = "dbt-sync/main-1"
 modes = pytest.mark.parametrize("deferrable", [False, True], ids=["on the worker", "deferred"])
@@ -178,12 +180,14 @@ class TestTeardownThatFails:
     def refusing(self, platform_sandbox: Sandbox) -> Callable[[], None]:
         return lambda: platform_sandbox.control.fault("status", status=403, count=None, **STAGING)
 
+    @pytest.mark.exhaustive
     def test_it_does_not_hide_the_failure_of_a_check(self, refusing: Any, run_dag: RunDag) -> None:
         run = run_dag(gated("SELECT nothing FROM nowhere", first=refusing))
         assert run.state == "failed"
         assert set(errors(run)) == {"branch_gate.count", "branch_gate.close"}
         assert run.states["branch_gate.delete"] == "success"
 
+    @pytest.mark.exhaustive
     def test_it_does_not_fail_a_run_that_has_merged(
         self, refusing: Any, run_dag: RunDag, platform_sandbox: Sandbox
     ) -> None:
@@ -210,6 +214,7 @@ def test_gate_that_does_not_merge_proves_the_branch_only(
     assert not is_open(BRANCH)
 
 
+@pytest.mark.exhaustive
 def test_gate_that_may_not_publish_says_which_permission_it_lacks(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
@@ -219,6 +224,7 @@ def test_gate_that_may_not_publish_says_which_permission_it_lacks(
     assert BRANCH in platform_sandbox.control.branches()
 
 
+@pytest.mark.exhaustive
 def test_branch_is_deleted_after_a_failure_if_asked_for(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
@@ -284,6 +290,7 @@ class TestDevMode:
         assert is_open(str(fork))
         assert merged(platform_sandbox) == []
 
+    @pytest.mark.exhaustive
     def test_gate_takes_over_the_fork_of_its_own_branch(
         self, run_dag: RunDag, platform_sandbox: Sandbox
     ) -> None:

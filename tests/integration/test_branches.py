@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
+pytestmark = pytest.mark.one_case_in(4)
+
 COUNT = "SELECT COUNT(*) AS orders FROM orders"
 modes = pytest.mark.parametrize("deferrable", [False, True], ids=["on the worker", "deferred"])
 soon: dict[str, Any] = {"poll_interval": 0.05, "retries": 0}

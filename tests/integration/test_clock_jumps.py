@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     Jump = Callable[[], None]
 
+pytestmark = pytest.mark.exhaustive
+
 A_DAY = 86_400.0
 
 

@@ -96,6 +96,7 @@ def test_the_pipeline_leaves_rows_and_chart_in_a_folder(
     assert Path(picture.removeprefix("file://")).read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.exhaustive
 def test_both_modes_give_the_same_xcoms(
     platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,6 +82,7 @@ def test_paths_that_differ_by_index_value_or_list_are_all_written(
     assert (tmp_path / "France.csv").read_text() == "country\nFrance\n"
 
 
+@pytest.mark.exhaustive
 def test_equal_values_and_equal_list_items_are_refused(
     run_dag: RunDag, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -103,6 +104,7 @@ def test_equal_values_and_equal_list_items_are_refused(
         assert sorted(states[name] for name in pair) == ["failed", "success"]
 
 
+@pytest.mark.exhaustive
 def test_task_of_a_mapped_group_is_refused_as_a_mapped_task_is(
     run_dag: RunDag, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -126,6 +128,7 @@ def test_task_of_a_mapped_group_is_refused_as_a_mapped_task_is(
     assert states["store.own[0]"] == states["store.own[1]"] == "success"
 
 
+@pytest.mark.exhaustive
 def test_retry_of_an_index_overwrites_its_own_file(
     run_dag: RunDag, platform_sandbox: Sandbox, tmp_path: Path
 ) -> None:

@@ -19,6 +19,8 @@ from tests.unit.operators.task_context import TaskTries
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
+pytestmark = pytest.mark.one_case_in(4)
+
 QUESTION = "revenue by country"
 
 

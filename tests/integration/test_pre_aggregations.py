@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
+pytestmark = pytest.mark.one_case_in(4)
+
 WAYS = {"on the worker": False, "deferred": True}
 MONTHS = "orders.revenue_by_month"
 

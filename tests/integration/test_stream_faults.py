@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.chat.result import ChatResult
     from airflow_provider_platform.sandbox.server import Sandbox
 
+pytestmark = pytest.mark.one_case_in(9)
+
 QUESTION = "revenue by country"
 RECORDS = 19
 """Lines that the answer to QUESTION has in the sandbox, `__cutoff__` included."""

@@ -48,7 +48,7 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
         "client.formats.input_values",
         "client.formats.service_text",
         "client.errors",
-        "client.operations.log_events",
+        "client.operations.event_logger",
         "client.operations.rules",
         "client.redaction",
     )

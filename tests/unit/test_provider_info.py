@@ -223,6 +223,7 @@ def served_form() -> dict[str, Any]:
     return form
 
 
+@pytest.mark.exhaustive
 def test_the_server_relabels_and_hides_standard_fields(served_form: dict[str, Any]) -> None:
     fields = served_form["standard_fields"]
     assert fields["host"]["title"] == "Management API address"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.data_api.rows import SqlRows
     from airflow_provider_platform.client.http.client import PlatformClient
-    from airflow_provider_platform.client.operations.log_events import Log
+    from airflow_provider_platform.client.operations.event_logger import Log
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
     from airflow_provider_platform.results.files.format_and_options import Output

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import retry_policy_fails
-from airflow_provider_platform.client.operations.log_events import EventLog
+from airflow_provider_platform.client.operations.event_logger import EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform._airflow import BaseOperator, Context
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.http.client import PlatformClient
-    from airflow_provider_platform.client.operations.log_events import Log
+    from airflow_provider_platform.client.operations.event_logger import Log
     from airflow_provider_platform.operators._submission.record import Submission
     from airflow_provider_platform.runs.run_kind import Ids, RunKind
 

@@ -88,6 +88,7 @@ def test_on_a_loop_too(
     assert asyncio.run(ask_after_rotation()) == 1
 
 
+@pytest.mark.exhaustive
 def test_a_connection_that_stays_away_says_so(
     platform_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, outage: Outage
 ) -> None:

@@ -30,6 +30,8 @@ from tests.unit.operators.task_context import TaskDeferred, TaskTries, deferral
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
+pytestmark = pytest.mark.one_case_in(4)
+
 BRANCH = "dbt-sync/main-1"
 BROKEN = "dbt-sync/broken-1"
 WAYS = ["staging", "dev_mode"]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.unit.operators.captured_log import Capture
 
+pytestmark = pytest.mark.one_case_in(2)
+
 
 def deferred(tries: TaskTries, **arguments: Any) -> Any:
     """What a deferrable task hands to its trigger."""

@@ -32,6 +32,8 @@ from tests.unit.results.charts import outer_filter
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
+pytestmark = pytest.mark.one_case_in(3)
+
 pytest.importorskip("pyarrow")
 PROMPT = "sql: SELECT id, order_id, fee, paid_at, settled FROM payments"
 WAYS = {"on the worker": False, "deferred": True}

@@ -19,6 +19,8 @@ from tests.unit.operators.task_context import StateStore, TaskTries
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
+pytestmark = pytest.mark.one_case_in(4)
+
 When = Literal["before", "after"]
 TIMES = pytest.mark.parametrize("when", ["before", "after"])
 

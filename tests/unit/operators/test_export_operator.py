@@ -89,6 +89,7 @@ def test_download_that_is_not_the_file_replaces_no_file(
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF-")
 
 
+@pytest.mark.exhaustive
 def test_a_download_that_breaks_leaves_no_file(platform_sandbox: Sandbox, tmp_path: Path) -> None:
     platform_sandbox.control.fault("lost_response", path="download", count=None)
     with pytest.raises(PlatformTransportError):

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.program import Program
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
+pytestmark = pytest.mark.one_case_in(2)
+
 OUTAGES: dict[str, dict[str, Any]] = {
     "429": {"kind": "status", "status": 429},
     "503 with Retry-After": {"kind": "status", "status": 503, "retry_after": 0},

@@ -27,6 +27,8 @@ from tests.unit.operators.test_branch_operators import both_modes, stored, throu
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
+pytestmark = pytest.mark.one_case_in(2)
+
 BRANCH = "dbt-sync/main-1"
 MERGE = {"api": "management", "method": "POST", "path": "/merge"}
 

@@ -26,6 +26,8 @@ from tests.unit.operators.task_context import TaskTries, deferral
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.control.client import SandboxControl
 
+pytestmark = pytest.mark.one_case_in(2)
+
 SCOPES = ["meta", "data", "graphql", "jobs"]
 ORDERS = "SELECT COUNT(*) FROM orders"
 ORDERS_OF_MARCH = "SELECT id FROM orders WHERE month = '2025-03'"

@@ -35,6 +35,8 @@ from tests.unit.operators.task_context import TaskTries, deferral
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
+pytestmark = pytest.mark.one_case_in(3)
+
 WAYS = {"on the worker": False, "deferred": True}
 PAYMENTS = "SELECT id, paid_on, paid_at, fee, settled, note FROM payments ORDER BY id"
 FORMATS = ("parquet", "csv", "jsonl")

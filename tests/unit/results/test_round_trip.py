@@ -24,6 +24,8 @@ from airflow_provider_platform.results.files.format_and_options import Output
 from airflow_provider_platform.results.files.save import save_rows
 from tests.hypothesis_profiles import examples
 
+pytestmark = pytest.mark.one_case_in(4)
+
 duckdb = pytest.importorskip("duckdb")
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

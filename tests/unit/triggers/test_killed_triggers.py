@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
+pytestmark = pytest.mark.one_case_in(3)
+
 ENDED = ["success", "failed", "skipped"]
 RUNS_AGAIN = [None, "scheduled", "queued", "running", "restarting", "up_for_retry"]
 

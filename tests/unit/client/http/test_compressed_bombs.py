@@ -17,6 +17,8 @@ import pytest
 from airflow_provider_platform.client.http.content import STEP_BYTES
 from tests.unit.client.http.http_server import answer, serving
 
+pytestmark = pytest.mark.exhaustive
+
 ROOT = Path(__file__).parents[4]
 MEGABYTE = 1024 * 1024
 SCHEMA = b'{"schema":[{"name":"n","column_type":"String"}]}\n'

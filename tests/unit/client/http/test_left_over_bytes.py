@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     import trustme
 
+pytestmark = pytest.mark.one_case_in(4)
+
 __all__ = ["authority", "bundle", "idle"]
 
 WAIT = 10.0

@@ -32,6 +32,8 @@ from tests.unit.client.http.http_server import (
 if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.program import Program
 
+pytestmark = pytest.mark.one_case_in(2)
+
 
 def streaming(*pieces: bytes, end: bytes = b"", encoding: bytes = b"") -> Answer:
     def told(exchange: Exchange) -> None:

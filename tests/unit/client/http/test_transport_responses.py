@@ -51,6 +51,8 @@ from tests.unit.client.http.http_server import (
 if TYPE_CHECKING:
     from airflow_provider_platform.client.operations.program import Program
 
+pytestmark = pytest.mark.one_case_in(2)
+
 
 def test_compressed_and_chunked_answers(run: Run) -> None:
     packed = gzip.compress(b'{"a": 1}')

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from airflow_provider_platform.client.chat.log_events import StageChanged, Thought
-from airflow_provider_platform.client.operations.log_events import SHOWN_STEPS, EventLog
+from airflow_provider_platform.client.operations.event_logger import SHOWN_STEPS, EventLog
 from airflow_provider_platform.client.redaction import KnownSecrets
 
 

@@ -161,6 +161,7 @@ def test_characters_that_no_font_has_are_in_a_note() -> None:
         assert renderer.render(hidden, COLUMNS, [["ไทย", 1]]).notes == ()
 
 
+@pytest.mark.exhaustive
 def test_fonts_of_a_folder_are_drawn_also_after_charts_without_them() -> None:
     pytest.importorskip("vl_convert")
     with ChartRenderer(ChartLimits(seconds=120), FONTS) as renderer:

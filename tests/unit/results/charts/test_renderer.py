@@ -160,6 +160,7 @@ def test_the_process_has_no_secret_of_ours_in_its_environment(
         assert names == {b"LANG", b"PATH", b"TZ"}
 
 
+@pytest.mark.exhaustive
 def test_a_process_that_dies_is_an_error_and_the_next_chart_is_drawn() -> None:
     with ChartRenderer(ChartLimits(seconds=120)) as renderer:
         renderer.render(BARS, COLUMNS, ROWS, ["svg"])
@@ -283,6 +284,7 @@ def test_years_on_a_scale_of_time_are_years(renderer: ChartRenderer) -> None:
     assert "2025" in shown
 
 
+@pytest.mark.exhaustive
 def test_picture_with_too_many_categories_is_refused_with_their_number(
     renderer: ChartRenderer,
 ) -> None:

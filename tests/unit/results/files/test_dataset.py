@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.one_case_in(3)
+
 COLUMNS = [
     {"name": "id", "type": "Int64"},
     {"name": "country", "type": "String"},
@@ -254,6 +256,7 @@ def test_files_are_split_by_bytes(kind: str, over: int, tmp_path: Path) -> None:
     assert sum(file["rows"] for file in saved.files) == 9000
 
 
+@pytest.mark.exhaustive
 def test_one_file_is_open_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened, most = 0, 0
     real = dataset.whole_file
@@ -353,6 +356,7 @@ except ResultWriteError as error:
 """
 
 
+@pytest.mark.exhaustive
 def test_error_of_a_full_temporary_folder_ends_with_the_folder(tmp_path: Path) -> None:
     command = [sys.executable, "-c", KEPT, str(tmp_path)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
@@ -361,6 +365,7 @@ def test_error_of_a_full_temporary_folder_ends_with_the_folder(tmp_path: Path) -
     assert said.endswith(f"(folder {tmp_path})")
 
 
+@pytest.mark.exhaustive
 def test_disk_that_takes_no_more_leaves_what_was_there(tmp_path: Path) -> None:
     """The first of the files fits, the second one does not."""
     folder = tmp_path / "rows"

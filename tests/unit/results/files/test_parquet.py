@@ -9,6 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.one_case_in(3)
+
 pa = pytest.importorskip("pyarrow")
 
 from airflow_provider_platform.results.columns import (  # noqa: E402

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.one_case_in(3)
+
 pq = pytest.importorskip("pyarrow.parquet")
 
 COLUMNS = [
@@ -118,6 +120,7 @@ def test_every_format_holds_the_typed_values(
         ]
 
 
+@pytest.mark.exhaustive
 def test_row_groups_have_the_same_size_whatever_the_pieces(tmp_path: Path) -> None:
     columns = [{"name": "id", "type": "Int64"}]
     rows = [[str(number)] for number in range(250_000)]
