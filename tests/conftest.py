@@ -60,8 +60,9 @@ def left_out(path: Path) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as `exhaustive` what `make test` leaves out: the folders above, and of the cases of a
-    test that is marked `one_case_in(number)` all but the first, the one `number` later, and so on.
+    """Mark as `exhaustive` what `make test` leaves out, besides the tests that carry this mark: the
+    folders above, and of the cases of a test that is marked `one_case_in(number)` all but the
+    first, the one `number` later, and so on. The mark of a module holds for each of its tests.
     """
     cases: Counter[str] = Counter()
     for item in items:
