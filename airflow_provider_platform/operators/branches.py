@@ -227,8 +227,8 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
         that somebody has committed to since is not merged
     :param wait_for_build: wait until production is built from the merge
     :param cancel_on_kill: no effect: a merge cannot be undone
-    :param timeout: seconds (or a timedelta) of wall time until production is built; an earlier
-        `execution_timeout` counts too
+    :param timeout: seconds (or a timedelta) of wall time for each try until production is built; an
+        earlier `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too, so that `merge.output["hash"]` works
     """
 

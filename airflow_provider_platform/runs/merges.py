@@ -23,7 +23,6 @@ from airflow_provider_platform.client.management.data_model.merging import (
     Merge,
     find_merge,
     plan_merge,
-    poll_merged_build,
     send_merge,
     wait_for_merged_build,
 )
@@ -44,12 +43,14 @@ from airflow_provider_platform.runs.run_kind import (
 class MergeRunKind(RunKind[Build]):
     """A merge, by the arguments of `PlatformMergeBranchOperator`.
 
-    A merge cannot be undone, so nothing is stopped. A trigger waits for the build only and is given
-    no arguments.
+    A merge cannot be undone, so nothing is stopped: a try that is too late leaves the merge to the
+    next one, which waits for its build. A trigger waits for the build only and is given no
+    arguments.
     """
 
     id_field = "branch_name"
     outcome_class = Build
+    can_stop = False
 
     branch_name: str = ""
     into: str = "default"
@@ -144,13 +145,6 @@ class MergeRunKind(RunKind[Build]):
                 stagger_first_poll=env.in_triggerer,
             )
         )
-
-    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[Build | None]:
-        merge = Merge(**ids["merge"])
-        if not self._waits(merge):
-            return Build(None)
-        found = yield from poll_merged_build(merge, env.clock)
-        return found if isinstance(found, Build) else None
 
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None

@@ -24,8 +24,6 @@ from airflow_provider_platform.client.data_api.pre_aggregations import (
     JobsAccess,
     count_tables,
     open_access,
-    poll_builds,
-    rows_are_there,
     start_builds,
     wait_for_builds,
     wait_for_rows,
@@ -151,17 +149,6 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
             poll_interval=env.poll_interval,
         )
         return BuildOutcome(outcome.table_count, outcome.tables, verified=True)
-
-    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[BuildOutcome | None]:
-        until = env.now + LOOK_SECONDS
-        access = yield from _open_access(env, ids["deployment_id"])
-        outcome = yield from poll_builds(access, self._progress(ids), env.config, env.clock)
-        if outcome is None or self.verify_sql is None:
-            return outcome
-        there = yield from rows_are_there(
-            self.verify_sql, access, env.config, env.clock, until=until
-        )
-        return BuildOutcome(outcome.table_count, outcome.tables, verified=True) if there else None
 
     def stop(
         self,

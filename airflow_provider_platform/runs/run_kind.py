@@ -173,9 +173,10 @@ class RunKind(ABC, Generic[OutcomeT]):
     def follow(self, env: RunEnvironment, ids: Ids) -> Program[OutcomeT]:
         """Wait for the run, on the worker or in the triggerer."""
 
-    @abstractmethod
     def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[OutcomeT | None]:
-        """The outcome of the run, None if the run is not over now."""
+        """The outcome of the run, None if the run is not over now. Only a run that can be stopped
+        is polled once, by a retry that comes after its deadline."""
+        raise NotImplementedError
 
     @abstractmethod
     def stop(

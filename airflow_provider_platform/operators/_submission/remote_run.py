@@ -347,12 +347,14 @@ class RemoteRunOperator(PlatformOperator):
         return self._reattach(attempt, {**ids, "key": attempt.submission.key})
 
     def _reattach(self, attempt: Attempt, ids: Ids) -> Any:
-        """Re-attach to a run that an earlier try has started; past its deadline, poll it once."""
+        """Re-attach to a run that an earlier try has started; past its deadline, poll it once,
+        unless nothing can stop it."""
         attempt.ids, attempt.reattached = ids, True
         self.store_link(attempt.context, attempt.config, **ids)
-        if not attempt.kind.can_stop:
+        can_stop = attempt.kind.can_stop
+        if not can_stop:
             ids = {**ids, "followed_since": attempt.now}  # its deadline did not end it
-        if attempt.now < _followed_since(ids) + float(self.timeout):
+        if not can_stop or attempt.now < _followed_since(ids) + float(self.timeout):
             self.log.info("Re-attaching to the run that an earlier try started.")
             try:
                 resume = attempt.kind.resume(self._environment(attempt, ids), ids)

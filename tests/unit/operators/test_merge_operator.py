@@ -246,6 +246,28 @@ class TestTries:
 
     @both_modes
     @pytest.mark.parametrize("delete", [True, False])
+    def test_retry_after_the_deadline_waits_for_the_build_of_the_merge_that_was_made(
+        self, deferrable: bool, delete: bool, control: SandboxControl
+    ) -> None:
+        """The worker died after the merge, and the retry begins when its time is over."""
+        control.set(build_seconds=3600)
+        tries = TaskTries()
+        with pytest.raises(PlatformDeadlineError):
+            through(merging(deferrable=deferrable, delete_branch=delete, timeout=0.5), tries)
+        record = stored(tries.store[STORE_KEY])
+        record["ids"]["submitted_at"] -= 3600
+        tries.store[STORE_KEY] = {**record, "phase": "running"}
+        control.advance(3500)
+        waiting = merging(deferrable=deferrable, delete_branch=delete, timeout=0.5)
+        with pytest.raises(PlatformDeadlineError, match="The branch is merged"):
+            through(waiting, tries)
+        control.advance(100)
+        found = through(merging(deferrable=deferrable, delete_branch=delete), tries)
+        assert (found["merged"], found["branch_deleted"]) == (True, delete)
+        assert len(requests(control)) == 1
+
+    @both_modes
+    @pytest.mark.parametrize("delete", [True, False])
     def test_cleared_task_does_not_repeat_its_merge(
         self, deferrable: bool, delete: bool, control: SandboxControl
     ) -> None:

@@ -309,6 +309,26 @@ class TestBuild:
         assert found.hash == "m1"
         assert played.now - NOON > ACTIVATION_GRACE
 
+    def test_built_production_that_is_at_the_commit_already_is_not_waited_for(self) -> None:
+        played = tenant(fast_forward=True)
+        merge = planned(played)
+        sent(played, merge)  # by somebody else
+        merge = sent(played, merge)
+        assert merge.merged is False
+        assert self.waited(played, merge, {"status": "built", "lastHash": "b1"}).hash == "b1"
+        assert len(played.times("buildStatus")) == 1
+
+    def test_build_of_the_model_before_is_waited_through_if_nothing_was_merged(self) -> None:
+        played = tenant(fast_forward=True)
+        merge = planned(played)
+        sent(played, merge)  # by somebody else
+        merge = sent(played, merge)
+        old = {"status": "built", "lastHash": "m1"}
+        failed = {"status": "failed", "lastHash": "m1", "errorText": "of yesterday"}
+        built = {"status": "built", "lastHash": "b1"}
+        assert self.waited(played, merge, old, failed, built).hash == "b1"
+        assert len(played.times("buildStatus")) == 3
+
     def test_service_that_names_no_commits_is_believed(self) -> None:
         played = tenant()
         merge = sent(played, planned(played))
