@@ -19,6 +19,7 @@ from airflow_provider_platform.client.http import driver, transport
 from airflow_provider_platform.client.http.retry import may_repeat, pause_after
 from airflow_provider_platform.client.operations.program import (
     Call,
+    CallData,
     CloseStream,
     OpenStream,
     ReadStream,
@@ -32,8 +33,8 @@ from airflow_provider_platform.operators._submission import kills
 from airflow_provider_platform.operators._submission.record import Submission
 from airflow_provider_platform.triggers import _remote_run as remote_trigger
 from tests.unit.client.fakes.played_service import Fault
+from tests.unit.machine.build_jobs import PlayedJobs
 from tests.unit.machine.platform import PlayedPlatform, Run
-from tests.unit.machine.tenant import PlayedTenant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,6 +74,8 @@ class _Session:
         match effect:
             case Call():
                 return await self._call(effect)
+            case CallData():
+                return self._call_data(effect)
             case OpenStream(body=body):
                 await self.aclose()
                 self._broken = False
@@ -161,14 +164,14 @@ class _Session:
 
     def _management(self, operation: Any) -> Any:
         platform, ledger = self.world.platform, self.world.ledger
-        assert isinstance(platform, PlayedTenant)
+        assert not isinstance(platform, PlayedPlatform)
         acting = self.world.acting
         assert acting is not None
         acting.concern = platform.concerned(operation) or acting.concern
 
         def process(actor: Actor) -> Any:
             told, changed = platform.answer(operation, actor)
-            if operation.operation_id == "startDbtSync":
+            if operation.operation_id in platform.starts:
                 actor.concern = changed
                 ledger.started(changed, actor)
             elif changed is not None:
@@ -176,6 +179,23 @@ class _Session:
             return operation.read(told)
 
         return self._request(operation.operation_id, operation.body, process)
+
+    def _call_data(self, effect: CallData) -> Any:
+        """A request of the data API, which has a token of its own."""
+        platform, ledger = self.world.platform, self.world.ledger
+        assert isinstance(platform, PlayedJobs)
+        acting = self.world.acting
+        assert acting is not None
+        acting.concern = platform.concerned_by(effect) or acting.concern
+
+        def process(actor: Actor) -> Any:
+            told, started = platform.answer_data(effect, actor)
+            if started is not None:
+                actor.concern = started
+                ledger.started(started, actor)
+            return told
+
+        return self._request(f"request with {effect.body['action']}", effect.body, process)
 
     def _read(self, seconds: float) -> bytes | None:
         world, actor = self.world, self.world.acting

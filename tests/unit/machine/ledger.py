@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_platform._airflow import AirflowFailException
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.operators._submission.record import run_is_dead
+from tests.unit.machine.build_jobs import Builds
 from tests.unit.machine.platform import Run
-from tests.unit.machine.tenant import PlayedTenant, Sync
+from tests.unit.machine.tenant import PlayedTenant
 
 if TYPE_CHECKING:
     from tests.unit.machine.played_airflow import PlayedTask
-    from tests.unit.machine.world import Actor, World
-
-AnyRun = Run | Sync
+    from tests.unit.machine.world import Actor, AnyRun, World
 
 ENDED_STATES = {"success", "failed", "skipped", "removed"}
 
@@ -37,6 +36,7 @@ class Asked(Enum):
     NOT_STOPPED = "the run before it was given up, and its stop failed, as a warning says of it"
     SUSPENDED = "the run before it stays suspended, as an error says of it"
     OUTCOME_UNKNOWN = "whether the one before it was processed nobody can tell, as an error says"
+    REPEATED = "the answer that named the one before it was lost, and its author has it repeated"
 
 
 class Stopped(Enum):
@@ -60,6 +60,7 @@ class Left(Enum):
     STORE_LOST = "the record was lost"
     LATE = "a try that was given up began it, and ended before it was told"
     NOT_WAITED = "the tenant tells nothing of it, so that the task did not wait"
+    CANNOT_STOP = "the service has no operation that stops it"
     STATE_UNKNOWN = "who was told to end could not learn that the task had ended"
     NO_RETRY_CAME = (
         "its try was told to end and left it to the retry; the task was ended before one"
@@ -74,6 +75,7 @@ class Beside(Enum):
     STORE_LOST = "the record was lost"
     LATE = "a try that was given up began it"
     NOT_WAITED = "the tenant tells nothing of it, so that the task did not wait"
+    CANNOT_STOP = "the service has no operation that stops it"
 
 
 class Ledger:
@@ -84,7 +86,7 @@ class Ledger:
         self._task = task
         self.explained: Counter[Enum] = Counter()
         self.violations: list[str] = []
-        self.runs: list[Run] = []
+        self.runs: list[Any] = []
         """The runs that the task has started."""
         self._owners: dict[int, Actor] = {}
         self._left: set[int] = set()
@@ -177,7 +179,8 @@ class Ledger:
             self._violate(f"{actor} returns the result of {run}, before the clear")
 
     def _is_over(self, run: AnyRun) -> bool:
-        return run.status == "finished" or self._is_not_waited_for(run)
+        done = isinstance(run, Builds) and run.reported_done
+        return run.status == "finished" or done or self._is_not_waited_for(run)
 
     def _expected(self, run: AnyRun, result: dict[str, Any]) -> dict[str, Any]:
         """What a try that followed the run has to return."""
@@ -254,7 +257,7 @@ class Ledger:
             return Asked.ENDED_WITHOUT_ANSWER
         if run.number in self._unknown:
             return self._unknown[run.number]
-        if self._is_overdue(run):
+        if run.can_stop and self._is_overdue(run):
             return Asked.TOO_LATE
         if run.was_suspended and self._is_said_of(run, SUSPENDED):
             return Asked.SUSPENDED
@@ -273,6 +276,8 @@ class Ledger:
             return Asked.NOT_STOPPED
         if self._is_said_of(run, OUTCOME_UNKNOWN):
             return Asked.OUTCOME_UNKNOWN
+        if run.repeats_lost_start and not self._is_named(run):
+            return Asked.REPEATED
         return None
 
     def _check_beside(self, run: AnyRun, started: AnyRun) -> None:
@@ -288,6 +293,8 @@ class Ledger:
 
     def _why_beside(self, run: AnyRun) -> Beside | None:
         """The next try after a clear stops what the record calls running."""
+        if not run.can_stop:
+            return Beside.CANNOT_STOP
         if self._is_said_of(run, NOT_STOPPED + OUTCOME_UNKNOWN):
             return Beside.LOGGED
         if run.late or self._unknown.get(run.number) is Asked.LATE_SEND:
@@ -332,6 +339,8 @@ class Ledger:
         return bool(self._world.time.now >= began + self._task.timeout)
 
     def _why_left(self, run: AnyRun) -> Left | None:
+        if not run.can_stop:
+            return Left.CANNOT_STOP
         if self._is_said_of(run, NOT_STOPPED + OUTCOME_UNKNOWN):
             return Left.LOGGED
         if run.number in self._task.unseen:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.unit.machine.platform import Run
-    from tests.unit.machine.tenant import Sync
-    from tests.unit.machine.world import Actor
+    from tests.unit.machine.world import Actor, AnyRun
 
 
 @dataclass(frozen=True)
@@ -20,7 +18,7 @@ class Line:
 
     level: str
     text: str
-    about: Run | Sync | None
+    about: AnyRun | None
 
     @property
     def is_warning(self) -> bool:

@@ -72,6 +72,9 @@ class PastTurn(Turn):
 class Run(PlayedService):
     """One run of the agent."""
 
+    can_stop = True
+    repeats_lost_start = False
+
     def __init__(self, thread: Thread, prompt: str, message_id: str, asker: Any) -> None:
         platform = thread.platform
         self.number = next(platform.numbers)

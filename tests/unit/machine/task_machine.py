@@ -46,9 +46,19 @@ Past = Literal[
     "killed while it runs",
     "killed while it runs, and cleared",
     "killed before it returns",
+    "killed while it runs, and too late",
+    "killed before the answer",
+    "answer lost",
 ]
 """What has happened to the task before anything else does."""
-PASTS: tuple[Past, ...] = get_args(Past)
+_OF_ONE_REQUEST: tuple[Past, ...] = (
+    "killed while it runs, and too late",
+    "killed before the answer",
+    "answer lost",
+)
+PASTS_OF_ONE_REQUEST: tuple[Past, ...] = get_args(Past)
+"""Those of a run that one request starts and nothing stops."""
+PASTS = tuple(past for past in PASTS_OF_ONE_REQUEST if past not in _OF_ONE_REQUEST)
 
 SPOILS = st.sampled_from(["refuse", "unreachable", "lose", "reset", "close", "silence", "half"])
 WHO = st.integers(0, 3)
@@ -61,6 +71,9 @@ class TaskMachine(RuleBasedStateMachine):
     """One task, everybody who does something to it, and the service."""
 
     past: ClassVar[Past] = "none"
+    ledger_class: ClassVar[type[Ledger]] = Ledger
+    answered_at: ClassVar[str] = ""
+    """The border at which the service has processed the request that starts a run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,7 +89,7 @@ class TaskMachine(RuleBasedStateMachine):
         """Begin the task, whose operator `make` makes, with its past."""
         past = self.past
         self.task = PlayedTask(self.world, make, retries=RETRIES, timeout=TIMEOUT)
-        self.world.ledger = Ledger(self.world, self.task)
+        self.world.ledger = self.ledger_class(self.world, self.task)
         if past == "cleared":
             self._go_on_until(lambda: self.task.state in ENDED)
             self.task.clear(lose_max_tries=False)
@@ -85,9 +98,15 @@ class TaskMachine(RuleBasedStateMachine):
             self._go_on(6)
         elif past == "killed before it returns":
             self._go_on_until(lambda: any(one.at == "before the XCom" for one in self.task.actors))
+        elif past in ("killed before the answer", "answer lost"):
+            self._go_on_until(lambda: any(one.at == self.answered_at for one in self.task.actors))
+            for actor in self.task.actors:
+                actor.spoil = "lose"
         if past.startswith("killed"):
             for actor in self.task.actors:
                 self.task.kill(actor)
+        if past.endswith("too late"):
+            self.world.time.now += TIMEOUT
         if past.endswith("and cleared"):
             self.task.clear(lose_max_tries=False)
             if self.task.is_running:
@@ -283,8 +302,12 @@ class TaskMachine(RuleBasedStateMachine):
         COUNTED["results"] += len(self.task.results)
         COUNTED["failures"] += len(self.task.failures)
 
+    def heal_service(self) -> None:
+        """Make the service well again."""
+
     def _come_to_rest(self) -> None:
         """With everything well again, the task comes to its end, and leaves nothing."""
+        self.heal_service()
         self.world.api_down_until = self.world.store_refusals = 0
         for actor in self.world.processes:
             actor.spoil = None

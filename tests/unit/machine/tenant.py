@@ -45,6 +45,8 @@ class Sync:
     began_by: float | None
     trigger: str = "api"
 
+    can_stop = True
+    repeats_lost_start = False
     in_existing_thread = True
     """A start that was lost can be looked up."""
     was_suspended = False
@@ -118,6 +120,9 @@ class Sync:
 
 class PlayedTenant:
     """The service: its syncs, its token, and what was asked of it."""
+
+    starts = ("startDbtSync",)
+    """The operations that start a run."""
 
     def __init__(self, habits: TenantHabits) -> None:
         self.habits = habits

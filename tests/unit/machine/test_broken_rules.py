@@ -11,21 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_platform.client.management.data_model import merging
 from airflow_provider_platform.operators._submission import kills, remote_run
 from airflow_provider_platform.operators._submission.record import Step, Submission
 from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
+from airflow_provider_platform.runs import merges
 from airflow_provider_platform.runs.chat import ChatRunKind
 from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind
+from airflow_provider_platform.runs.merges import MergeRunKind
+from airflow_provider_platform.runs.pre_aggregations import PreAggregationsRunKind
 from airflow_provider_platform.triggers import _remote_run as remote_trigger
 from tests.unit.machine.task_machine import (
     EXAMPLES,
     HAS_STATE_STORE,
     PASTS,
+    PASTS_OF_ONE_REQUEST,
     TaskMachine,
     check_machine,
 )
+from tests.unit.machine.test_build_jobs_machine import BuildJobsMachine
 from tests.unit.machine.test_chat_machine import ChatMachine
 from tests.unit.machine.test_dbt_sync_machine import DbtSyncMachine
+from tests.unit.machine.test_merge_machine import MergeMachine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,14 +42,19 @@ pytestmark = [
     pytest.mark.skipif("MACHINE_EXAMPLES" not in os.environ, reason="only with make test-machine"),
 ]
 
-BREAKS: dict[str, Any] = {}
+BREAKS: list[Any] = []
+STOPPABLE = (ChatMachine, DbtSyncMachine)
+STARTED_ONCE = (*STOPPABLE, BuildJobsMachine)
+"""The machines of runs of which none may be started beside another."""
 
 
-def breaks(what: str) -> Callable[[Any], Any]:
-    """Registers a way to break a rule."""
+def breaks(what: str, machines: tuple[type[TaskMachine], ...] = STOPPABLE) -> Callable[[Any], Any]:
+    """Registers a way to break a rule, and the machines that must find it."""
 
     def register(function: Any) -> Any:
-        BREAKS[what] = function
+        for machine in machines:
+            name = f"{what}-{machine.__name__}"
+            BREAKS.append(pytest.param(function, machine, id=name))
         return function
 
     return register
@@ -56,25 +68,25 @@ def _forget_to_stop(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@breaks("an event of another run is accepted")
+@breaks("an event of another run is accepted", STARTED_ONCE)
 def _take_any_event(patch: pytest.MonkeyPatch) -> None:
-    for kind in (ChatRunKind, DbtSyncRunKind):
+    for kind in (ChatRunKind, DbtSyncRunKind, PreAggregationsRunKind):
         patch.setattr(kind, "id_field", "nothing of that name")
 
 
-@breaks("a dead run is not asked anew")
+@breaks("a dead run is not asked anew", STARTED_ONCE)
 def _stay_with_the_dead(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(remote_run, "run_is_dead", lambda _: False)
 
 
-@breaks("a retry looks nothing up")
+@breaks("a retry looks nothing up", STARTED_ONCE)
 def _look_nothing_up(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         RemoteRunOperator, "_recover", lambda self, attempt, _: self._submit(attempt, None)
     )
 
 
-@breaks("a retry does not re-attach")
+@breaks("a retry does not re-attach", STARTED_ONCE)
 def _start_anew(patch: pytest.MonkeyPatch) -> None:
     first_step = Submission.first_step
 
@@ -85,7 +97,7 @@ def _start_anew(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Submission, "first_step", step)
 
 
-@breaks("a result that was seen is not taken again")
+@breaks("a result that was seen is not taken again", STARTED_ONCE)
 def _ask_for_the_result(patch: pytest.MonkeyPatch) -> None:
     first_step = Submission.first_step
 
@@ -116,15 +128,60 @@ def _stop_with_no_trigger(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(remote_trigger, "stops_run", lambda *_, **__: False)
 
 
-@pytest.mark.parametrize("machine", [ChatMachine, DbtSyncMachine])
-@pytest.mark.parametrize("what", BREAKS)
-def test_is_found(machine: type[TaskMachine], what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    BREAKS[what](monkeypatch)
+@breaks("builds that are too late are started again", (BuildJobsMachine,))
+def _stop_builds(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PreAggregationsRunKind, "can_stop", True)
+    patch.setattr(PreAggregationsRunKind, "poll_once", lambda *_: _answer(None))
+
+
+@breaks("a merge that is too late is planned again", (MergeMachine,))
+def _stop_merges(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MergeRunKind, "can_stop", True)
+    patch.setattr(MergeRunKind, "poll_once", lambda *_: _answer(None))
+
+
+@breaks("a lost merge is sent again without a look", (MergeMachine,))
+def _send_blindly(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(merging, "find_merge", lambda *_, **__: _answer(merging.UNSURE))
+
+
+@breaks("a lost merge is never found by its commits", (MergeMachine,))
+def _find_no_merge(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(merging, "judge_lost", lambda *_, **__: merging.UNSURE)
+
+
+@breaks("a clear forgets what was merged", (MergeMachine,))
+def _forget_the_merge(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MergeRunKind, "carried_over", lambda *_: None)
+
+
+@breaks("the build of the model before a merge counts", (MergeMachine,))
+def _take_any_build(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(merging, "_holds_merge", lambda *_: _answer(True))
+
+
+@breaks("a commit that nobody checked is merged", (MergeMachine,))
+def _merge_unchecked(patch: pytest.MonkeyPatch) -> None:
+    plan = merges.plan_merge
+    patch.setattr(merges, "plan_merge", lambda *args, **_: plan(*args))
+
+
+def _answer(value: Any) -> Any:
+    """A program that returns this."""
+    yield from ()
+    return value
+
+
+@pytest.mark.parametrize(("break_rule", "machine"), BREAKS)
+def test_is_found(
+    break_rule: Any, machine: type[TaskMachine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_rule(monkeypatch)
     with pytest.raises(AssertionError) as found:
         _check_all(machine)
     sys.stdout.write(f"{str(found.value).splitlines()[0]}\n")
 
 
 def _check_all(machine: type[TaskMachine]) -> None:
-    for past in PASTS:
+    for past in PASTS_OF_ONE_REQUEST if machine.answered_at else PASTS:
         check_machine(machine, past, examples=EXAMPLES, shrink=False)

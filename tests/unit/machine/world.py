@@ -11,6 +11,8 @@ import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
+from tests.unit.machine.branches import MergeRequest, PlayedBranches
+from tests.unit.machine.build_jobs import Builds, PlayedJobs
 from tests.unit.machine.log_lines import Log
 from tests.unit.machine.platform import PlayedPlatform, Run
 from tests.unit.machine.processes import Process
@@ -24,7 +26,8 @@ Spoil = Literal["refuse", "unreachable", "lose", "reset", "close", "silence", "h
 """What happens to a process's next effect: the request is refused or not made, its answer is
 lost; the stream breaks, ends early, goes silent, or breaks inside a line."""
 
-Platform = PlayedPlatform | PlayedTenant
+Platform = PlayedPlatform | PlayedTenant | PlayedBranches | PlayedJobs
+AnyRun = Run | Sync | MergeRequest | Builds
 
 
 class World:
@@ -121,7 +124,7 @@ class Actor(Process):
         self.known = SimpleNamespace(**known)
         self.spoil: Spoil | None = None
         self.log = Log(self)
-        self.concern: Run | Sync | None = None
+        self.concern: AnyRun | None = None
         """The run that it has spoken of with the service last."""
         self.states: set[str | None] = set()
         """What the task's state has been while it was told to stop."""
@@ -133,7 +136,7 @@ class Actor(Process):
         self.reported = False
 
     @property
-    def concerned_with(self) -> Run | Sync | None:
+    def concerned_with(self) -> AnyRun | None:
         """The run that it is about: what it logs now is about that one."""
         given = getattr(self.known, "ids", None)
         if self.concern is not None or given is None:
