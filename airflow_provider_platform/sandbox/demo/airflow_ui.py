@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform.sandbox.demo.airflow_home import kept
+from airflow_provider_platform.sandbox.demo.airflow_parts import AirflowParts
 from airflow_provider_platform.sandbox.demo.checkout import (
     DAG_FILE,
     DAG_ID,
@@ -40,14 +41,13 @@ if TYPE_CHECKING:
     import subprocess
 
 _LOG = FOLDER / "airflow-ui.log"
-_HEALTHY_SECONDS = 300
-_PARTS = {
-    "metadatabase": "API server",
-    "scheduler": "scheduler",
-    "dag_processor": "DAG processor",
-    "triggerer": "triggerer",
-}
-"""Parts of Airflow as its health page and as its documentation call them."""
+_HEALTHY_SECONDS = 600
+_STILL_SECONDS = 30
+_SCRIPTS = Path(sys.executable).parent
+_WATCH_SECONDS = 10
+_UNANSWERED = 3
+"""So many unanswered looks in a row mean that the API server is gone, not that it is busy."""
+_PATIENCE = "airflow_provider_platform.sandbox.demo.sqlite_patience.CONNECT_ARGS"
 
 
 def main() -> int:
@@ -69,11 +69,29 @@ def main() -> int:
 
 
 def _serve(sandbox: dict[str, Any]) -> None:
-    port = _free_port(8080)
-    scripts = Path(sys.executable).parent
+    port = free_port(8080)
+    env = environment(HOME, port)
+    with _LOG.open("w") as log:
+        _prepare_database(sandbox["connection"], env, log)
+        print("Starting Airflow (about 20 s) ...", flush=True)
+        command = [str(_SCRIPTS / "airflow"), "standalone"]
+        # SIGTERM would leave its parts running.
+        with running(command, env=env, stdout=log, stop_signal=signal.SIGINT) as process:
+            addresses = (
+                f"Airflow's UI  http://127.0.0.1:{port}/dags/{DAG_ID} (no login)\n"
+                f"Sandbox       {sandbox['url']}, which the connection platform_default leads to\n"
+                f"Connection    its values, to copy: {shown(HOME / 'connection.json')}\n"
+                "Ctrl-C stops both."
+            )
+            _follow(process, port, addresses)
+            raise DemoError(f"Airflow has ended by itself; its log: {shown(_LOG)}")
+
+
+def environment(home: Path, port: int) -> dict[str, str]:
+    """The environment variables of the UI's Airflow with its home in ``home``."""
     # Standalone starts its parts as plain `airflow`.
-    env = kept(os.environ, HOME, DAG_FILE.parent) | {
-        "PATH": f"{scripts}{os.pathsep}{os.environ.get('PATH', '')}",
+    return kept(os.environ, home, DAG_FILE.parent) | {
+        "PATH": f"{_SCRIPTS}{os.pathsep}{os.environ.get('PATH', '')}",
         "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
         # Else the page of the configuration is an error in red.
         "AIRFLOW__API__EXPOSE_CONFIG": "non-sensitive-only",
@@ -83,24 +101,13 @@ def _serve(sandbox: dict[str, Any]) -> None:
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
         "AIRFLOW__CORE__PARALLELISM": "4",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
-        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(_free_port()),
-        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port()),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS": _PATIENCE,
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS_ASYNC": _PATIENCE,
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
+        # Tasks that the last UI left start before the API server answers: they wait for it.
+        "AIRFLOW__WORKERS__EXECUTION_API_RETRIES": "10",
     }
-    with _LOG.open("w") as log:
-        _prepare_database(sandbox["connection"], env, log)
-        print("Starting Airflow (about 20 s) ...", flush=True)
-        command = [str(scripts / "airflow"), "standalone"]
-        # SIGTERM would leave its parts running.
-        with running(command, env=env, stdout=log, stop_signal=signal.SIGINT) as process:
-            addresses = (
-                f"Airflow's UI  http://127.0.0.1:{port}/dags/{DAG_ID} (no login)\n"
-                f"Sandbox       {sandbox['url']}, which the connection platform_default leads to\n"
-                f"Connection    its values, to copy: {shown(HOME / 'connection.json')}\n"
-                "Ctrl-C stops both."
-            )
-            _wait_until_healthy(process, port, addresses)
-            process.wait()
-            raise DemoError(f"Airflow has ended by itself; its log: {shown(_LOG)}")
 
 
 def _prepare_database(connection: dict[str, Any], env: dict[str, str], log: Any) -> None:
@@ -120,33 +127,58 @@ def _prepare_database(connection: dict[str, Any], env: dict[str, str], log: Any)
             raise DemoError(f"The database could not be prepared; the log: {shown(_LOG)}")
 
 
-def _wait_until_healthy(process: subprocess.Popen[str], port: int, addresses: str) -> None:
-    """Return when every part of Airflow is up, telling them as they come, and the addresses as soon
-    as they can be opened."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    deadline = time.monotonic() + _HEALTHY_SECONDS
-    waiting = dict(_PARTS)
-    while waiting:
-        if process.poll() is not None or time.monotonic() > deadline:
-            tail = _LOG.read_text()[-2000:]
-            raise DemoError(f"Airflow did not start; its log ({shown(_LOG)}) ends:\n\n{tail}")
-        time.sleep(0.5)
-        try:
-            url = f"http://127.0.0.1:{port}/api/v2/monitor/health"
-            with opener.open(url, timeout=15) as response:
-                health = json.load(response)
-        except (OSError, ValueError):
-            continue
-        up = [part for part in waiting if (health.get(part) or {}).get("status") == "healthy"]
-        for part in up:
-            print(f"  {waiting.pop(part)} is up", flush=True)
-        if "metadatabase" in up:
+def _follow(process: subprocess.Popen[str], port: int, addresses: str) -> None:
+    """Tell until Airflow ends: each part as it comes up, is lost or comes back, and the addresses
+    as soon as they can be opened. Raises `DemoError` when Airflow does not start."""
+    parts = AirflowParts(shown(_LOG))
+    began = told = time.monotonic()
+    opened, unanswered = False, 0
+    while process.poll() is None:
+        health = _health(port)
+        unanswered = 0 if health else unanswered + 1
+        news = parts.news(health) if health or unanswered >= _UNANSWERED else []
+        for line in news:
+            print(f"  {line}", flush=True)
+        if health and not opened:
+            opened = True
             print(f"\n{addresses}\n", flush=True)
+        now = time.monotonic()
+        told = now if news else told
+        if not (missing := parts.missing()):
+            time.sleep(_WATCH_SECONDS)
+            continue
+        if now > began + _HEALTHY_SECONDS:
+            raise _not_started(f"After {_HEALTHY_SECONDS} s Airflow has no {missing}")
+        if now > told + _STILL_SECONDS:
+            told = now
+            print(f"  ... still waiting for {missing} ({now - began:.0f} s)", flush=True)
+        time.sleep(0.5)
+    if parts.missing():
+        raise _not_started("Airflow has ended before it was up")
 
 
-def _free_port(wanted: int = 0) -> int:
+def _health(port: int) -> dict[str, Any]:
+    """What Airflow's health page answers; empty if it does not answer."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        url = f"http://127.0.0.1:{port}/api/v2/monitor/health"
+        with opener.open(url, timeout=15) as response:
+            health: dict[str, Any] = json.load(response)
+    except (OSError, ValueError):
+        return {}
+    return health
+
+
+def _not_started(what: str) -> DemoError:
+    tail = _LOG.read_text()[-2000:]
+    return DemoError(f"{what}. Start it again. Its log ({shown(_LOG)}) ends:\n\n{tail}")
+
+
+def free_port(wanted: int = 0) -> int:
     """``wanted`` if it is free, else a port that is."""
     with socket.socket() as probe:
+        # As servers do: else the port of the last UI is taken for a minute after its end.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", wanted))
         except OSError:

@@ -1,0 +1,57 @@
+"""Tells which parts of Airflow are up, from what Airflow's health page answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_API_SERVER = "metadatabase"
+_NAMES = {
+    _API_SERVER: "API server",
+    "scheduler": "scheduler",
+    "dag_processor": "DAG processor",
+    "triggerer": "triggerer",
+}
+"""Parts of Airflow as its health page and as its documentation call them."""
+_WITHOUT = {
+    _API_SERVER: "no page opens and no task starts",
+    "scheduler": "no task starts",
+    "dag_processor": "changes of DAG files are not seen",
+    "triggerer": "deferred tasks do not go on",
+}
+
+
+class AirflowParts:
+    """What is known of the parts. Each change is told once, as a line for the terminal. ``log`` is
+    where Airflow's log is."""
+
+    def __init__(self, log: str) -> None:
+        self._log = log
+        self._up: set[str] = set()
+        self._lost: set[str] = set()
+
+    def missing(self) -> str:
+        """The names of the parts that have not been up yet."""
+        seen = self._up | self._lost
+        return ", ".join(name for part, name in _NAMES.items() if part not in seen)
+
+    def news(self, health: Mapping[str, Any]) -> list[str]:
+        """The lines about what is different now. ``health`` is what the health page answers; it is
+        empty if the API server does not answer, which says nothing about the other parts."""
+        lines = []
+        for part, name in _NAMES.items():
+            healthy = (health.get(part) or {}).get("status") == "healthy"
+            if healthy and part not in self._up:
+                lines.append(f"{name} is up{' again' if part in self._lost else ''}")
+                self._up.add(part)
+                self._lost.discard(part)
+            elif not healthy and part in self._up and (health or part == _API_SERVER):
+                lines.append(
+                    f"{name} gives no sign of life: {_WITHOUT[part]}. If it does not come back, "
+                    f"press Ctrl-C and start the UI again. Airflow's log: {self._log}"
+                )
+                self._up.discard(part)
+                self._lost.add(part)
+        return lines
