@@ -141,7 +141,10 @@ class PlatformBadRequestError(PlatformApiError):
 
 
 class DashboardReviewRequiredError(PlatformBadRequestError):
-    """400: the dashboard is published by its approved review only, which no API requests."""
+    """400: the dashboard requires review, so it is published from its approved review only.
+
+    People request, approve and publish a review in the platform; no API can.
+    """
 
 
 class PlatformAuthenticationError(PlatformApiError):

@@ -651,7 +651,7 @@ class PlatformHook(BaseHook):
         the saved draft as `config`. Returns the published dashboard.
 
         Raises PlatformInputError for a workbook without a saved draft, DashboardReviewRequiredError
-        for a dashboard that only an approved review publishes.
+        for a dashboard that requires review.
         """
         body = workbooks.PublishDashboardInput.of(fields)
         return self.run(publish.publish(workbook_id, body, deployment_id=deployment_id))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_platform.links import DashboardLink, Links, WorkbookLink
 from airflow_provider_platform.operators._base import arguments
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.management.workbooks.workbooks import Workbook
     from airflow_provider_platform.hooks.platform import PlatformHook
     from airflow_provider_platform.operators._base.operator import Checks
+
+
+OnReviewRequired = Literal["fail", "skip"]
 
 
 class WorkbookOperator(DeploymentOperator):
@@ -141,14 +145,17 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
 
     Use it as the last step, behind the checks: from then on people see what the draft holds.
     A workbook without a saved draft fails before anything is published, unless `config` is given.
-    A dashboard that requires review fails for good (DashboardReviewRequiredError): a person must
-    request the review, and its approval publishes the dashboard.
+    If the dashboard requires review, only people can publish it, from its approved review: see
+    `on_review_required`.
 
     :param title: the dashboard's title
     :param description: what it is about
     :param allow_embed: whether it may be embedded
     :param config: what to publish (default: the saved draft, on tenants of every release)
     :param dashboard_id: the id of the dashboard to replace
+    :param on_review_required: what the task does if the dashboard requires review: `fail`
+        (DashboardReviewRequiredError; Airflow does not retry the task) or `skip` (the task ends as
+        skipped, and its log says what a person must do)
     """
 
     operator_extra_links = Links(WorkbookLink, DashboardLink)
@@ -161,6 +168,7 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
         "allow_embed": arguments.optional_boolean,
         "config": arguments.mapping,
         "dashboard_id": arguments.optional_id,
+        "on_review_required": partial(arguments.choice, choices=("fail", "skip")),
     }
 
     def __init__(
@@ -171,6 +179,7 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
         allow_embed: bool | str | None = None,
         config: dict[str, Any] | str | None = None,
         dashboard_id: int | str | None = None,
+        on_review_required: OnReviewRequired = "fail",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -179,11 +188,29 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
         self.allow_embed: Any = allow_embed
         self.config = config
         self.dashboard_id: Any = dashboard_id
+        self.on_review_required = on_review_required
         self.validate_known_arguments()
 
     def key_of(self, config: PlatformConfig) -> str:
         inputs = (self.title, self.description, self.allow_embed, self.config, self.dashboard_id)
         return self.fingerprint(config, type(self).__name__, self.workbook_id, *inputs)
+
+    def execute_once(self, context: Context, hook: PlatformHook) -> Any:
+        """Publish once. Raises DashboardReviewRequiredError or, with `on_review_required="skip"`,
+        AirflowSkipException for a dashboard that requires review."""
+        from airflow_provider_platform._airflow import AirflowSkipException
+        from airflow_provider_platform.client.errors import DashboardReviewRequiredError
+
+        try:
+            return super().execute_once(context, hook)
+        except DashboardReviewRequiredError as error:
+            if self.on_review_required == "fail":
+                raise
+            if link := self.link_line():
+                self.log.info("%s", link)
+            raise AirflowSkipException(
+                f"{error.message} This task is skipped because of on_review_required='skip'."
+            ) from error
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
         """The version that is published before. Raises PlatformInputError for a workbook that has

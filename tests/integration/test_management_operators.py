@@ -98,3 +98,30 @@ def test_a_workbook_is_cloned_named_and_published(
     assert run.xcom("name")["name"] == "Of today"
     assert run.xcom("publish")["workbookId"] == run.xcom("clone")["id"]
     assert run.xcom("publish")["title"] == "Today"
+
+
+def test_dashboard_under_review_skips_the_task_and_those_after_it(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(reviewed_dashboards=["501"])
+    folders = "/v1/deployments/{deploymentId}/folders"
+    with DAG(dag_id="review", params={"choice": "skip"}) as dag:
+        skip = PlatformPublishWorkbookOperator(
+            task_id="skip",
+            workbook_id="{{ 301 }}",
+            on_review_required="{{ params.choice }}",  # type: ignore[arg-type]
+        )
+        fail = PlatformPublishWorkbookOperator(task_id="fail", workbook_id="{{ 301 }}", retries=3)
+        skip >> PlatformApiOperator(task_id="after_skip", path=folders)
+        skip >> PlatformApiOperator(task_id="anyway", path=folders, trigger_rule="none_failed")
+        fail >> PlatformApiOperator(task_id="after_fail", path=folders)
+    run = run_dag(dag)
+    assert run.states == {
+        "skip": "skipped",
+        "after_skip": "skipped",
+        "anyway": "success",
+        "fail": "failed",
+        "after_fail": "upstream_failed",
+    }
+    requests = platform_sandbox.control.state().requests
+    assert sum(request.method == "POST" for request in requests) == 2

@@ -38,8 +38,8 @@ from airflow_provider_platform.client.redaction import HIDDEN, SHORTEST_SECRET
 
 TRANSIENT_CONFLICTS = frozenset({"upsert_branch_changed"})
 """Codes of a 409 that mean: try again."""
-REVIEW_REQUIRED = "requires review"
-"""Part of the service's words for a dashboard that only its approved review publishes."""
+REVIEW_REQUIRED = "dashboard requires review"
+"""Part of the service's message for a dashboard that is published from its approved review only."""
 CHAT_STREAM = RequestName("chat stream", "POST /stream-chat-state")
 CHAT_ABORT = RequestName("chat abort", "POST /abort")
 DATA_QUERY = RequestName("data query", "POST /v1/cubesql")
@@ -105,9 +105,10 @@ def management_error(
     elif status == 400 and REVIEW_REQUIRED in (service_message(body, headers) or "").lower():
         kind = DashboardReviewRequiredError
         step = (
-            "Nothing was published; readers see the dashboard as it was. A person must request "
-            "the review in the platform. When a reviewer approves it, the platform publishes the "
-            "draft. The API cannot request a review, so a retry does not help."
+            "Nothing was published; readers see the dashboard as it was. In the dashboard builder "
+            "of the platform, a person must request a review of the draft. After a reviewer "
+            "approves it, a person must publish the approved revision there. The API can do none "
+            "of this, so a retry does not help."
         )
     return _api_error(
         operation.request_name,

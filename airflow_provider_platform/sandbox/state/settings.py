@@ -191,7 +191,7 @@ class Settings(BaseModel):
     publish_needs_config: Annotated[bool, Field(strict=True)] = False
     """A tenant before v0.16.0, which publishes no saved draft by itself."""
     reviewed_dashboards: tuple[str, ...] = ()
-    """Ids of published dashboards that go live from an approved review only."""
+    """Ids of published dashboards that require review: only a person publishes them."""
     workbook_limit: Count = 1000
     """Workbooks a deployment may hold."""
     embed_user_limit: Count = 10_000

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform._airflow import AirflowFailException, AirflowSkipException
 from airflow_provider_platform.client.errors import (
     DashboardReviewRequiredError,
+    PlatformBadRequestError,
     PlatformInputError,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
@@ -138,11 +139,45 @@ class TestPublish:
         with pytest.raises(AirflowFailException) as caught:
             run(PlatformPublishWorkbookOperator, tries, config=config)
         assert "This dashboard requires review before publishing" in str(caught.value)
-        assert "When a reviewer approves it" in str(caught.value)
+        assert "a person must publish the approved revision" in str(caught.value)
         assert posts(platform_sandbox) == 1
         assert tries.store[STORE_KEY]["phase"] == "failed"
         with pytest.raises(DashboardReviewRequiredError):
             PlatformHook().publish_workbook(301, config=config)
+
+    @pytest.mark.parametrize("config", [None, {"title": "x", "widgets": []}])
+    def test_dashboard_under_review_skips_the_task_if_the_author_says_so(
+        self, config: Any, platform_sandbox: Sandbox, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        platform_sandbox.control.set(reviewed_dashboards=["501"])
+        before = PlatformHook().get_workbook(301).published_dashboard
+        tries, skip = TaskTries(), {"config": config, "on_review_required": "skip"}
+        with pytest.raises(AirflowSkipException) as caught:
+            run(PlatformPublishWorkbookOperator, tries, **skip)
+        assert "This dashboard requires review before publishing" in str(caught.value)
+        assert "a person must publish the approved revision" in str(caught.value)
+        assert "on_review_required='skip'" in str(caught.value)
+        assert posts(platform_sandbox) == 1
+        assert PlatformHook().get_workbook(301).published_dashboard == before
+        # A clear after review was switched off publishes.
+        platform_sandbox.control.set(reviewed_dashboards=[])
+        assert run(PlatformPublishWorkbookOperator, tries, **skip)["workbookId"] == 301
+
+    @pytest.mark.parametrize("choice", ["fail", "skip"])
+    def test_other_refusal_that_quotes_these_words_does_not_skip(
+        self, choice: str, platform_sandbox: Sandbox
+    ) -> None:
+        said = "title 'What requires review before publishing' is too long"
+        platform_sandbox.control.fault("status", method="POST", status=400, message=said)
+        with pytest.raises(AirflowFailException, match="is too long") as caught:
+            run(PlatformPublishWorkbookOperator, config={"title": "x"}, on_review_required=choice)
+        assert type(caught.value.__context__) is PlatformBadRequestError
+        assert posts(platform_sandbox) == 1
+
+    def test_first_publication_needs_no_review(self, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.set(reviewed_dashboards=["501"])
+        found = run(PlatformPublishWorkbookOperator, workbook_id=303)
+        assert found["versionNumber"] == 1
 
     def test_a_hook_says_that_there_is_no_saved_draft_too(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.change("workbooks", 301, dashboardDraft=None)
@@ -190,6 +225,11 @@ def test_attach_a_thread(platform_sandbox: Sandbox) -> None:
         (PlatformUpdateWorkbookOperator, {"workbook_id": 1, "meta": [1]}, "meta"),
         (PlatformUpdateWorkbookOperator, {"workbook_id": 1, "folder_id": 0}, "folder_id"),
         (PlatformPublishWorkbookOperator, {"workbook_id": 1, "config": "x"}, "config"),
+        (
+            PlatformPublishWorkbookOperator,
+            {"workbook_id": 1, "on_review_required": "retry"},
+            "on_review_required",
+        ),
         (
             PlatformAttachAiWidgetThreadOperator,
             {"workbook_id": 1, "widget_id": "", "thread_id": "t"},

@@ -34,7 +34,7 @@ def publish(
     """Publish `body.config` or, without one, the workbook's saved draft.
 
     Raises PlatformInputError for a workbook without a saved draft, DashboardReviewRequiredError for
-    a dashboard that only a review publishes, and what the service says otherwise.
+    a dashboard that requires review, and what the service says otherwise.
     """
     ids: dict[str, Any] = {"workbook_id": workbook_id, "deployment_id": deployment_id}
     operation = publish_workbook(body=body, **ids)

@@ -183,7 +183,7 @@ def publish_workbook(
 ) -> Dashboard:
     """Publish a workbook's dashboard: `config` (a `DashboardConfigInput` or its object), or
     the saved draft (from v0.16.0 on; before, `config` is required). Returns the published
-    dashboard. Raises DashboardReviewRequiredError for one that only a review publishes."""
+    dashboard. Raises DashboardReviewRequiredError for one that requires review."""
 
 
 @endpoint("PUT", f"{_WORKBOOK}/dashboard", operation_id="updateWorkbookDashboard", permission=_EDIT)
