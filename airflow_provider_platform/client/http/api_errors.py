@@ -184,7 +184,7 @@ def data_error(
 ) -> PlatformError:
     """The error of a query. A body with `error` is the deployment's own word on the query and
     final, unless it names a time limit; any other error comes from what stands before it."""
-    if status not in (403, 429) and _is_own_error(body):
+    if status not in (401, 403, 429) and _is_own_error(body):
         said = service_message(body, headers)
         if says_time_out(said):
             return DataQueryTimeoutError(
@@ -192,13 +192,7 @@ def data_error(
             )
         step = branch_advice(said) or "Check the query."
         return DataQueryError(_sentence(name, status, said, step), where=name.where, status=status)
-    step = {
-        403: "The service refused the token for the data API. Check that the management token "
-        "has access to the deployment.",
-        404: "Check Data API address (data_api_url) in the connection, and check that the data "
-        "API is enabled for the deployment.",
-    }.get(status, "A retry may succeed." if status >= 500 else "")
-    return _api_error(name, status, headers, body, step, now=now)
+    return _api_error(name, status, headers, body, _data_step(status), now=now)
 
 
 def data_call_error(
@@ -207,14 +201,7 @@ def data_call_error(
     """The error of a request to the data API that the deployment itself did not answer, or refused
     because of the token."""
     scope = _SCOPE.search(service_message(body, headers) or "") if status == 403 else None
-    step = {
-        401: "The service refused the token for the data API. Check that the management token has "
-        "access to the deployment.",
-        403: "The service refused the token for the data API. Check that the management token has "
-        "access to the deployment.",
-        404: "Check Data API address (data_api_url) in the connection, and check that the data API "
-        "is enabled for the deployment.",
-    }.get(status, "A retry may succeed." if status >= 500 else "")
+    step = _data_step(status)
     if scope is not None:
         step = (
             f"The deployment does not give its tokens the API scope {scope[1]}, which is off by "
@@ -225,6 +212,22 @@ def data_call_error(
     return _api_error(
         name, status, headers, body, step, now=now, code=SCOPE_MISSING if scope else None
     )
+
+
+def _data_step(status: int) -> str:
+    """What to do about an error of the data API that is not about the query. The service's
+    documents name 401 and 403 for a refused token."""
+    if status in (401, 403):
+        return (
+            "The service refused the token for the data API. Check that the management token has "
+            "access to the deployment."
+        )
+    if status == 404:
+        return (
+            "Check Data API address (data_api_url) in the connection, and check that the data API "
+            "is enabled for the deployment."
+        )
+    return "A retry may succeed." if status >= 500 else ""
 
 
 def own_error(status: int, body: bytes) -> str | None:

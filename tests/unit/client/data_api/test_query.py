@@ -17,6 +17,8 @@ from airflow_provider_platform.client.errors import (
     DataQueryError,
     DataQueryTimeoutError,
     PlatformAddressError,
+    PlatformApiError,
+    PlatformAuthenticationError,
     PlatformConfigError,
     PlatformError,
     PlatformInputError,
@@ -41,6 +43,7 @@ QUERY = SqlQuery.build("SELECT 1", deployment_id=7, deadline=0.0)
         (400, b'{"error": "Bad branch: x"}', DataQueryError),
         (500, b'{"error": "unknown member"}', DataQueryError),
         (400, b'{"error": "Query execution timeout after 10 min"}', DataQueryTimeoutError),
+        (401, b'{"error": "Invalid token"}', PlatformAuthenticationError),
         (403, b'{"error": "Invalid token"}', PlatformPermissionError),
         (502, b"<html>bad gateway</html>", PlatformServerError),
         (503, b"", PlatformServerError),
@@ -52,6 +55,14 @@ def test_error_answers(status: int, body: bytes, error: type[PlatformError]) -> 
     headers = {"content-type": "text/html"} if body.startswith(b"<") else {}
     with pytest.raises(error):
         check_data_start(DATA_QUERY, status, headers, body, now=0.0)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_refused_token_is_not_called_a_bad_query(status: int) -> None:
+    with pytest.raises(PlatformApiError, match="refused the token for the data API") as refused:
+        check_data_start(DATA_QUERY, status, {}, b'{"error": "Token is expired"}', now=0.0)
+    assert "Check the query" not in str(refused.value)
+    assert not refused.value.retryable
 
 
 @pytest.mark.parametrize(
