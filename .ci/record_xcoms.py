@@ -22,6 +22,7 @@ ITEMS = 2
 LONGEST = 160
 PARAMETERS: dict[str, dict[str, Any]] = {
     "answer_to_slack": {"channel": "#revenue"},
+    "nightly_pipeline": {"report_id": 101},
     "notifications": {"dashboard_id": 501, "email": "analyst@acme.example.com"},
     "reports_and_workbooks": {
         "report": "Revenue by country",
@@ -29,6 +30,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "workbook_id": 301,
         "widget_id": "ai-1",
     },
+    "sync_gate_publish": {"workbook_id": 301},
     "waits_and_exports": {"dashboard_id": 501, "integration_id": 3, "consent_status": "active"},
 }
 """What the sandbox has for the parameters without a default."""

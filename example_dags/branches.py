@@ -42,7 +42,7 @@ with DAG(
 ) as dag:
     sync = PlatformDbtSyncOperator(
         task_id="sync_dbt",
-        branch_name="candidate-{{ dag_run.run_after | ts_nodash }}",
+        branch_name="compare-{{ dag_run.run_after | ts_nodash }}",
         deferrable=True,
     )
     open_branch = PlatformOpenBranchOperator(

@@ -62,12 +62,14 @@ with DAG(
             description="Formats of the charts in that folder, one on each line: png, svg, html. "
             "They need the extra charts.",
         ),
+        # No default, because the report changes: it lists the spreadsheet from then on. A schedule
+        # needs a default.
         "report_id": Param(
-            101,
             type="integer",
             minimum=1,
             title="Report",
-            description="The id of the report that is connected to the spreadsheet.",
+            description="The id of the report that is connected to the spreadsheet. In the "
+            "sandbox: 101.",
         ),
         "external_workbook_id": Param(
             "nightly-revenue-sheet",

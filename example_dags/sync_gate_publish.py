@@ -37,8 +37,12 @@ with DAG(
     max_active_runs=1,  # in dev mode a credential has one open branch
     tags=["analytics platform", "recipe"],
     params={
+        # No default, because everybody sees what is published.
         "workbook_id": Param(
-            301, type="integer", title="Workbook", description="The workbook to publish"
+            type="integer",
+            minimum=1,
+            title="Workbook",
+            description="The id of the workbook that is published. In the sandbox: 301.",
         ),
         "least_orders": Param(
             100, type="integer", title="Least orders", description="Fewer orders close the gate"

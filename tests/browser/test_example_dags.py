@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tests.browser.demo_ui import DemoUi
 
 REQUIRED: dict[str, dict[str, Any]] = {
+    "nightly_pipeline": {"report_id": 101},
     "notifications": {"dashboard_id": 501, "email": "analyst@acme.example.com"},
     "reports_and_workbooks": {
         "report": "Revenue by country",
@@ -29,6 +30,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
         "workbook_id": 301,
         "widget_id": "ai-1",
     },
+    "sync_gate_publish": {"workbook_id": 301},
     "waits_and_exports": {"dashboard_id": 501, "integration_id": 3, "consent_status": "active"},
 }
 """Parameters without a default, since they name somebody's own resources."""

@@ -50,6 +50,7 @@ def test_chart_of_html_is_drawn_in_its_frame(page: Page, demo_ui: DemoUi, tmp_pa
     run_id = finished(
         demo_ui,
         "nightly_pipeline",
+        report_id=101,
         question="chart orders per month",
         output_folder=str(tmp_path),
         charts=["html"],
@@ -112,7 +113,7 @@ def test_pages_of_the_sandbox_are_no_requests_to_it(page: Page, demo_ui: DemoUi)
 
 
 def test_closed_gate_says_its_number_and_its_limit(page: Page, demo_ui: DemoUi) -> None:
-    run_id = finished(demo_ui, "sync_gate_publish", least_orders=1_000)
+    run_id = finished(demo_ui, "sync_gate_publish", workbook_id=301, least_orders=1_000)
     page.goto(demo_ui.task_page("gate", run_id=run_id, dag_id="sync_gate_publish"))
     said = page.get_by_text(re.compile("has 480 orders, fewer than the least of 1000")).first
     expect(said).to_be_visible()

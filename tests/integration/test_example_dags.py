@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).parents[2] / "example_dags"
 PIPELINE = EXAMPLES / "nightly_pipeline.py"
+REPORT = {"report_id": 101}
 
 # Ids, times and usage differ from run to run, by right.
 _DIFFERS = {
@@ -62,7 +63,7 @@ def test_the_pipeline_hands_the_answer_to_a_downstream_task(
     deferrable: str,
 ) -> None:
     monkeypatch.setenv("AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE", deferrable)
-    run = run_dag(PIPELINE)
+    run = run_dag(PIPELINE, conf=REPORT)
 
     tasks = ("sync_dbt", "open_branch", "ask_agent", "connect_report", "summarize")
     assert run.states == dict.fromkeys((*tasks, "close_branch", "delete_branch"), "success")
@@ -89,7 +90,7 @@ def test_the_pipeline_hands_the_answer_to_a_downstream_task(
 def test_the_pipeline_leaves_rows_and_chart_in_a_folder(
     platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
 ) -> None:
-    run = run_dag(PIPELINE, conf={"output_folder": str(tmp_path), "charts": ["png"]})
+    run = run_dag(PIPELINE, conf=REPORT | {"output_folder": str(tmp_path), "charts": ["png"]})
     [query] = run.xcom("ask_agent", "queries")
     assert Path(query["path"].removeprefix("file://")).read_text().count("\n") == 9
     [picture] = query["chart_paths"]
@@ -104,7 +105,7 @@ def test_both_modes_give_the_same_xcoms(
     for deferrable in ("False", "True"):
         platform_sandbox.control.reset()
         monkeypatch.setenv("AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE", deferrable)
-        found.append(xcoms(run_dag(PIPELINE)))
+        found.append(xcoms(run_dag(PIPELINE, conf=REPORT)))
     assert found[0] == found[1]
 
 
@@ -113,7 +114,7 @@ def test_a_task_that_reads_the_result_twice_gets_plain_json(
 ) -> None:
     import json
 
-    run = run_dag(PIPELINE, conf={"question": "top 5 products"})
+    run = run_dag(PIPELINE, conf=REPORT | {"question": "top 5 products"})
     for task in run.tasks:
         json.dumps(task.xcoms)
     assert re.search(r"Top 5", run.xcom("ask_agent", "answer"))

@@ -45,6 +45,8 @@ from airflow_provider_platform.sandbox.demo.run_report import report
 from airflow_provider_platform.sandbox.demo.task_logs import TaskLogWriter
 
 _LOG = FOLDER / "airflow.log"
+REPORT = 101
+"""The sandbox's report that the demo connects to a spreadsheet."""
 
 
 def main() -> int:
@@ -98,7 +100,11 @@ def _run_pipeline(connection: dict[str, Any]) -> FinishedRun:
     env["AIRFLOW__LOGGING__JSON_LOGS"] = "True"
     env["PYTHONUNBUFFERED"] = "1"
     command = [sys.executable, "-m", "airflow_provider_platform.sandbox.demo.airflow_process"]
-    conf = {"output_folder": str(FOLDER / "files"), "charts": ["png"] if _draws_charts() else []}
+    conf = {
+        "report_id": REPORT,
+        "output_folder": str(FOLDER / "files"),
+        "charts": ["png"] if _draws_charts() else [],
+    }
     command += [str(DAG_FILE), DAG_ID, json.dumps(conf)]
     command += [str(write_connection(HOME, connection)), str(result)]
     earlier = ", with the runs of earlier demos" if again else ""
