@@ -232,7 +232,8 @@ class Operation(Generic[T]):
     """One management call, ready to be sent; `subject` names what it is about in errors, `paging`
     are the parameters by which its answer can be paged, `described` is False where a caller gave
     the path, `deployment_in_body` says that the body lacks the configuration's deployment,
-    `secrets` are those that are sent with it."""
+    `secrets` are those that are sent with it, `later_page` says that an earlier page of the same
+    list could be read."""
 
     operation_id: str
     description: str
@@ -250,6 +251,7 @@ class Operation(Generic[T]):
     paging: frozenset[str] = frozenset()
     described: bool = True
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    later_page: bool = False
 
     def __str__(self) -> str:
         about = f" ({self.subject})" if self.subject else ""
@@ -308,7 +310,7 @@ class Operation(Generic[T]):
         if self.answer is type(None):
             return cast("T", None)  # type: ignore[redundant-cast]
         try:
-            return self._adapter.validate_python(value)
+            return self._adapter.validate_python(value, context={"later_page": self.later_page})
         except ValidationError as error:
             wrong = "; ".join(
                 f"{'.'.join(str(part) for part in item['loc']) or 'answer'}: {item['msg']}"

@@ -21,6 +21,7 @@ from pydantic import (
     ModelWrapValidatorHandler,
     PrivateAttr,
     ValidationError,
+    ValidationInfo,
     model_validator,
 )
 
@@ -70,7 +71,8 @@ class Page(ResponseModel, Generic[T]):
     """One page of a list: `items` and `pageInfo`, the older `data` and `count`, or a bare array.
 
     `rows` is the page's content whichever way the tenant sends it. An item that does not have the
-    described shape is left out with a warning; a page on which no item has it is refused.
+    described shape is left out with a warning; a page on which no item has it is refused, unless an
+    earlier page of the list could be read.
     """
 
     deciding = frozenset({"items", "data", "page_info"})
@@ -85,7 +87,9 @@ class Page(ResponseModel, Generic[T]):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _leave_odd_items_out(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _leave_odd_items_out(
+        cls, value: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
+    ) -> Self:
         if isinstance(value, list):
             value = {"items": value}
         try:
@@ -100,7 +104,8 @@ class Page(ResponseModel, Generic[T]):
                 for name, rows in value.items()
                 if name in _ROWS and isinstance(rows, list)
             }
-            if not all(rows for name, rows in read.items() if value[name]):
+            later_page = bool(info.context and info.context.get("later_page"))
+            if not later_page and not all(rows for name, rows in read.items() if value[name]):
                 raise
         page = handler({**value, **read})
         left_out = max(len(value[name]) - len(rows) for name, rows in read.items())
@@ -243,6 +248,7 @@ class PageWalk(Generic[T]):
         self._cursors = {str(query["after"])} if "after" in query else set()
         self._began_at_cursor = "after" in query
         self._seen: set[str] = set()
+        self._readable = False
         self._received = int(query.get("offset", 0))
         self._first_page = int(query["page"]) if "page" in query else None
         self._page_number = 0
@@ -259,6 +265,7 @@ class PageWalk(Generic[T]):
 
     def take(self, page: Page[T]) -> list[T]:
         """The new rows of the page that the current operation got; moves on."""
+        self._readable = self._readable or bool(page.rows)
         if self._by_cursor and (page.page_info is not None or self._cursors):
             self._received += len(page.rows) + page.left_out
             self._next = self._after(page)
@@ -289,7 +296,7 @@ class PageWalk(Generic[T]):
         if cursor in self._cursors:
             return self._stopped("sent the same cursor twice, so the list would never end")
         self._cursors.add(cursor)
-        return replace(self._start, query={**self._start.query, "after": cursor})
+        return self._page_of({**self._start.query, "after": cursor})
 
     def _count_without_news(self, rows: list[T]) -> None:
         """A filtered list may have empty pages; not one after the other for ever."""
@@ -322,7 +329,7 @@ class PageWalk(Generic[T]):
         known already."""
         query = {k: v for k, v in self._start.query.items() if k not in PAGING}
         query["limit"] = self._size(page)
-        if not page.rows:
+        if not page.rows and not page.left_out:
             return self._stopped(f"reports {page.total} items but sent none")
         if {"offset", "limit"} <= self._parameters:
             query["offset"] = self._received
@@ -342,7 +349,11 @@ class PageWalk(Generic[T]):
                 f"has more than the {self._received} items it sent but offers no way to request "
                 "them"
             )
-        return replace(self._start, query=query)
+        return self._page_of(query)
+
+    def _page_of(self, query: Mapping[str, Any]) -> Operation[Page[T]]:
+        """The request for a later page."""
+        return replace(self._start, query=query, later_page=self._readable)
 
     def _unseen(self, rows: list[T]) -> list[T]:
         keys = [_identity(row) for row in rows]

@@ -380,6 +380,25 @@ def test_unreadable_item_is_left_out_and_logged(
     assert "items.1.id: Field required" in warning
 
 
+@pytest.mark.parametrize("by_cursor", [True, False])
+def test_later_page_without_readable_items_does_not_fail_the_list(by_cursor: bool) -> None:
+    odd = {"name": "no id"}
+    pages = [[{"id": 1}, {"id": 2}], [odd, odd], [{"id": 3}, odd], [odd]]
+
+    def answer(query: dict[str, Any]) -> Any:
+        at = int(query.get("after", query.get("offset", 0))) // (1 if by_cursor else 2)
+        if not by_cursor:
+            return {"data": pages[at], "count": 7}
+        info = {"hasNextPage": at < len(pages) - 1, "endCursor": str(at + 1)}
+        return {"items": pages[at], "pageInfo": info}
+
+    found, queries = play(collect(list_deployments()), answer)
+
+    assert [row.id for row in found.items] == [1, 2, 3]
+    assert found.left_out == 4
+    assert len(queries) == len(pages)
+
+
 @pytest.mark.parametrize(
     "page",
     [
