@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -240,14 +242,26 @@ def test_abort_without_session_settings_is_left_to_the_service(
     answer = hook.chat("revenue by country")
     connection = platform_sandbox.connection_json(session_settings=None)
     monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
-    with pytest.raises(PlatformPermissionError, match="does not own"):
-        PlatformHook().abort_chat(answer.chat_id)
-    platform_sandbox.control.set(abort_needs_identity=False)
-    PlatformHook().abort_chat(answer.chat_id)
+
+    async def abort_on_a_loop() -> None:
+        async with PlatformHook() as on_loop:
+            await on_loop.aabort_chat(answer.chat_id)
+
+    for needs_identity in (True, False):
+        platform_sandbox.control.set(abort_needs_identity=needs_identity)
+        refused = (
+            pytest.raises(PlatformPermissionError, match="does not own")
+            if needs_identity
+            else nullcontext()
+        )
+        with refused:
+            PlatformHook().abort_chat(answer.chat_id)
+        with refused:
+            asyncio.run(abort_on_a_loop())
     aborts = platform_sandbox.control.state().aborts
     assert [(abort.identity, abort.outcome) for abort in aborts] == [
-        (None, "forbidden"),
-        (None, "nothing_running"),
+        *[(None, "forbidden")] * 2,
+        *[(None, "nothing_running")] * 2,
     ]
 
 
