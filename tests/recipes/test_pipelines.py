@@ -36,12 +36,16 @@ every_pipeline = pytest.mark.parametrize("pipeline", PIPELINES, indirect=True)
 asking_pipelines = pytest.mark.parametrize("pipeline", PIPELINES[:2], indirect=True)
 
 
-def with_ids(dag: DAG) -> DAG:
-    """The DAG with ids of the sandbox for the parameters that have no default."""
-    for name, value in {"report_id": 101, "workbook_id": 301}.items():
-        if name in dag.params:
-            dag.params[name] = value
-    return dag
+@pytest.fixture
+def run_dag(run_dag: RunDag) -> RunDag:
+    """Run a DAG with ids of the sandbox for the parameters that have no default."""
+
+    def run(dag: DAG, conf: dict[str, Any] | None = None) -> FinishedRun:
+        ids = {"report_id": 101, "workbook_id": 301}
+        needed = {name: value for name, value in ids.items() if name in dag.params}
+        return run_dag(dag, conf=needed | (conf or {}))
+
+    return run
 
 
 @pytest.fixture
@@ -57,7 +61,7 @@ def pipeline(request: pytest.FixtureRequest, tmp_path: Path) -> DAG:
         assert printed
         file, dag_id = tmp_path / "nightly.py", "nightly"
         file.write_text(printed[1])
-    dag = with_ids(dag_runs.load_dag(file, dag_id))
+    dag = dag_runs.load_dag(file, dag_id)
     for task in dag.tasks:
         task.retries = 0  # which would wait here as long as they do in production
     return dag
@@ -138,7 +142,7 @@ def test_dev_mode_fork_is_asked_and_left(
 def test_dev_mode_fork_and_its_branch_are_deleted(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:
-    dag = with_ids(dag_runs.load_dag(EXAMPLES / "nightly_pipeline.py", "nightly_pipeline"))
+    dag = dag_runs.load_dag(EXAMPLES / "nightly_pipeline.py", "nightly_pipeline")
     dag.get_task("open_branch").environment = "dev_mode"  # type: ignore[attr-defined]
     run = run_dag(dag)
     assert set(run.states.values()) == {"success"}
@@ -259,7 +263,7 @@ class TestMerge:
 
     @pytest.fixture
     def pipeline(self) -> DAG:
-        dag = with_ids(dag_runs.load_dag(EXAMPLES / "sync_gate_publish.py", "sync_gate_publish"))
+        dag = dag_runs.load_dag(EXAMPLES / "sync_gate_publish.py", "sync_gate_publish")
         for task in dag.tasks:
             task.retries = 0
         return dag
