@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -24,10 +24,17 @@ from pydantic import (
     PlainSerializer,
     SecretStr,
     ValidationError,
+    ValidationInfo,
+    field_validator,
     model_validator,
 )
 from pydantic.alias_generators import to_camel, to_snake
-from pydantic_core import CoreSchema, ErrorDetails, core_schema
+from pydantic_core import (
+    CoreSchema,
+    ErrorDetails,
+    PydanticSerializationError,
+    core_schema,
+)
 
 from airflow_provider_platform.client.errors import PlatformInputError, PlatformProtocolError
 from airflow_provider_platform.client.operations.rules import Rule
@@ -225,7 +232,7 @@ class InputModel(_CheckedInput):
     PlatformInputError.
     """
 
-    model_config = ConfigDict(**_NAMES, extra="forbid")
+    model_config = ConfigDict(**_NAMES, extra="forbid", ser_json_inf_nan="constants")
     rules: ClassVar[tuple[Rule, ...]] = ()
     """What several fields must fulfil together."""
     none_is_absent: ClassVar[bool] = False
@@ -241,6 +248,17 @@ class InputModel(_CheckedInput):
             for name, item in value.items()
             if item is not None or cls._takes_null(to_snake(str(name)))
         }
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_boolean_as_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """True would count as 1, and name somebody else's dashboard or folder."""
+        given = value if isinstance(value, list) else [value]
+        if any(isinstance(item, bool) for item in given):
+            leaves = _leaves_of(cls.model_fields[str(info.field_name)].annotation)
+            if leaves & {int, float} and not leaves & {bool, Any}:
+                raise ValueError("must be a number, not true or false")
+        return value
 
     @model_validator(mode="after")
     def _keeps_rules(self) -> Self:
@@ -304,8 +322,21 @@ class InputModel(_CheckedInput):
         return cls.of({name: value for name, value in given.items() if value is not None})
 
     def to_json(self) -> dict[str, Any]:
-        """The fields that were given, under the service's names, as plain JSON."""
-        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        """The fields that were given, under the service's names, as plain JSON. Raises
+        PlatformInputError for a value in a free-form field that JSON cannot carry."""
+        try:
+            return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        except PydanticSerializationError as error:
+            raise PlatformInputError(
+                f"Nothing was sent: a field of {type(self).__name__} cannot be written as JSON "
+                f"({error})."
+            ) from None
+
+
+def _leaves_of(annotation: Any) -> frozenset[Any]:
+    """The types that an annotation names, without those that only hold others."""
+    parts = get_args(annotation)
+    return frozenset().union(*map(_leaves_of, parts)) if parts else frozenset({annotation})
 
 
 class QueryModel(InputModel):

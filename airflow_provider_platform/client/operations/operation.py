@@ -334,7 +334,7 @@ def raw_operation(
     PlatformInputError for an unknown method, an absolute URL, a query inside the path, another
     placeholder, and empty or relative steps.
     """
-    upper = method.strip().upper()
+    upper = str(method).strip().upper()
     if upper not in METHODS:
         raise PlatformInputError(
             f"Nothing was sent: method must be one of {', '.join(METHODS)}.", field="method"

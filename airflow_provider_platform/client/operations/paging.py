@@ -188,6 +188,8 @@ def raw_listing(path: str, *, query: Mapping[str, Any] | None = None) -> Operati
         _refuse("limit alone does not choose a way of paging: use first, or add offset=0")
     for name in (numbered | {"first"}) & set(parameters):
         parameters[name] = _whole_number(name, parameters[name])
+        if parameters[name] == 0 and name in ("first", "limit"):
+            _refuse(f"{name} must be at least 1", field=name)
     way = numbered | {"limit"} if numbered else BY_CURSOR
     found = replace(operation, answer=Page[Any], query=parameters, paging=frozenset(way))
     return cast("Operation[Page[Any]]", found)

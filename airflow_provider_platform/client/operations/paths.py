@@ -84,6 +84,10 @@ def check_path(path: str) -> str:
     A trailing `/` is kept (one described operation has it), and so is `{deploymentId}`. Raises
     PlatformInputError.
     """
+    if not isinstance(path, str):
+        raise PlatformInputError(
+            f"Nothing was sent: path must be text, not of type {type(path).__name__}.", field="path"
+        )
     text = path.strip()
     unknown = [name for name in placeholders(text) if name != DEPLOYMENT]
     if "://" in text or text.startswith("//"):

@@ -76,13 +76,6 @@ class SessionSettings(InputModel):
     def _boolean_may_be_text(cls, value: Any) -> bool:
         return read_boolean(value)
 
-    @field_validator("ephemeral_ttl_seconds", mode="before")
-    @classmethod
-    def _boolean_is_no_number(cls, value: Any) -> Any:
-        if isinstance(value, bool):
-            raise ValueError("must be a number of seconds")
-        return value
-
     @field_validator(
         "user_attributes", "groups", "roles", "security_context", "settings", mode="before"
     )

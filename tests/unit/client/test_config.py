@@ -563,7 +563,7 @@ def test_rendered_settings_become_what_they_mean_and_empty_lists_stay(
         ),
         ({"timezone": 2}, "timezone: "),
         ({"settings": "UTC"}, "settings: must be a list or an object, or the same as JSON text"),
-        ({"ephemeralTtlSeconds": True}, "ephemeralTtlSeconds: must be a number of seconds"),
+        ({"ephemeralTtlSeconds": True}, "ephemeralTtlSeconds: must be a number, not true or false"),
         ({"ephemeralTtlSeconds": "soon"}, "ephemeralTtlSeconds: "),
         ({"groups": "['a']"}, "groups: must be a list or an object, or the same as JSON text"),
         ({"groups": [7]}, "groups.0: "),

@@ -14,6 +14,7 @@ from airflow_provider_platform.client.errors import (
     PlatformConfigError,
     PlatformInputError,
 )
+from airflow_provider_platform.client.management.workbooks.workbooks import update_workbook
 from airflow_provider_platform.client.operations.operation import raw_operation
 from tests.unit.client.http.calls import (
     GET,
@@ -88,6 +89,17 @@ def test_a_body_that_json_cannot_carry_is_not_sent(run: Run, body: Any) -> None:
             run(config_for(server), raw_operation("POST", "/v1/x", body=body))
         with pytest.raises(PlatformInputError, match="nothing was sent"):
             run(config_for(server), reading(body))
+    assert server.requests == []
+
+
+def test_number_that_json_lacks_is_refused_in_a_free_form_field_too(run: Run) -> None:
+    with serving() as server:
+        for changed in ({"meta": {"share": float("nan")}}, {"meta": {"most": float("inf")}}):
+            with pytest.raises(PlatformInputError, match="nothing was sent"):
+                run(
+                    config_for(server),
+                    update_workbook(workbook_id=1, deployment_id=1, body=changed),
+                )
     assert server.requests == []
 
 

@@ -14,7 +14,12 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from airflow_provider_platform.client.errors import PlatformInputError
+from airflow_provider_platform.client.management.deployments.deployments import list_deployments
+from airflow_provider_platform.client.management.notifications.notifications import (
+    create_notification,
+)
 from airflow_provider_platform.client.management.reports.reports import list_reports
+from airflow_provider_platform.client.management.workbooks.workbooks import update_workbook
 from airflow_provider_platform.client.operations.models import (
     NEVER_NULL,
     InputModel,
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MANAGEMENT = "https://acme.example.com/api"
+DAILY: dict[str, Any] = {"schedule_type": "DAILY"}
 
 
 class Start(InputModel):
@@ -187,6 +193,42 @@ def test_field_in_place_of_its_model_is_refused() -> None:
 def test_id_is_a_whole_number_or_text(value: Any) -> None:
     error = refused(lambda: get_sync(sync_id=value), "sync_id of get_sync must be a whole number")
     assert error.field == "sync_id"
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        (lambda: list_deployments(query={"first": True}), "first"),
+        (lambda: list_deployments(query={"offset": False}), "offset"),
+        (lambda: list_reports(query={"folder_id": True}), "folder_id"),
+        (lambda: create_notification(body=DAILY | {"dashboard_id": True}), "dashboard_id"),
+        (lambda: create_notification(body=DAILY | {"dashboardId": 5, "hour": True}), "hour"),
+    ],
+)
+def test_boolean_is_not_taken_for_a_number(call: Callable[[], Any], field: str) -> None:
+    error = refused(call, f"{field}: must be a number, not true or false")
+    assert error.field == field
+
+
+def test_boolean_stays_one_where_the_service_takes_it() -> None:
+    enabled = create_notification(body=DAILY | {"dashboard_id": 5, "notification_enabled": True})
+    assert enabled.body["notificationEnabled"] is True
+    shown = [{"member": "orders.paid", "operator": "equals", "value": [True, False]}]
+    filtered = create_notification(body=DAILY | {"dashboard_id": 5, "filters": shown})
+    assert filtered.body["filters"][0]["value"] == [True, False]
+
+
+def test_body_with_a_value_that_json_cannot_carry_is_refused() -> None:
+    refused(
+        lambda: update_workbook(workbook_id=1, body={"meta": {"owner": object()}}),
+        "Nothing was sent: a field of UpdateWorkbookInput cannot be written as JSON",
+    )
+
+
+@pytest.mark.parametrize("path", [None, 5, b"/v1/x"])
+def test_raw_path_that_is_no_text_is_refused(path: Any) -> None:
+    error = refused(lambda: raw_operation("GET", path), "path must be text, not of type")
+    assert error.field == "path"
 
 
 def test_resource_in_place_of_its_id_is_refused() -> None:

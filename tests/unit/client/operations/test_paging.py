@@ -505,6 +505,8 @@ def test_raw_list_is_walked_by_the_numbers_that_are_given() -> None:
         ({"page": "one", "limit": 5}, "page must be a whole number"),
         ({"offset": True}, "offset must be a whole number"),
         ({"first": -1}, "first must be a whole number"),
+        ({"first": 0}, "first must be at least 1"),
+        ({"offset": 0, "limit": 0}, "limit must be at least 1"),
     ],
 )
 def test_raw_list_with_a_query_that_cannot_be_walked_is_refused(
