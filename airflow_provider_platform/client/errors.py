@@ -1,17 +1,16 @@
-"""Every error the client raises: one tree, told apart by what the caller can do about it.
+"""Every error that the client raises, in one tree that is ordered by what the caller can do.
 
-`retryable` answers the one question an orchestrator has: can a later try of the same work succeed
-without anybody changing something first? Bad configuration, refused requests and wrong addresses
-cannot be mended by trying again; an interrupted connection, a run that ended without an answer or
-a missed deadline can. Errors survive a trip through JSON (`to_payload`, `from_payload`), so that a
-trigger can hand the worker the very error that it met.
+`retryable` answers the question of an orchestrator: can a later try of the same work succeed
+without a change? A retry does not help with a bad configuration, a refused request or a wrong
+address. A retry can help after a broken connection, a run that ended without an answer or a missed
+deadline. Errors can be converted to JSON and back (`to_payload`, `from_payload`), so that a trigger
+can hand its error to the worker unchanged.
 
 A message begins with the reason: what failed, what the service said, the next step. It ends with
 `where` in brackets: ids, the method and path of a request, the connection, the task. Log viewers
-show one line of a message, and a reader needs the reason there. Messages never hold a secret:
-callers pass only addresses, ids and text of the service; the latter goes through
-`formats.service_text`, and the client takes out a credential that the service quotes
-(`redaction`).
+show one line of a message, and a reader needs the reason there. Messages never contain a secret:
+callers pass only addresses, ids and text of the service. The text of the service goes through
+`formats.service_text`, and the client removes a credential that the service quotes (`redaction`).
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True)
 class RequestName:
-    """What errors call a request: `action` in words, which begins their message, and `where` (ids,
-    method and path), which ends it."""
+    """How errors call a request: `action` in words, at the beginning of the message, and `where`
+    (ids, method and path) at its end."""
 
     action: str
     where: str
@@ -33,8 +32,8 @@ class PlatformError(Exception):
     """Base of all errors of this package; `retryable` says whether a later try can succeed.
 
     `reason` says what failed, what the service said and what to do next. `where` names ids, the
-    request, the connection or the task, "" if there is nothing to name. `message`, which is the
-    text of the error, is the reason followed by `where` in brackets.
+    request, the connection or the task, or is "" if there is nothing to name. `message`, which is
+    also `str(error)`, is the reason followed by `where` in brackets.
     """
 
     retryable: ClassVar[bool] = False
@@ -51,8 +50,8 @@ class PlatformError(Exception):
         return ", ".join(filter(None, [self.where, place]))
 
     def to_payload(self) -> dict[str, Any]:
-        """This error as plain JSON: `{"type", "message", "where", "details"}`; `message` is the
-        reason alone."""
+        """Return this error as plain JSON: `{"type", "message", "where", "details"}`; `message` is
+        the reason alone."""
         return {
             "type": type(self).__name__,
             "message": self.reason,
@@ -62,7 +61,7 @@ class PlatformError(Exception):
 
 
 class PlatformConfigError(PlatformError):
-    """A setting of the connection is missing or bad. `field` names it; no request was made."""
+    """A setting of the connection is missing or bad. `field` names it; nothing was sent."""
 
     def __init__(self, reason: str, *, field: str | None = None, **details: Any) -> None:
         super().__init__(reason, field=field, **details)
@@ -70,7 +69,7 @@ class PlatformConfigError(PlatformError):
 
 
 class PlatformInputError(PlatformError):
-    """An argument that the service would have to refuse. `field` names it; nothing was sent."""
+    """An argument is missing or bad. `field` names it; nothing was sent."""
 
     def __init__(self, reason: str, *, field: str | None = None, **details: Any) -> None:
         super().__init__(reason, field=field, **details)
@@ -78,10 +77,11 @@ class PlatformInputError(PlatformError):
 
 
 class PlatformTransportError(PlatformError):
-    """The request got no usable answer: no connection, a time-out, a reset, a cut.
+    """The request got no usable response: no connection, a time-out, or a response that was cut
+    off.
 
-    `processed` tells what the service may have done with the request: False when it cannot have
-    been processed (no connection was made), None when nobody knows.
+    `processed` says whether the service can have processed the request: False if it cannot (no
+    connection was made), None if this is unknown.
     """
 
     retryable = True
@@ -92,11 +92,13 @@ class PlatformTransportError(PlatformError):
 
 
 class PlatformAddressError(PlatformError):
-    """Something else than the service answers there: HTML, other non-JSON, or a redirect."""
+    """The address does not lead to the service's API: it returned HTML, other non-JSON, or a
+    redirect."""
 
 
 class PlatformProtocolError(PlatformError):
-    """The service's answer breaks the contract: broken JSON in a stream, a cursor that repeats."""
+    """The service's response breaks its contract: broken JSON in a stream, or a cursor that
+    repeats."""
 
     retryable = True
 
@@ -104,9 +106,9 @@ class PlatformProtocolError(PlatformError):
 class PlatformApiError(PlatformError):
     """The service answered with an error status.
 
-    `status` is the HTTP status, `operation` what was asked, `service_message` the service's own
-    words (one line), `retry_after` the seconds it asked us to wait, if it did, `code` the
-    machine-readable reason in its answer, if it has one.
+    `status` is the HTTP status, `operation` the operation that was called, `service_message` the
+    service's own message (one line), `retry_after` the number of seconds that the service asks the
+    client to wait, or None, and `code` the machine-readable reason in the response, or None.
     """
 
     def __init__(
@@ -152,7 +154,7 @@ class PlatformAuthenticationError(PlatformApiError):
 
 
 class PlatformPermissionError(PlatformApiError):
-    """403: the credential is valid but not allowed to do this."""
+    """403: the credential is valid, but the operation is not allowed for it."""
 
 
 class PlatformNotFoundError(PlatformApiError):
@@ -160,12 +162,12 @@ class PlatformNotFoundError(PlatformApiError):
 
 
 class PlatformConflictError(PlatformApiError):
-    """409: the resource is in a state that does not allow this."""
+    """409: the current state of the resource does not allow the operation."""
 
 
 class PlatformTransientConflictError(PlatformConflictError):
-    """409: somebody else wrote at the same time; the request was not carried out, and the same
-    one may succeed a little later."""
+    """409: another request changed the same data at the same time. The request was not carried out,
+    and the same request may succeed a little later."""
 
     retryable = True
 
@@ -187,31 +189,33 @@ class PlatformServerError(PlatformApiError):
 
 
 class PlatformOutcomeUnknownError(PlatformError):
-    """A call that must not be repeated was lost: it may or may not have been carried out."""
+    """The response to a call was lost, and the call must not be repeated: it may or may not have
+    been carried out."""
 
 
 class PlatformCredentialAnswerError(PlatformError):
-    """The answer carries a credential, and nobody chose what of it may be stored."""
+    """The response contains a credential, and the task does not say which part of it may be
+    stored."""
 
 
 class PlatformDeadlineError(PlatformError):
-    """The remote run did not end in time."""
+    """The remote run did not end before its deadline."""
 
     retryable = True
 
 
 class PlatformInterruptedError(PlatformError):
-    """The task was ended from outside, so the work is not gone on with."""
+    """The task was stopped, so its work does not continue."""
 
     retryable = True
 
 
 class PlatformClosedError(PlatformError):
-    """A client, or a result of it, was used after it was closed. No request was made for this."""
+    """A client, or a result of it, was used after it was closed. Nothing was sent."""
 
 
 class PlatformTriggerError(PlatformError):
-    """The trigger failed in a way that nobody foresaw; the remote run may go on."""
+    """The trigger failed with an unexpected error. The remote run may continue."""
 
     retryable = True
 
@@ -229,17 +233,17 @@ class ChatRpcError(ChatError):
 
 
 class ChatUserLimitError(ChatError):
-    """The account holds as many users of its chat as it may; nothing was asked."""
+    """The account has reached the limit of users of its chat. The agent received no message."""
 
     retryable = False
 
 
 class ChatStreamError(ChatError):
-    """The stream carried an `{"error": ...}` line: the run failed at the service."""
+    """The run failed at the service: the stream contained an `{"error": ...}` line."""
 
 
 class ChatBusyError(ChatError):
-    """Another message of the thread is being answered; ours was not processed."""
+    """The thread is answering another message; this message was not processed."""
 
 
 class ChatAbortedError(ChatError):
@@ -247,7 +251,7 @@ class ChatAbortedError(ChatError):
 
 
 class ChatSuspendedError(ChatError):
-    """The run stays suspended although it was asked to resume."""
+    """The run stays suspended, although its message was sent again to resume it."""
 
 
 class ChatNoAnswerError(ChatError):
@@ -255,7 +259,7 @@ class ChatNoAnswerError(ChatError):
 
 
 class ChatEndUnknownError(ChatError):
-    """The run does not go on, and the service does not tell how it ended."""
+    """The run does not continue, and the service does not report how it ended."""
 
 
 class ChatToolError(ChatError):
@@ -263,7 +267,7 @@ class ChatToolError(ChatError):
 
 
 class DbtSyncFailedError(PlatformError):
-    """The dbt sync ended as FAILED."""
+    """The dbt sync failed."""
 
     retryable = True
 
@@ -275,7 +279,8 @@ class DbtSyncCancelledError(PlatformError):
 
 
 class DbtSyncInputDroppedError(PlatformError):
-    """The tenant's release dropped what was asked for, and another dbt sync was started."""
+    """The tenant's release ignored an argument, and started another dbt sync than the task asked
+    for."""
 
 
 class BranchNotFoundError(PlatformError):
@@ -283,29 +288,33 @@ class BranchNotFoundError(PlatformError):
 
 
 class BranchNotWrittenError(BranchNotFoundError):
-    """The branch to open does not exist, or not yet: the dbt sync that writes it may still run."""
+    """The branch to open does not exist yet, or not at all: the dbt sync that writes it may still
+    be running."""
 
     retryable = True
 
 
 class BranchNotActiveError(PlatformError):
-    """Nothing serves the branch: it is neither open in dev mode nor has a staging environment."""
+    """The branch is not open: it is not in dev mode and has no staging environment."""
 
 
 class BranchClosedError(BranchNotActiveError):
-    """The branch was opened by us and is not active: somebody closed it, or it never came up."""
+    """The task opened the branch, but the branch is not active: somebody closed it, or it never
+    became active."""
 
     retryable = True
 
 
 class BranchNotServedError(PlatformError):
-    """Nothing builds or serves the branch, although it was opened or could start by itself."""
+    """The branch is open, or could start by itself, but the service neither builds it nor answers
+    queries on it."""
 
     retryable = True
 
 
 class DevModeBusyError(PlatformError):
-    """The credential is in dev mode on another branch, and a credential has one at a time."""
+    """The credential is in dev mode on another branch, and can be in dev mode on only one
+    branch."""
 
     retryable = True
 
@@ -321,18 +330,19 @@ class BuildFailedError(PlatformError):
 
 
 class MergedBuildFailedError(PlatformError):
-    """A merge was made, and the build of production after it failed or was cancelled. A retry waits
-    for the build again and merges nothing again."""
+    """A merge was made, but the build of production after it failed or was cancelled. A retry waits
+    for the build again and does not merge again."""
 
     retryable = True
 
 
 class BranchNotMergedError(PlatformError):
-    """The service merged nothing, or the merge would have been in vain and was not sent."""
+    """The service merged nothing, or the task did not send the merge because it could not
+    succeed."""
 
 
 class DataQueryError(PlatformError):
-    """The data API refuses the query, or ran it and failed."""
+    """The data API refused the query, or the query failed."""
 
 
 class DataQueryTimeoutError(DataQueryError):
@@ -342,7 +352,7 @@ class DataQueryTimeoutError(DataQueryError):
 
 
 class NoPreAggregationError(PlatformError):
-    """The selector of a build matches no pre-aggregation; nothing is built."""
+    """No pre-aggregation matches the arguments; nothing is built."""
 
 
 class PreAggregationBuildFailedError(PlatformError):
@@ -352,7 +362,7 @@ class PreAggregationBuildFailedError(PlatformError):
 
 
 class PreAggregationJobsLostError(PlatformError):
-    """The service does not know the jobs of a build any more, so nothing tells how it went."""
+    """The service no longer knows builds of pre-aggregations, so their outcome is unknown."""
 
     retryable = True
 
@@ -370,11 +380,11 @@ class ResultValueError(PlatformError):
 
 
 class ResultTruncatedError(PlatformError):
-    """A result ends where the service stops, and its author wants all rows or none."""
+    """A result may lack rows, and the task accepts only complete results."""
 
 
 class PageKeyError(PlatformError):
-    """The keys of a result that is read in pages do not name each of its rows in order."""
+    """The key columns (`page_by`) do not identify each row of the result in order."""
 
 
 class PagesChangedError(PlatformError):
@@ -384,13 +394,13 @@ class PagesChangedError(PlatformError):
 
 
 class ResultEmptyError(PlatformError):
-    """A result has no rows, and its author wants some. A later try may find them."""
+    """A result has no rows, and the task needs rows. A later try may find them."""
 
     retryable = True
 
 
 class ResultWriteError(PlatformError):
-    """A file could not be written; nothing of it stands under its name."""
+    """A file could not be written; its path has no part of the file."""
 
     retryable = True
 
@@ -409,7 +419,8 @@ def _tree(root: type[PlatformError]) -> dict[str, type[PlatformError]]:
 
 
 def from_payload(payload: dict[str, Any]) -> PlatformError:
-    """The error that `to_payload` described; an unknown type becomes a plain `PlatformError`."""
+    """Return the error that `to_payload` described. An unknown type becomes a plain
+    `PlatformError`."""
     error_type = _tree(PlatformError).get(str(payload.get("type")), PlatformError)
     reason = str(payload.get("message") or "The platform reported an error without a message.")
     details = payload.get("details")

@@ -1,1 +1,1 @@
-"""The hook: the door from Airflow to the client."""
+"""The hook: the entry point from Airflow to the client."""

@@ -1,4 +1,4 @@
-"""The clients of one hook: one for synchronous code, one for each event loop."""
+"""The clients of one hook: one for synchronous code, and one for each event loop."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class HookClients:
-    """Opens clients when they are first needed, and closes them.
+    """Open clients when they are first needed, and close them.
 
-    A client that nobody closed ends without being waited for: the synchronous one when it is not
-    referred to any more, one of an event loop with that loop's asynchronous generators.
+    If nobody closes a client, it ends without a wait: the synchronous client when nothing refers to
+    it any more, the client of an event loop together with that loop's asynchronous generators.
     """
 
     def __init__(self) -> None:
@@ -30,14 +30,14 @@ class HookClients:
         self._on_loops: dict[asyncio.AbstractEventLoop, tuple[AsyncPlatformClient, Keeper]] = {}
 
     def sync(self, make: Callable[[], PlatformClient]) -> PlatformClient:
-        """The client of synchronous code; threads share it."""
+        """Return the client of synchronous code. Threads share it."""
         with _opening:
             if self._sync is None or self._sync.closed:
                 self._sync = make()
             return self._sync
 
     async def on_loop(self, make: Callable[[], AsyncPlatformClient]) -> AsyncPlatformClient:
-        """The client of the running event loop."""
+        """Return the client of the running event loop."""
         loop = asyncio.get_running_loop()
         for ended in [known for known in self._on_loops if known.is_closed()]:
             del self._on_loops[ended]
@@ -48,7 +48,7 @@ class HookClients:
         return self._on_loops[loop][0]
 
     def close(self) -> None:
-        """Close every client. One of an event loop is closed by that loop, soon."""
+        """Close every client. The loop of a client closes that client a little later."""
         with _opening:
             client, self._sync = self._sync, None
         if client is not None:
@@ -68,7 +68,7 @@ class HookClients:
 
 
 async def _keep(client: AsyncPlatformClient) -> Keeper:
-    """Keeps a client open until this generator is closed: by the hook, by its loop's end, or by
+    """Keep a client open until this generator is closed: by the hook, by the end of its loop, or by
     the garbage collector, which has the loop close it."""
     try:
         yield client

@@ -1,13 +1,12 @@
 """A DB-API 2.0 connection (PEP 249) over `run_sql`, for programs that expect a database.
 
-`execute` reads the result to its end, because the type of a column is decided by all of its values:
-so a column has the type here that it has in XCom and in files. The rows are kept in a `RowBuffer`,
-small results in memory and larger ones in a temporary file, and become Python values while they are
-fetched.
+`execute` reads the whole result, because all values of a column decide its type. So a column has
+the same type here, in XCom and in files. The rows are kept in a `RowBuffer`: small results in
+memory, larger results in a temporary file. The rows become Python values when they are fetched.
 
-The service has neither transactions nor sessions. So `commit` and `rollback` have nothing to do,
-and every connection, and every cursor of it, sees the same data. Statements that are not queries
-are refused before anything is sent.
+The service has no transactions and no sessions. So `commit` and `rollback` do nothing, and all
+connections and cursors read the same data. Statements that are not queries are refused before
+anything is sent.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ paramstyle = "pyformat"
 
 
 def check_query(sql: Any, advice: str = "") -> None:
-    """Raise PlatformInputError for SQL that is not one query that reads."""
+    """Raise PlatformInputError for SQL that is not exactly one query that reads."""
     if not isinstance(sql, str):
         problem: str | None = f"got a value of type {type(sql).__name__}"
     else:
@@ -52,8 +51,9 @@ def check_query(sql: Any, advice: str = "") -> None:
 class SqlConnection:
     """A connection of the DB-API; each cursor runs its queries with `run`.
 
-    `messages` are sentences about results that may lack rows. With `on_truncated="fail"` such a
-    result raises ResultTruncatedError instead. A context manager that closes at its end.
+    `messages` are sentences about results with missing rows. With `on_truncated="fail"` such a
+    result raises ResultTruncatedError instead. A connection is a context manager that closes
+    itself.
     """
 
     def __init__(self, run: RunSql, *, types: Types, on_truncated: str) -> None:
@@ -65,7 +65,7 @@ class SqlConnection:
         self._closed = False
 
     def cursor(self) -> SqlCursor:
-        """A cursor. Raises PlatformClosedError on a closed connection."""
+        """Return a cursor. Raises PlatformClosedError on a closed connection."""
         if self._closed:
             raise PlatformClosedError("This connection to the data API is closed.")
         cursor = SqlCursor(self)
@@ -73,10 +73,10 @@ class SqlConnection:
         return cursor
 
     def commit(self) -> None:
-        """Nothing: the service has no transactions."""
+        """Do nothing: the service has no transactions."""
 
     def rollback(self) -> None:
-        """Nothing: the service has no transactions."""
+        """Do nothing: the service has no transactions."""
 
     def close(self) -> None:
         """Close the connection and its cursors."""
@@ -86,7 +86,7 @@ class SqlConnection:
         self._cursors.clear()
 
     def read(self, sql: str, parameters: Parameters | None) -> tuple[RowBuffer, list[Column]]:
-        """All rows of a query, and its columns."""
+        """Return all rows of a query, and its columns."""
         with self._run(sql, parameters) as rows:
             buffer = RowBuffer(rows.columns, self._types)
             try:
@@ -136,9 +136,9 @@ class SqlCursor:
     def execute(self, operation: str, parameters: Parameters | None = None) -> Self:
         """Run a query and read its rows; returns the cursor.
 
-        `parameters` are a list for `%s` or a mapping for `%(name)s`. Raises PlatformInputError for
-        SQL that is not one query and for parameters that do not fit, before anything is sent, and
-        PlatformError.
+        `parameters` are a list for `%s` or a mapping for `%(name)s`. Before anything is sent, it
+        raises PlatformInputError for SQL that is not one query and for parameters that do not
+        match. Later it raises PlatformError.
         """
         self._check_open()
         check_query(operation)
@@ -150,7 +150,7 @@ class SqlCursor:
         return self
 
     def executemany(self, *_: Any) -> NoReturn:
-        """Refused: raises PlatformInputError."""
+        """Raise PlatformInputError: the service's SQL is read-only."""
         raise PlatformInputError(
             "Nothing was sent: executemany is not supported, because the service's SQL is "
             "read-only.",
@@ -158,27 +158,27 @@ class SqlCursor:
         )
 
     def fetchone(self) -> Row | None:
-        """The next row; None after the last."""
+        """Return the next row; None after the last row."""
         return next(self._results(), None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        """The next `size` rows (default: `arraysize`); fewer at the end."""
+        """Return the next `size` rows (default: `arraysize`); fewer at the end."""
         rows = self._results()
         wanted = self.arraysize if size is None else size
         return [row for _, row in zip(range(wanted), rows, strict=False)]
 
     def fetchall(self) -> list[Row]:
-        """The rows that are left."""
+        """Return all remaining rows."""
         return list(self._results())
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Throw the rows away."""
+        """Delete the rows and close the cursor."""
         self._closed = True
         self._forget()
 

@@ -1,12 +1,12 @@
-"""Which secrets Airflow's own logs are told to mask, and how many.
+"""Which secrets Airflow masks in its own logs, and how many.
 
 This package redacts what it logs and stores (`client.redaction`). Airflow's mask is for what a DAG
-author prints, as a token that a method of the hook returned. For each text that it is given,
-Airflow compiles one pattern of all texts again, in the task and once more in its supervisor or on
-the triggerer's loop, so the time grows with the square of their number: 400 texts take a minute.
-Hence a process gives each text once, all texts of one answer together, and never on an event loop.
-The first few secrets of answers are masked in every form in which a log may show them, the others
-as they are, and beyond `MOST_MASKED` texts none, with one warning.
+author prints, for example a token that a method of the hook returned. For each new secret, Airflow
+compiles one pattern of all secrets again, in the task and once more in its supervisor or on the
+triggerer's loop. So the time grows with the square of their number: 400 secrets take a minute.
+Hence a process masks each secret once, all secrets of one response together, and never on an event
+loop. The first few secrets of responses are masked in every form in which a log may show them. The
+others are masked as they are. Beyond `MOST_MASKED` no secret is masked, and one warning says so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ENCODED = 4
 
 
 class LogMask:
-    """What this process has told Airflow to mask."""
+    """The secrets of this process that Airflow masks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,7 +41,7 @@ class LogMask:
         self._warned = False
 
     def hide(self, credentials: Iterable[str]) -> None:
-        """Mask the connection's own credentials in every form; not for an event loop."""
+        """Mask the connection's own credentials in every form. Do not call it on an event loop."""
         with self._lock:
             self._mask(self._new(maskable(credentials)))
 
@@ -52,7 +52,7 @@ class LogMask:
             await asyncio.to_thread(self.hide, known)
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Mask what a call sends or an answer brings; not for an event loop."""
+        """Mask the secrets in a call or in its response. Do not call it on an event loop."""
         with self._lock:
             self._mask(self._affordable(list(secrets)))
 
@@ -61,7 +61,7 @@ class LogMask:
         await asyncio.to_thread(self.learn, list(secrets))
 
     def _affordable(self, secrets: list[str]) -> list[str]:
-        """The texts to mask for these secrets, as many as there is room for."""
+        """Return the strings to mask for these secrets, at most as many as there is room for."""
         secrets = self._new(secrets)  # each client of a process learns those of a connection again
         encoded = max(0, ENCODED - self._learned)
         self._learned += len(secrets)
@@ -80,7 +80,7 @@ class LogMask:
         return texts[:room]
 
     def _new(self, texts: list[str]) -> list[str]:
-        """The texts that this process has not masked yet."""
+        """Return the strings that this process has not masked yet."""
         return [text for text in texts if text not in self._masked]
 
     def _mask(self, texts: list[str]) -> None:

@@ -1,8 +1,9 @@
-"""From an Airflow connection to the client's configuration, however the connection was made.
+"""Build the client's configuration from an Airflow connection, in whatever way the connection was
+made.
 
-The form, a URI, a JSON environment variable and the command line leave the same things in
-different places: an address may come whole in `host` or with its scheme or path in `schema`, and
-the extras of a URI are strings. What is read here is the same for all of them.
+The form, a URI, a JSON environment variable and the command line store the same values in different
+places: an address may be complete in `host`, or have its scheme or path in `schema`, and the extras
+of a URI are strings. This module reads the same values from all of them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ FIRST_PAUSE = 0.5
 
 
 class AirflowConnection(Protocol):
-    """What is read of a connection; Airflow has two classes of that name."""
+    """The fields of a connection that this module reads. Airflow has two classes of that name."""
 
     @property
     def host(self) -> str | None: ...
@@ -60,10 +61,10 @@ class AirflowConnection(Protocol):
 def config_from_connection(
     connection: AirflowConnection, conn_id: str | None = None
 ) -> PlatformConfig:
-    """Return the checked configuration. Raises PlatformConfigError naming the connection, the field
-    and the rule.
+    """Return the checked configuration. Raises PlatformConfigError, which names the connection, the
+    field and the rule.
 
-    Extras that do not exist are passed over with a warning in the log, which names them.
+    Unknown extras have no effect. A warning in the log names them.
     """
     try:
         config = _config_from_connection(connection)
@@ -90,9 +91,10 @@ def _config_from_connection(connection: AirflowConnection) -> PlatformConfig:
 
 
 def read_extras(connection: AirflowConnection) -> dict[str, Any]:
-    """The extras as they are stored. Raises PlatformConfigError where they are no JSON object.
+    """Return the extras as they are stored. Raises PlatformConfigError if they are not a JSON
+    object.
 
-    Airflow's own `extra_dejson` masks secrets on the way, which cannot be done on an event loop.
+    Airflow's own `extra_dejson` also masks secrets, which cannot be done on an event loop.
     """
     text = (connection.extra or "").strip()
     if not text:
@@ -109,8 +111,7 @@ def read_extras(connection: AirflowConnection) -> dict[str, Any]:
 
 
 def unknown_settings(extras: Mapping[str, Any]) -> list[str]:
-    """A sentence for each extra that is given and that no setting is called, with the setting
-    that was probably meant. Values are never shown."""
+    """Return one did-you-mean warning for each unknown extra, without values."""
     given = [name for name, value in extras.items() if value is not None and value != ""]
     return [
         f"The connection's extra {quote_service(name)!r} is not a setting of this provider and has "
@@ -134,7 +135,7 @@ _STANDARD_NAMES = {alias: field.place for field in FIELDS for alias in field.ali
 
 
 def _check_type(connection: AirflowConnection) -> None:
-    """The secrets of another service are not for this one."""
+    """Refuse a connection of another type, so that no secrets of another service are sent."""
     kind = getattr(connection, "conn_type", None)
     if kind not in (None, "", CONNECTION_TYPE):
         raise PlatformConfigError(
@@ -146,7 +147,7 @@ def _check_type(connection: AirflowConnection) -> None:
 
 
 def _check_login(connection: AirflowConnection) -> None:
-    """A token in the place of a user name is the usual slip in a URI."""
+    """Refuse a token in the place of the user name: the usual mistake in a URI."""
     if connection.login and not connection.password:
         raise PlatformConfigError(
             "Management token (password) is missing, but login is set, which is not used. Move "
@@ -157,8 +158,8 @@ def _check_login(connection: AirflowConnection) -> None:
 
 
 def _address(host: str | None, schema: str | None) -> str | None:
-    """The management address: `schema` is its scheme (`https`) or its path (`api`), as a URI
-    leaves it."""
+    """Return the management address. In a URI, `schema` can be its scheme (`https`) or its path
+    (`api`)."""
     host, schema = (host or "").strip(), (schema or "").strip()
     if not schema:
         return host or None
@@ -182,15 +183,16 @@ def _address(host: str | None, schema: str | None) -> str | None:
 
 
 def connection_retry_policy(conn_id: str) -> dict[str, Any]:
-    """Arguments for tenacity's `Retrying` and `AsyncRetrying`, for a connection that the task has
-    read before: in a trigger, or after a refused credential.
+    """Return arguments for tenacity's `Retrying` and `AsyncRetrying`, for a connection that the
+    task has read before: in a trigger, or after a refused credential.
 
-    Airflow reports a look-up that failed on its way (the API server restarts, the database is
-    locked) as a connection that is not defined. If the connection was there a moment ago the former
-    is likelier, so the look-up is repeated before a wait of hours ends for it.
+    If a look-up fails on the way (the API server restarts, the database is locked), Airflow reports
+    a connection that is not defined. If the task has read the connection a moment ago, a failed
+    look-up is more likely than a deleted connection. So the look-up is repeated before it ends a
+    wait of hours.
 
     A connection that can be read and is bad (PlatformConfigError), or that the task must not read
-    (PermissionError), is not read again; PlatformTransportError is raised after the last attempt.
+    (PermissionError), is not read again. PlatformTransportError is raised after the last attempt.
     """
 
     def give_up(state: RetryCallState) -> NoReturn:

@@ -1,8 +1,8 @@
-"""The connection type `platform` and its form, drawn from the table of the connection's fields.
+"""The connection type `platform` and its form, built from the table of the connection's fields.
 
-The provider metadata (from which Airflow 3.2 and later draw the form) and the hook's form methods
-(Airflow 3.1 and 3.2) are made here. Airflow's API server loads this module to list the providers,
-so it imports only the standard library and the table.
+This module builds the provider metadata (from which Airflow 3.2 and later show the form) and the
+hook's form methods (Airflow 3.1 and 3.2). Airflow's API server loads this module to list the
+providers, so it imports only the standard library and the table.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def connection_type(fields: Iterable[AnyField] = FIELDS) -> dict[str, Any]:
 
 
 def field_behaviour(fields: Iterable[AnyField] = FIELDS) -> dict[str, Any]:
-    """Return which standard fields are hidden, and what the others are called."""
+    """Return which standard fields are hidden, and the labels of the others."""
     standard = [field for field in fields if field.place != "extra"]
     return {
         "hidden_fields": list(HIDDEN_FIELDS),
@@ -76,7 +76,7 @@ def form_widgets(fields: Iterable[AnyField] = FIELDS) -> dict[str, Any]:
 
 
 def _metadata(field: AnyField) -> dict[str, Any]:
-    """Return the field as an entry of `conn-fields`; it may be left empty."""
+    """Return the field as an entry of `conn-fields`. The field may be left empty."""
     schema: dict[str, Any] = {"type": [_JSON_TYPES[field.kind], "null"], "section": field.section}
     if field.kind == "secret":
         schema["format"] = "password"
@@ -91,7 +91,7 @@ def _metadata(field: AnyField) -> dict[str, Any]:
 
 
 def _widget(fields: Any, validators: Any, field: AnyField) -> Any:
-    """The field in WTForms; a JSON object is entered as text."""
+    """Return the field for WTForms. A JSON object is entered as a string."""
     kinds = {
         "secret": fields.PasswordField,
         "integer": fields.IntegerField,

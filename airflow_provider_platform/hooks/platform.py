@@ -1,4 +1,4 @@
-"""`PlatformHook`: the door from an Airflow connection to the platform's client."""
+"""`PlatformHook`: the entry point from an Airflow connection to the platform's client."""
 
 # ruff: noqa: TC001, TC003 - typing.get_type_hints evaluates the annotations
 from __future__ import annotations
@@ -95,11 +95,13 @@ if TYPE_CHECKING:
 else:
 
     class _LazyModule:
-        """Stands for a module of this package, and imports it when something of it is first used.
+        """A stand-in for a module of this package. It imports the module when a name of it is first
+        used.
 
-        A task, and a DAG file, that imports the hook would else load the models of every resource,
-        which takes two thirds of the time that the rest of the hook takes. A name that was only
-        imported for type checkers would not do: `typing.get_type_hints` evaluates the annotations.
+        Otherwise a task or a DAG file that imports the hook would load the models of every
+        resource, which takes two thirds of the time that the rest of the hook takes. A name that is
+        only imported for type checkers is not enough: `typing.get_type_hints` evaluates the
+        annotations.
         """
 
         def __init__(self, name: str) -> None:
@@ -154,8 +156,8 @@ _CHOICES = {"if_thread_busy": ("wait", "fail"), "fail_on_tool_error": get_args(T
 
 
 def _check_options(options: ChatOptions) -> None:
-    """Raise PlatformInputError for an option that is none: a misspelled one would be dropped, and
-    the question asked of another branch or thread."""
+    """Raise PlatformInputError for an unknown option. A misspelled option would otherwise be
+    ignored, and the question would go to another branch or thread."""
     known = ChatOptions.__annotations__
     for name, value in options.items():
         if name not in known:
@@ -172,12 +174,14 @@ def _check_options(options: ChatOptions) -> None:
 
 
 def _redacted(shown: T, client: PlatformClient | AsyncPlatformClient) -> T:
-    """A result or a thread as a task may return it, and thereby store it in an XCom."""
+    """Return a result or a thread without secrets, so that a task may return it (Airflow stores it
+    as an XCom)."""
     return with_changed_texts(shown, client.secrets.redact)
 
 
 def _call(endpoint: Endpoint[..., T], fields: Mapping[str, Any], **ids: Any) -> Operation[T]:
-    """One call, its body (or query, if it has no body) made of `fields` by the declared model."""
+    """Return one call. The declared model builds its body from `fields` (or its query, if it has no
+    body)."""
     return endpoint(**ids, **{"body" if endpoint.body else "query": fields})
 
 
@@ -206,23 +210,24 @@ def _sql_program(
 
 
 class PlatformHook(BaseHook):
-    """Calls the platform with the credentials of an Airflow connection.
+    """Call the platform with the credentials of an Airflow connection.
 
-    Methods raise PlatformError (see `client.errors`); each says what failed and what to do. The
-    methods of the resources (`connect_report`, `list_notifications` ...) are synchronous; on an
-    event loop use `async_client` or the twins `arun`, `aiterate`, `achat`, `aread_thread`,
-    `aabort_chat`, `arun_sql`.
+    Methods raise PlatformError (see `client.errors`); each error says what failed and what to do.
+    The methods of the resources (`connect_report`, `list_notifications` ...) are synchronous. On an
+    event loop use `async_client` or the asynchronous methods `arun`, `aiterate`, `achat`,
+    `aread_thread`, `aabort_chat`, `arun_sql`.
 
-    A hook keeps one client, and one for each event loop that its twins are called on. They are
-    opened when first needed and closed with the hook: at the end of a `with` or `async with` block,
-    by `close` or `aclose`, or when nothing refers to the hook any more. A hook that is used after
-    that opens a new one; a result that was not read to its end by then raises.
+    A hook keeps one client, and one for each event loop on which its asynchronous methods are
+    called. Clients are opened when first needed and closed with the hook: at the end of a `with` or
+    `async with` block, by `close` or `aclose`, or when nothing refers to the hook any more. A hook
+    that is used after that opens a new client. A result that was not read completely before that
+    raises.
 
-    There are methods for what DAGs ask of the management API most; `run` takes every operation.
-    Their `fields` are those of the model that the docstring names, in snake_case. A field of a
-    query that is None counts as absent; one of a body is sent as null where the service takes null.
-    An unknown field or a bad value raises PlatformInputError before anything is sent.
-    `deployment_id` is the connection's if it is not given.
+    There are methods for the operations of the management API that DAGs use most; `run` runs every
+    operation. Their `fields` are those of the model that the docstring names, in snake_case. A
+    field of a query that is None counts as absent; a field of a body that is None is sent as null
+    where the service accepts null. An unknown field or a bad value raises PlatformInputError before
+    anything is sent. `deployment_id` is by default the connection's deployment.
     """
 
     conn_name_attr = "platform_conn_id"
@@ -238,21 +243,21 @@ class PlatformHook(BaseHook):
 
     @property
     def config(self) -> PlatformConfig:
-        """The connection as checked configuration, its secrets masked in logs; with the newest
-        credentials that were read. Raises PlatformConfigError naming the field."""
+        """Return the connection as checked configuration, with the newest credentials that were
+        read. Its secrets are masked in logs. Raises PlatformConfigError, which names the field."""
         if self._config is None:
             self._config = self.read_config()
         return self._config
 
     def read_config(self) -> PlatformConfig:
-        """The connection as it is now."""
+        """Read the connection now, and return the configuration."""
         connection = self.get_connection(self.platform_conn_id)
         config = config_from_connection(connection, self.platform_conn_id)
         LOG_MASK.hide(config.secrets)
         return config
 
     def reread_config(self) -> PlatformConfig:
-        """`read_config` where it has worked before: tried for some seconds. Raises
+        """`read_config` for a connection that was read before: repeated for some seconds. Raises
         PlatformTransportError."""
         return Retrying(**connection_retry_policy(self.platform_conn_id))(self.read_config)
 
@@ -272,21 +277,21 @@ class PlatformHook(BaseHook):
 
     @contextmanager
     def client(self) -> Iterator[PlatformClient]:
-        """The hook's client, for calls of its own; it stays open until the hook is closed.
+        """Return the hook's client, for calls of your own. It stays open until the hook is closed.
 
-        It reads the connection again when a token is refused.
+        The client reads the connection again when a token is refused.
         """
         yield self.open_client()
 
     def open_client(self) -> PlatformClient:
-        """The client that the hook's methods use."""
+        """Return the client that the hook's methods use."""
         config = self.config
         return self._clients.sync(
             lambda: PlatformClient(config, reload=self._reread, mask=self._mask)
         )
 
     async def open_client_on_loop(self) -> AsyncPlatformClient:
-        """The client that the hook's methods use on the running event loop."""
+        """Return the client that the hook's methods use on the running event loop."""
         if self._config is None:
             self._config = await self.read_config_on_loop()
         config = self._config
@@ -297,11 +302,12 @@ class PlatformHook(BaseHook):
         )
 
     def close(self) -> None:
-        """Close the hook's connections; those of event loops are closed there a little later."""
+        """Close the hook's connections. Connections of event loops are closed there a little
+        later."""
         self._clients.close()
 
     async def aclose(self) -> None:
-        """Close the hook's connections, on an event loop."""
+        """Close the hook's connections, from an event loop."""
         await self._clients.aclose()
 
     def __enter__(self) -> Self:
@@ -318,7 +324,7 @@ class PlatformHook(BaseHook):
 
     @asynccontextmanager
     async def async_client(self, *, again: bool = False) -> AsyncIterator[AsyncPlatformClient]:
-        """A client of the block's own, for an event loop; it reads the connection now, and again
+        """Return a client for this block, on an event loop. It reads the connection now, and again
         when a token is refused.
 
         `again` says that the task has read the connection before, as a trigger's task has.
@@ -330,7 +336,7 @@ class PlatformHook(BaseHook):
             yield client
 
     def get_conn(self) -> PlatformClient:
-        """A client of its own for the caller, who closes it."""
+        """Return a new client. The caller must close it."""
         return self._new_client()
 
     def _new_client(self) -> PlatformClient:
@@ -355,10 +361,11 @@ class PlatformHook(BaseHook):
         return self.config.resolve_deployment_id(deployment_id)
 
     def chat(self, prompt: str, **options: Unpack[ChatOptions]) -> ChatResult:
-        """Ask the agent and wait for its final answer, through every broken connection.
+        """Ask the agent, wait for its final answer, and return the result. Broken connections are
+        repeated.
 
-        The result holds `***` where the service quotes a secret that the client knows. A run that
-        is not over after `timeout` seconds is stopped. Raises PlatformError.
+        The result contains `***` where the service quotes a secret that the client knows. A run
+        that is not over after `timeout` seconds is stopped. Raises PlatformError.
         """
         client = self.open_client()
         call = self._chat_call(client, prompt, options)
@@ -385,12 +392,12 @@ class PlatformHook(BaseHook):
         timeout: Seconds = 60.0,
     ) -> ChatThread:
         """Read a thread without asking anything: whether it is streaming, and its turns with their
-        answers and queries (at most `max_rows` rows each). It holds `***` where the service quotes
-        a secret that the client knows.
+        answers and queries (at most `max_rows` rows each). It contains `***` where the service
+        quotes a secret that the client knows.
 
         `timeout` is in seconds, or a timedelta. Raises PlatformNotFoundError for an unknown thread,
-        PlatformPermissionError for one of another user, ChatRpcError for a refused credential,
-        PlatformTransportError where it could not be read in time.
+        PlatformPermissionError for a thread of another user, ChatRpcError for a refused credential,
+        PlatformTransportError if the thread could not be read in time.
         """
         client = self.open_client()
         thread = client.run(
@@ -414,10 +421,10 @@ class PlatformHook(BaseHook):
         return _redacted(thread, client)
 
     def abort_chat(self, chat_id: str, session_settings: dict[str, Any] | None = None) -> None:
-        """Stop whatever streams in the thread. Without session settings the request names no user:
-        the service decides whether it takes it.
+        """Stop the run that is active in the thread. Without session settings the request names no
+        user, and the service decides whether it accepts the request.
 
-        Raises PlatformNotFoundError for an unknown thread, PlatformPermissionError for one of
+        Raises PlatformNotFoundError for an unknown thread, PlatformPermissionError for a thread of
         another owner, ChatRpcError for a refused credential, and PlatformInputError for
         `session_settings` that are given with a service token.
         """
@@ -447,32 +454,32 @@ class PlatformHook(BaseHook):
         page_by: Sequence[str] | None = None,
         page_rows: int | None = None,
     ) -> query_rows.QueryRows:
-        """The rows of a query, read while they are used: all of them, where the chat API sends
-        the first ones (100 by default). `timeout` is in seconds, or a timedelta, until the first
-        row.
+        """Run a query and return its rows, which are read while you use them. It reads all rows;
+        the chat API sends only the first rows (100 by default). `timeout` is in seconds, or a
+        timedelta, until the first row.
 
         `parameters` are the values of the SQL's placeholders: a list for `%s`, a mapping for
         `%(name)s`; with parameters, `%%` is a percent sign. Values are str, int, float, Decimal,
         bool, None, date, datetime, UUID, or after `IN` a list of them. Raises PlatformInputError
-        for a placeholder or a value that does not fit, before anything is sent.
+        for a placeholder or a value that does not match, before anything is sent.
 
-        An iteration gives the rows as lists of texts. `to_arrow()`, `to_pandas()` and `to_polars()`
-        of what is returned read all rows into a table whose columns have types.
+        An iteration yields the rows as lists of strings. `to_arrow()`, `to_pandas()` and
+        `to_polars()` of the returned object read all rows into a table whose columns have types.
 
-        The service gives 10,000 rows at most for a query without a LIMIT, 50,000
-        for one with, unless the deployment has other limits: `default_row_limit` and
-        `max_row_limit` (default: the connection's). `truncated` of what is returned says after the
-        last row whether there may be more.
+        The service returns at most 10,000 rows for a query without a LIMIT and 50,000 for a query
+        with a LIMIT, unless the deployment has other limits: `default_row_limit` and
+        `max_row_limit` (default: the connection's). After the last row, `truncated` of the returned
+        object says whether there may be more rows.
 
-        With `page_by`, names of columns that name each row, the query is read in pages of at most
-        `page_rows` (default: the row limit) and gives all rows in the order of these columns;
-        `timeout` holds for each page. See `client.data_api.paging`; raises PlatformInputError at
-        once for a query that cannot be paged rightly, PageKeyError or PagesChangedError while it is
-        read.
+        With `page_by`, names of columns that together identify each row, the query is read in pages
+        of at most `page_rows` (default: the row limit) and returns all rows in the order of these
+        columns; `timeout` applies to each page. See `client.data_api.paging`. Raises
+        PlatformInputError at once for a query that cannot be read in pages, and PageKeyError or
+        PagesChangedError while the rows are read.
 
-        The data API is the connection's `data_api_url`, else it is found through the management
-        API, which also gives the token. Raises DataQueryError, PlatformError, when the
-        first row is asked for or later.
+        The data API address is the connection's `data_api_url`, or comes from the management API,
+        which also returns the token. Raises DataQueryError, PlatformError, when the first row is
+        requested or later.
         """
         sql = binding.bind_parameters(sql, parameters, timezone)
         options = (deployment_id, branch_name, timezone, cache, timeout)
@@ -524,9 +531,9 @@ class PlatformHook(BaseHook):
         page_rows: int | None,
         maximum: int | None,
     ) -> rows.WhyCut:
-        """How the number of rows is judged: that of a result in pages says nothing. The connection
-        has been read by then. Raises PlatformInputError for a limit that is not one, or a query
-        that has no pages."""
+        """Return the function that judges the number of rows. For a result in pages the number says
+        nothing. The connection has been read before. Raises PlatformInputError for an invalid
+        limit, or for a query that cannot be read in pages."""
         limits.check_limit("default_row_limit", default)
         limits.check_limit("max_row_limit", maximum)
         limits.check_limit("page_rows", page_rows)
@@ -540,10 +547,11 @@ class PlatformHook(BaseHook):
         return why_cut
 
     def iterate(self, operation: Operation[paging.Page[T]]) -> Iterator[T]:
-        """The items of a list, page by page: a page is asked for when its first item is wanted.
+        """Yield the items of a list, page by page: a page is requested when its first item is
+        needed.
 
-        Raises PlatformInputError at once for what is not a list operation; then PlatformError, and
-        PlatformProtocolError for a list that cannot be read to its end.
+        Raises PlatformInputError at once for an operation that is not a list; later PlatformError,
+        and PlatformProtocolError for a list that cannot be read completely.
         """
         return paging.iterate(operation, self.run)
 
@@ -552,11 +560,11 @@ class PlatformHook(BaseHook):
         return paging.aiterate(operation, self.arun)
 
     def get_app_config(self) -> app_config.AppConfigResponse:
-        """The app configuration: theme, titles, embedding."""
+        """Return the app configuration: theme, titles, embedding."""
         return self.run(app_config.get_app_config())
 
     def list_user_oauth_tokens(self) -> Iterator[oauth.UserOAuthToken]:
-        """The tokens that users have given for OAuth integrations; `status` is free text."""
+        """Return the tokens that users have given for OAuth integrations; `status` is free text."""
         return self.iterate(oauth.list_user_oauth_tokens())
 
     def start_dbt_sync(
@@ -566,11 +574,11 @@ class PlatformHook(BaseHook):
         deployment_id: DeploymentId = None,
         **fields: Any,
     ) -> dbt_sync.DbtSyncResponse:
-        """Start a dbt sync; returns its id and the platform's branch that it writes to. Further
-        `fields` of `StartDbtSyncInput`: `ref`, `source`, `manifest`, `output`.
+        """Start a dbt sync; returns its id and the platform's branch that the sync writes to.
+        Further `fields` of `StartDbtSyncInput`: `ref`, `source`, `manifest`, `output`.
 
-        Every call starts a sync and, with `output` `branch` (the default), makes a branch: it is
-        never repeated when its outcome is unknown.
+        Every call starts a sync and, with `output` `branch` (the default), makes a branch. So the
+        call is never repeated if its outcome is unknown.
         """
         if branch_name is not None:
             fields["branch_name"] = branch_name
@@ -579,8 +587,8 @@ class PlatformHook(BaseHook):
     def list_reports(
         self, *, deployment_id: DeploymentId = None, **fields: Any
     ) -> Iterator[reports.Report]:
-        """Reports: all, or those that the `fields` of `ReportsQuery` say; `first` is the page size,
-        which `sort_by` `lastViewedAt` has not."""
+        """Return reports: all, or those that the `fields` of `ReportsQuery` select. `first` is the
+        page size; it is not available with `sort_by` `lastViewedAt`."""
         return self.iterate(_call(reports.list_reports, fields, deployment_id=deployment_id))
 
     def connect_report(
@@ -592,12 +600,12 @@ class PlatformHook(BaseHook):
         deployment_id: DeploymentId = None,
         **fields: Any,
     ) -> reports.Report:
-        """Record that a report lies in a spreadsheet of one's own, from `result_location` (as
+        """Record that a report is in a spreadsheet outside the platform, from `result_location` (as
         `Sheet1!A1`) to `end_result_cell`; this and the other `fields` are those of
         `ConnectReportToWorkbookInput`.
 
-        It records an address and writes no cells; read access to the report is enough. Returns
-        the report with its placements.
+        It records an address and writes no cells; read access to the report is enough. Returns the
+        report with its placements.
         """
         fields |= {"external_workbook_id": external_workbook_id, "result_location": result_location}
         ids = {"report_id": report_id, "deployment_id": deployment_id}
@@ -606,14 +614,14 @@ class PlatformHook(BaseHook):
     def list_folders(
         self, *, deployment_id: DeploymentId = None, **fields: Any
     ) -> Iterator[folders.Folder]:
-        """The folders right below a folder (`parent_id`), or below the root; `fields` of
+        """Return the folders directly below a folder (`parent_id`), or below the root; `fields` of
         `FoldersQuery`."""
         return self.iterate(_call(folders.list_folders, fields, deployment_id=deployment_id))
 
     def get_workbook(
         self, workbook_id: Id, *, deployment_id: DeploymentId = None
     ) -> workbooks.Workbook:
-        """One workbook. Raises PlatformNotFoundError for an unknown id."""
+        """Return one workbook. Raises PlatformNotFoundError for an unknown id."""
         return self.run(
             workbooks.get_workbook(workbook_id=workbook_id, deployment_id=deployment_id)
         )
@@ -622,8 +630,8 @@ class PlatformHook(BaseHook):
         self, workbook_id: Id, *, deployment_id: DeploymentId = None, **fields: Any
     ) -> None:
         """Change the given `fields` of `UpdateWorkbookInput`; `slug_takeover` takes the slug from
-        the workbook that has it. The service answers nothing: see `get_workbook`. Raises
-        PlatformConflictError for a slug that is taken."""
+        the workbook that has it. Returns nothing, because the service returns nothing: see
+        `get_workbook`. Raises PlatformConflictError for a slug that another workbook has."""
         ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
         self.run(_call(workbooks.update_workbook, fields, **ids))
 
@@ -634,10 +642,10 @@ class PlatformHook(BaseHook):
         shared: bool | None = None,
         deployment_id: DeploymentId = None,
     ) -> workbooks.Workbook:
-        """Clone a workbook, from the shared workspace with `shared`; returns the clone.
+        """Clone a workbook, with `shared` from the shared workspace; returns the clone.
 
-        Not repeated when its outcome is unknown. Raises PlatformBadRequestError at the limit of
-        workbooks, and for a shared clone without a published dashboard.
+        The call is not repeated if its outcome is unknown. Raises PlatformBadRequestError at the
+        limit of workbooks, and for a shared clone without a published dashboard.
         """
         ids = {"workbook_id": workbook_id, "deployment_id": deployment_id}
         fields = {} if shared is None else {"shared": shared}
@@ -665,19 +673,21 @@ class PlatformHook(BaseHook):
         return self.run(_call(workbooks.attach_ai_widget_thread, fields, **ids))
 
     def delete_embed_tenant(self, embed_tenant_name: str) -> None:
-        """Delete an embed tenant with its users, groups and content; gone already is fine where
-        the service says so. Raises PlatformInputError for a name not in lower case."""
+        """Delete an embed tenant with its users, groups and content. A tenant that no longer exists
+        is no error if the service says so. Raises PlatformInputError for a name that is not in
+        lower case."""
         self.run(embed_tenants.delete_embed_tenant(embed_tenant_name))
 
     def generate_embed_session(
         self, *, deployment_id: DeploymentId = None, **fields: Any
     ) -> embed_sessions.GenerateSessionResponse:
-        """Generate a session for a user from the `fields` of `GenerateSession`; `session_id` is a
-        SecretStr that can be redeemed once.
+        """Generate a session for a user from the `fields` of `GenerateSession`, and return it;
+        `session_id` is a SecretStr that can be redeemed once.
 
         `tenant_groups` and `tenant_group_definitions` are groups of the embed tenant and need
-        `creator_mode` and `embed_tenant_name`. Not repeated when its outcome is unknown. Raises
-        PlatformPermissionError where the credential is not an administrator's or embedding is off.
+        `creator_mode` and `embed_tenant_name`. The call is not repeated if its outcome is unknown.
+        Raises PlatformPermissionError if the credential is not an administrator's or embedding is
+        off.
         """
         fields["deployment_id"] = deployment_id
         return self.run(_call(embed_sessions.generate_embed_session, fields))
@@ -685,8 +695,8 @@ class PlatformHook(BaseHook):
     def list_notifications(
         self, *, deployment_id: DeploymentId = None, **fields: Any
     ) -> Iterator[notifications.Notification]:
-        """Schedules, newest first: all, those of a dashboard, or those with a recipient, by the
-        `fields` of `NotificationsQuery`. Raises PlatformPermissionError where the credential is
+        """Return schedules, newest first: all, those of a dashboard, or those with a recipient, by
+        the `fields` of `NotificationsQuery`. Raises PlatformPermissionError if the credential is
         not an administrator's."""
         return self.iterate(
             _call(notifications.list_notifications, fields, deployment_id=deployment_id)
@@ -695,7 +705,7 @@ class PlatformHook(BaseHook):
     def get_notification(
         self, notification_id: Id, *, deployment_id: DeploymentId = None
     ) -> notifications.Notification:
-        """One schedule. Raises PlatformNotFoundError for an unknown id."""
+        """Return one schedule. Raises PlatformNotFoundError for an unknown id."""
         return self.run(
             notifications.get_notification(
                 notification_id=notification_id, deployment_id=deployment_id
@@ -705,13 +715,14 @@ class PlatformHook(BaseHook):
     def create_notification(
         self, *, deployment_id: DeploymentId = None, **fields: Any
     ) -> notifications.Notification:
-        """Create a schedule without recipients from the `fields` of `CreateNotificationInput`:
-        `schedule_type` and exactly one of `dashboard_id` and `dashboard_public_id` at least.
+        """Create a schedule without recipients from the `fields` of `CreateNotificationInput`: at
+        least `schedule_type` and exactly one of `dashboard_id` and `dashboard_public_id`. Returns
+        the schedule.
 
-        `hour` is 0-23, `day_of_week` 0-6 from Sunday, `day_of_month` 1-31, `custom_cron` goes
-        with CUSTOM, `timezone` is an IANA name (UTC when not given). Two equal calls make two
-        schedules: it is never repeated when its outcome is unknown. Raises PlatformNotFoundError
-        for an unknown dashboard, PlatformPermissionError.
+        `hour` is 0-23, `day_of_week` 0-6 from Sunday, `day_of_month` 1-31, `custom_cron` needs the
+        schedule type CUSTOM, `timezone` is an IANA name (default: UTC). Two equal calls create two
+        schedules, so the call is never repeated if its outcome is unknown. Raises
+        PlatformNotFoundError for an unknown dashboard, PlatformPermissionError.
         """
         return self.run(
             _call(notifications.create_notification, fields, deployment_id=deployment_id)
@@ -742,7 +753,7 @@ class PlatformHook(BaseHook):
         first: int | None = None,
         deployment_id: DeploymentId = None,
     ) -> Iterator[notification_recipients.NotificationRecipient]:
-        """Who gets a notification."""
+        """Return the recipients of a notification."""
         ids = {"notification_id": notification_id, "deployment_id": deployment_id}
         listing = notification_recipients.list_notification_recipients
         return self.iterate(_call(listing, {"first": first}, **ids))
@@ -757,9 +768,9 @@ class PlatformHook(BaseHook):
         """Add recipients, as objects or as `NotificationRecipientInput`: a USER by `user_id` or
         `email`, an EMBED_USER by `embed_tenant_name` and `external_id`.
 
-        Sent in batches of 1000, after all were checked; adding somebody twice changes nothing.
-        Returns who was created, updated, unchanged. Raises PlatformBadRequestError for a batch
-        with somebody who has no e-mail address.
+        All recipients are checked before the first request, and sent in batches of 1000. A
+        recipient who is added twice is added once. Returns which recipients were created, updated,
+        unchanged. Raises PlatformBadRequestError for a batch with a user who has no e-mail address.
         """
         return self.run(
             notification_recipients.add_recipients(
@@ -775,22 +786,26 @@ class PlatformHook(BaseHook):
         deployment_id: DeploymentId = None,
     ) -> None:
         """Remove recipients, as objects or as `RemoveNotificationRecipientInput` (`type`, `id`, for
-        an EMBED_USER `embed_tenant_name`), in batches of 1000; who is none already is fine."""
+        an EMBED_USER `embed_tenant_name`), in batches of 1000. Somebody who is no recipient is no
+        error."""
         deployment = self.resolve_deployment_id(deployment_id)
         self.run(notification_recipients.remove_recipients(deployment, notification_id, recipients))
 
     @classmethod
     def get_connection_form_widgets(cls) -> dict[str, Any]:
-        """The form's fields, for Airflow releases that ask the hook for them (3.1 and 3.2)."""
+        """Return the form's fields, for Airflow releases that ask the hook for them (3.1 and
+        3.2)."""
         return form_widgets()
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
-        """Which standard fields are hidden, and what the others are called, for the same."""
+        """Return which standard fields are hidden, and the labels of the others, for the same
+        releases."""
         return field_behaviour()
 
     def test_connection(self) -> tuple[bool, str]:
-        """What works and what does not, for each side that is configured; starts no chat run."""
+        """Return whether each configured part of the connection works, and what does not. Starts no
+        chat run."""
         try:
             with self._new_client() as client:
                 ok, message = summary(client.run(check_connection(client.config)))
@@ -803,7 +818,8 @@ class PlatformHook(BaseHook):
         return ok, "\n".join([message, *notes])
 
     def _mask(self, secrets: list[str]) -> None:
-        """Mask what a call sends or brings. A failure is no reason to lose the call's answer."""
+        """Mask the secrets in a call or in its response. If this fails, the response is still
+        returned."""
         try:
             LOG_MASK.learn(secrets)
         except Exception:
@@ -817,15 +833,16 @@ class PlatformHook(BaseHook):
             self.log.warning(_NOT_MASKED, exc_info=True)
 
     def _reread(self) -> PlatformConfig:
-        """`reread_config`, for a client whose token was refused; the hook uses what it finds."""
+        """`reread_config`, for a client whose token was refused; the hook then uses the new
+        configuration."""
         return self._renewed(self.reread_config())
 
     async def _reread_on_loop(self) -> PlatformConfig:
         return self._renewed(await self.reread_config_on_loop())
 
     def _renewed(self, config: PlatformConfig) -> PlatformConfig:
-        """A connection that points elsewhere now is another one: what was begun ends with the old
-        one."""
+        """Return the new configuration. If the connection now has another address, it is another
+        connection: work that has begun ends with the old one."""
         if self._config is None or config.same_endpoints(self._config):
             self._config = config
         return config

@@ -1,5 +1,5 @@
-"""The rows of a query as `PlatformHook.run_sql` and `arun_sql` return them: those of the client,
-with tables in memory besides."""
+"""The rows of a query as `PlatformHook.run_sql` and `arun_sql` return them: the rows of the client,
+with tables in memory."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ log = logging.getLogger(__name__)
 class QueryRows(SqlRows):
     """`SqlRows` that can be read into a table.
 
-    `to_arrow`, `to_pandas` and `to_polars` read all rows and close the result; use one of them
-    instead of the iterator. The columns have the names and types that they have in a Parquet file.
+    `to_arrow`, `to_pandas` and `to_polars` read all rows and close the result. Use one of them
+    instead of the iterator. The columns have the same names and types as in a Parquet file.
 
-    `types` is that of `PlatformQueryOperator`. `on_truncated` says what happens if rows may be
-    missing: `"warn"` logs a warning, `"fail"` raises ResultTruncatedError.
+    `types` is the argument of `PlatformQueryOperator`. `on_truncated` says what happens if rows may
+    be missing: `"warn"` logs a warning, `"fail"` raises ResultTruncatedError.
 
-    They raise PlatformInputError for a bad argument, for a library that is not installed (with the
-    line that installs it), and if rows were already read. They raise ResultValueError for a value
-    that does not fit its column's type, and PlatformError.
+    The methods raise PlatformInputError for a bad argument, for a library that is not installed
+    (the error has the line that installs it), and if rows were already read. They raise
+    ResultValueError for a value that does not fit its column's type, and PlatformError.
     """
 
     def to_arrow(self, *, types: Types = "service", on_truncated: OnTruncated = "warn") -> pa.Table:
@@ -121,7 +121,7 @@ class AsyncQueryRows(AsyncSqlRows):
 def _check(
     library: frames.Library, types: Types, on_truncated: OnTruncated, rows_read: int
 ) -> ColumnTypes:
-    """The checked `types`. Raises PlatformInputError before a row is read."""
+    """Return the checked `types`. Raises PlatformInputError before a row is read."""
     try:
         wanted = ColumnTypes.parse(types)
     except ValueError as error:
@@ -138,7 +138,7 @@ def _check(
 
 
 def _table(named: list[dict[str, str]], buffer: RowBuffer) -> pa.Table:
-    """The rows as a table. `named` are the columns as the service names them."""
+    """Return the rows as a table. `named` are the columns as the service names them."""
     columns = buffer.finish()
     renaming = describe_renaming(
         [column["name"] for column in named], [column.name for column in columns]

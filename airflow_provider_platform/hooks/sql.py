@@ -50,19 +50,20 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
     """The hook that `Connection.get_hook` returns: Airflow's SQL operators run on it.
 
     `run`, `get_records`, `get_first` and `get_df` read with SQL; values are int, float, Decimal,
-    bool, date, datetime or str. All that `PlatformHook` does works too, with two differences: `run`
-    takes SQL as well as operations, and `get_conn` returns a DB-API connection.
+    bool, date, datetime or str. Everything that `PlatformHook` does works too, with two
+    differences: `run` accepts SQL as well as operations, and `get_conn` returns a DB-API
+    connection.
 
-    Keywords are what an operator's `hook_params` may hold: `deployment_id`, `branch_name`,
+    The keywords are what an operator's `hook_params` may contain: `deployment_id`, `branch_name`,
     `timezone`, `cache`, `timeout` (seconds until the first row, default 600), `default_row_limit`,
     `max_row_limit`, `page_by` and `page_rows` as in `run_sql`; `types` as in
     `PlatformQueryOperator`; `on_truncated` (`"warn"` logs that rows may be missing, `"fail"` raises
     ResultTruncatedError); and `log_sql` (default True: the log has the SQL and its parameters).
-    Airflow's operators add the connection's extras to them, which the hook ignores here: it reads
-    them from the connection itself.
+    Airflow's operators add the connection's extras to the keywords. The hook ignores these extras
+    here, because it reads them from the connection itself.
 
-    The service's SQL only reads. Statements that write or define, transactions and SQLAlchemy raise
-    PlatformInputError before anything is sent.
+    The service's SQL is read-only. Statements that write or define, transactions and SQLAlchemy
+    raise PlatformInputError before anything is sent.
     """
 
     strip_semicolon = True
@@ -85,7 +86,7 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
 
     @property
     def schema(self) -> None:
-        """None: the service has no databases."""
+        """Return None: the service has no databases."""
         return None
 
     @schema.setter
@@ -98,8 +99,8 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
         )
 
     def get_conn(self) -> SqlConnection:  # type: ignore[override]
-        """A DB-API connection (PEP 249), which reads. Raises PlatformInputError for a bad keyword
-        of the hook, and PlatformConfigError."""
+        """Return a DB-API connection (PEP 249), which is read-only. Raises PlatformInputError for a
+        bad keyword of the hook, and PlatformConfigError."""
         types, on_truncated = self._reading()
         return SqlConnection(self._query, types=types, on_truncated=on_truncated)
 
@@ -156,29 +157,29 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
         )
 
     def get_db_log_messages(self, conn: SqlConnection) -> None:
-        """Log what a connection has to say of its results."""
+        """Log the messages of a connection about its results."""
         for message in conn.messages:
             self.log.warning("%s", message)
 
     def insert_rows(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: raises PlatformInputError."""
+        """Raise PlatformInputError: this is not supported."""
         raise _refused("insert_rows", "the service's SQL is read-only")
 
     def bulk_load(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: raises PlatformInputError."""
+        """Raise PlatformInputError: this is not supported."""
         raise _refused("bulk_load", "the service's SQL is read-only")
 
     def bulk_dump(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: raises PlatformInputError."""
+        """Raise PlatformInputError: this is not supported."""
         raise _refused("bulk_dump", "PlatformQueryOperator(output_path=...) writes files")
 
     @property
     def sqlalchemy_url(self) -> NoReturn:
-        """Refused: raises PlatformInputError."""
+        """Raise PlatformInputError: this is not supported."""
         raise _refused("SQLAlchemy", _NO_SQLALCHEMY)
 
     def get_sqlalchemy_engine(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: raises PlatformInputError."""
+        """Raise PlatformInputError: this is not supported."""
         raise _refused("SQLAlchemy", _NO_SQLALCHEMY)
 
     def _get_pandas_df(
@@ -212,13 +213,13 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
         yield from self._get_polars_df(sql, parameters, **named).iter_slices(chunksize)
 
     def _query(self, sql: str, parameters: Parameters | None) -> QueryRows:
-        """The rows of a query with the keywords of the hook. Raises PlatformInputError."""
+        """Return the rows of a query with the keywords of the hook. Raises PlatformInputError."""
         params = self._checked_params()
         options = {name: params[name] for name in _QUERY_OPTIONS if name in params}
         return self.run_sql(sql, parameters=parameters or None, **options)
 
     def _reading(self) -> tuple[Types, OnTruncated]:
-        """The keywords `types` and `on_truncated`, checked. Raises PlatformInputError."""
+        """Return the checked keywords `types` and `on_truncated`. Raises PlatformInputError."""
         params = self._checked_params()
         types: Types = params.get("types", "service")
         try:
@@ -231,8 +232,8 @@ class PlatformSqlHook(PlatformHook, DbApiHook):  # type: ignore[misc]
         return types, on_truncated
 
     def _checked_params(self) -> dict[str, Any]:
-        """The keywords that are the author's own. Those that Airflow took from the connection's
-        extras are left out: the hook reads these from the connection itself."""
+        """Return the keywords that the DAG author set. Keywords that Airflow copied from the
+        connection's extras are left out: the hook reads these from the connection itself."""
         if self._known_params is None:
             extras = read_extras(self.get_connection(self.platform_conn_id))
             own = {
@@ -262,7 +263,7 @@ def _bad_param(name: str, rule: str) -> PlatformInputError:
 
 
 def _frame_arguments(named: dict[str, Any], *known: str) -> dict[str, Any]:
-    """The arguments of `get_df` that frames take. Raises PlatformInputError."""
+    """Return the arguments of `get_df` that a frame accepts. Raises PlatformInputError."""
     for name in named:
         if name not in known:
             raise PlatformInputError(

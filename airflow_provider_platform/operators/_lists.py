@@ -1,4 +1,4 @@
-"""Lists in XCom: no longer than the DAG author allows, and the log says what is missing."""
+"""Lists in XCom: at most as long as the DAG author allows; the log says if items are missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_ITEMS = 1000
 
 
 def capped(found: Iterator[ResponseModel], max_items: int, log: Any) -> list[dict[str, Any]]:
-    """The first items as plain JSON; pages beyond them are not asked for."""
+    """Return the first items as plain JSON. Pages beyond them are not requested."""
     items = [item.to_json() for item in islice(found, max_items)]
     tell_length(len(items), more=len(items) == max_items and bool(list(islice(found, 1))), log=log)
     return items

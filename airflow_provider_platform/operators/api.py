@@ -1,4 +1,4 @@
-"""`PlatformApiOperator`: any operation of the management API, by method and path."""
+"""`PlatformApiOperator`: call any operation of the management API by method and path."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _path(name: str, value: Any) -> str:
 
 
 def _body(name: str, value: Any) -> Any:
-    """JSON: as it is, or as text."""
+    """Return a JSON value; a string is parsed as JSON. Raises PlatformInputError."""
     found = arguments.optional(value)
     if not isinstance(found, str):
         return found
@@ -54,32 +54,35 @@ def _body(name: str, value: Any) -> Any:
 
 
 def _only_lists_are_paged(paginate: bool, method: str, body: Any) -> None:
-    """A rule: what is paged is a GET without a body."""
+    """A rule: `paginate` needs a GET without a body."""
     if paginate and (method != "GET" or body is not None):
         raise ValueError("paginate needs method GET and no body")
 
 
 class PlatformApiOperator(SingleCallOperator):
-    """Call an operation of the management API and return its answer as JSON.
+    """Call an operation of the management API and return its response as JSON.
 
-    Use it for what has no operator of its own. Several calls that belong together are better a task
-    of yours with `PlatformHook`, whose operations are typed.
+    Use it for an operation that has no operator of its own. If several calls belong together, write
+    a task of your own with `PlatformHook`: its operations are typed.
 
-    GET, PUT and DELETE are repeated after a failure; POST and PATCH are sent once: where their
-    answer is lost, the task fails and says so, instead of doing the same thing twice. An answer
-    that carries a credential (a field named like `token`, `clientSecret`, `sessionId`) is not
-    returned: choose with `response_filter` what of it may be stored.
+    GET, PUT and DELETE are repeated after a failure. POST and PATCH are sent once: if the response
+    is lost, the task fails and says so, because a second call could do the same thing twice. A
+    response that contains a credential (a field with a name like `token`, `clientSecret` or
+    `sessionId`) is not returned: choose with `response_filter` which part of the response may be
+    stored.
 
-    :param path: below the management address, as `/v1/deployments/{deploymentId}/folders`, or the
-        whole path of the API beside it, as `/build/api/v1/deployments/{deploymentId}/branches`;
-        `{deploymentId}` is the connection's deployment
+    :param path: the path below the management address, as `/v1/deployments/{deploymentId}/folders`,
+        or the whole path of the build API, as `/build/api/v1/deployments/{deploymentId}/branches`;
+        `{deploymentId}` is replaced by the connection's deployment
     :param method: GET (the default), POST, PUT, PATCH or DELETE
-    :param query: the query parameters; a list repeats its name
-    :param body: the request's body: JSON, or its text; `null` in it is sent
-    :param paginate: read a list to its end, page by page (GET only), and return its items; by
-        cursor (`first` is the page size), or by number if `query` has `offset` or `page`
-    :param max_items: how many items of a list to return at most; the log says when there are more
-    :param response_filter: what to return of the answer (with `paginate`: of the items)
+    :param query: the query parameters; a list repeats the parameter
+    :param body: the request's body, as JSON or as a JSON string; `null` values are sent
+    :param paginate: read a list page by page to its end (GET only), and return its items; the pages
+        follow a cursor (`first` is the page size), or numbers if `query` has `offset` or `page`
+    :param max_items: the largest number of items to return from a list; the log says if there are
+        more
+    :param response_filter: a function that returns the part of the response to keep (with
+        `paginate`: of the list of items)
     """
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"query": "json", "body": "json"}
@@ -117,7 +120,7 @@ class PlatformApiOperator(SingleCallOperator):
         self.validate_known_arguments()
 
     def execute(self, context: Context) -> Any:
-        """Make the call; one that can be repeated needs no record."""
+        """Make the call. A call that can be repeated needs no record."""
         with ShortTraceback(), self.opened(context) as hook:
             if self._operation().repeatable:
                 return self.call(hook)
@@ -138,7 +141,7 @@ class PlatformApiOperator(SingleCallOperator):
             return self._chosen(answer, client)
 
     def remember(self, result: Any) -> dict[str, Any]:
-        """Nothing of an answer that carried a credential."""
+        """Store nothing of a response that contained a credential."""
         return {} if self._answer_had_credentials else super().remember(result)
 
     def _operation(self) -> Operation[Any]:
@@ -155,7 +158,7 @@ class PlatformApiOperator(SingleCallOperator):
         return listed.items
 
     def _chosen(self, answer: Any, client: PlatformClient) -> Any:
-        """What of the answer is returned. Raises PlatformCredentialAnswerError."""
+        """Return the chosen part of the response. Raises PlatformCredentialAnswerError."""
         from airflow_provider_platform.client.operations.secret_names import credentials_in
         from airflow_provider_platform.client.redaction import Redactor
 

@@ -1,6 +1,5 @@
-"""Operators for branches of the data model: open one, so that it answers, merge, close and delete
-it; and `branch_gate`, the group of tasks that does all of these around the checks of a branch. What
-an operator returns is `read` of its kind: `runs.branches` and `runs.merges`."""
+"""Operators for branches of the data model: open a branch, merge, close and delete it; and
+`branch_gate`, a group of tasks that does all of this around the checks of a branch."""
 
 from __future__ import annotations
 
@@ -39,35 +38,36 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
     """Open a branch of the data model and wait until it is built, so that it answers questions and
     queries.
 
-    A branch that a dbt sync wrote answers nobody before it is open. A staging environment is a
-    switch of the branch and the better fit for a pipeline; dev mode is a state of the connection's
-    credential, which has one open branch at a time. Opening a branch again changes nothing, so a
-    retry opens it again and waits on. The branch stays open until somebody closes it
-    (`PlatformCloseBranchOperator`).
+    Use it between a dbt sync and the tasks that ask or query the branch of the sync.
 
-    Use it between a dbt sync and the tasks that ask or query its branch.
+    A branch that a dbt sync wrote answers no question and no query until it is open. There are two
+    ways to open a branch. A staging environment is a setting of the branch; prefer it in a
+    pipeline. Dev mode is a state of the connection's credential, which can have only one branch
+    open at a time. Opening a branch again changes nothing, so a retry opens it again and continues
+    to wait. The branch stays open until somebody closes it (`PlatformCloseBranchOperator`).
 
     Returns `{"branch_name", "opened_branch", "opened_hash", "environment", "url", "hash",
-    "status"}`, also pushed key by key. `branch_name` is the name to ask: in dev mode that of the
-    personal fork, else the branch itself. `opened_hash` is the commit of the branch itself, to be
-    merged with `PlatformMergeBranchOperator(hash=...)`. `environment` is `staging`, `dev_mode`, or
-    None where the tenant has no operation that opens a branch. `url` is the branch's data API
-    address, None where the tenant does not say it; `hash` is the commit that was built; `status` is
-    `built`, or None where nobody waited.
+    "status"}`, also pushed key by key. `branch_name` is the name to use in questions and queries:
+    in dev mode the personal fork, else the branch itself. `opened_hash` is the commit of the branch
+    itself; give it to `PlatformMergeBranchOperator(hash=...)`. `environment` is `staging`,
+    `dev_mode`, or None if the tenant has no operation that opens a branch. `url` is the branch's
+    data API address, None if the tenant does not report it. `hash` is the commit that was built.
+    `status` is `built`, or None if the task did not wait.
 
-    A build that fails fails the task, with the service's text and the end of the build's log where
-    the tenant gives it. A 403 names the missing permission: opening needs SchemaUpdate or
+    A build that fails fails the task, with the service's message and the end of the build's log if
+    the tenant provides it. A 403 names the missing permission: opening needs SchemaUpdate or
     SchemaUpdateDevBranches, waiting needs DeploymentRead.
 
     :param branch_name: the branch to open
-    :param environment: `staging` (a shared branch, releases since v0.4.0), `dev_mode` (a personal
-        fork of it), or `if_supported`: staging, where the tenant has none dev mode, and where it
-        has neither a warning, since a person may have opened the branch in the platform
-    :param if_dev_mode_busy: what to do in dev mode where the credential is in it on another branch:
-        `replace` that branch, which closes it, or `fail` with a DevModeBusyError, which a retry can
-        mend
+    :param environment: `staging` (shared by all users; releases since v0.4.0), `dev_mode` (a
+        personal fork of the branch), or `if_supported`: staging; dev mode if the tenant has no
+        staging environments; a warning if the tenant has neither, because a person may have opened
+        the branch in the platform
+    :param if_dev_mode_busy: in dev mode, if the credential is already in dev mode on another
+        branch: `replace` closes that branch, `fail` raises a DevModeBusyError, and a retry may
+        succeed
     :param wait_for_build: wait until the branch is built
-    :param cancel_on_kill: no effect: the branch stays open when the task is ended
+    :param cancel_on_kill: has no effect: the branch stays open when the task is stopped
     :param timeout: seconds (or a timedelta) of wall time until the branch is built; an earlier
         `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too, so that `open.output["branch_name"]`
@@ -126,24 +126,24 @@ class PlatformOpenBranchOperator(DeploymentOperator, RemoteRunOperator):
 
 
 class PlatformCloseBranchOperator(DeploymentOperator):
-    """Close a branch that was opened: switch its staging environment off, or leave dev mode.
+    """Close an open branch: switch its staging environment off, or leave dev mode.
 
-    Closing is done when there is nothing to close: the branch is gone, dev mode was left already,
-    nothing was opened, or the credential is in dev mode on another branch, which stays open. Any
-    other failure fails the task.
+    The task succeeds if there is nothing to close: the branch no longer exists, dev mode is already
+    off, nothing was opened, or the credential is in dev mode on another branch, which stays open.
+    Any other failure fails the task.
 
-    Use it after the tasks that asked the branch, as a teardown, so that the DAG run's state stays
-    that of those tasks: `close.as_teardown(setups=[sync, open])`. Give it the synced branch, so
-    that it closes the branch after a failed build too. It also takes the outputs of
+    Use it after the tasks that asked the branch, as a teardown, so that the state of the DAG run
+    stays the state of those tasks: `close.as_teardown(setups=[sync, open])`. Give it the synced
+    branch, so that it closes the branch after a failed build too. It also accepts the outputs of
     `PlatformOpenBranchOperator`.
 
-    Returns `{"branch_name", "environment", "closed"}`; `closed` is False where there was nothing to
+    Returns `{"branch_name", "environment", "closed"}`; `closed` is False if there was nothing to
     close.
 
-    :param branch_name: the branch that was opened, or in dev mode its fork; nothing is closed where
-        it renders to nothing, because the branch was never opened
-    :param environment: `staging`, `dev_mode`, or `if_supported`: whichever of the two the branch is
-        in
+    :param branch_name: the branch that was opened, or in dev mode its fork; if it renders to
+        nothing, the branch was never opened, and the task closes nothing
+    :param environment: `staging`, `dev_mode`, or `if_supported`: the one of the two that the branch
+        is open in
     """
 
     operator_extra_links = Links(BranchLink)
@@ -197,36 +197,36 @@ class PlatformCloseBranchOperator(DeploymentOperator):
 class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
     """Merge a branch into production, and wait until production is built from the merge.
 
-    Until that build is over production answers from the previous model. The task reads the
-    deployment's settings first: in deploy mode `cli` a merge does not build production, so nothing
-    is merged and the task fails. A branch whose commit production has already is not merged again:
-    the task waits for the build and succeeds with `merged` False.
+    Use it after the tasks that check the branch, and before the tasks that read production.
 
-    Use it after the tasks that checked the branch, and before those that read production.
+    Until that build is over, production answers from the previous data model. The task reads the
+    deployment's settings first: in deploy mode `cli` a merge does not build production, so the task
+    merges nothing and fails. If production already has the commit of the branch, the task does not
+    merge again: it waits for the build and succeeds with `merged` False.
 
-    The branch is merged once. A merge whose answer was lost is looked up by the commits of both
-    branches. Only if these cannot tell is it sent once more, and only if the branch has not moved:
-    that changes nothing if production has the merge. A task that is cleared does not merge again
-    what it has merged.
+    The branch is merged once. If the response to a merge was lost, the task compares the commits of
+    both branches. It sends the merge once more only if the commits do not decide and the branch has
+    not changed: this changes nothing if production already has the merge. A cleared task does not
+    repeat a merge that it made.
 
     Returns `{"branch_name", "into", "merged", "branch_deleted", "hash", "status"}`, also pushed key
-    by key. `into` is the branch that was merged into; `hash` is the commit that production was
-    built from, and `status` is `built`. Both are None where no build was waited for.
+    by key. `into` is the branch that was merged into. `hash` is the commit that production was
+    built from, and `status` is `built`. Both are None if the task did not wait for a build.
 
-    A conflict, an answer that nothing was merged and a branch that is gone fail the task without a
-    retry. A build that fails fails the try; a retry waits for the build again. A 403 names the
-    missing permission: merging into production needs SchemaUpdate, waiting needs DeploymentRead.
-    Needs release v0.4.0 or later.
+    A conflict, the answer that nothing was merged and a branch that no longer exists fail the task
+    without a retry. A build that fails fails the try; a retry waits for the build again. A 403
+    names the missing permission: merging into production needs SchemaUpdate, waiting needs
+    DeploymentRead. Needs release v0.4.0 or later.
 
-    :param branch_name: the branch to merge; a branch in dev mode by its own name, not its fork's
-    :param into: `default`, the production branch, or `parent`, the branch that it was made from.
-        Only production is built by a merge, so only its build is waited for
+    :param branch_name: the branch to merge; for a branch in dev mode its own name, not its fork's
+    :param into: `default` (the production branch) or `parent` (the branch from which it was
+        created). A merge builds only production, so the task waits only for production's build
     :param message: the message of the merge; default: a sentence with the DAG and the task
     :param delete_branch: delete the branch with the merge
-    :param hash: the commit that was checked, as `PlatformOpenBranchOperator` returns it: a branch
-        that somebody has committed to since is not merged
+    :param hash: the commit that was checked, as `PlatformOpenBranchOperator` returns it; the task
+        does not merge a branch that has another commit now
     :param wait_for_build: wait until production is built from the merge
-    :param cancel_on_kill: no effect: a merge cannot be undone
+    :param cancel_on_kill: has no effect: a merge cannot be undone
     :param timeout: seconds (or a timedelta) of wall time for each try until production is built; an
         earlier `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too, so that `merge.output["hash"]` works
@@ -297,20 +297,20 @@ class PlatformMergeBranchOperator(DeploymentOperator, RemoteRunOperator):
 
 
 class PlatformDeleteBranchOperator(DeploymentOperator):
-    """Delete a branch, and before it the fork that dev mode made of it.
+    """Delete a branch, and before it the fork that dev mode made of the branch.
 
-    A branch that does not exist any more is done. On a tenant that cannot delete branches by API
-    the task warns and succeeds. The production branch is refused by the service.
+    Use it after all tasks that use the branch have succeeded. The branch of a failed DAG run is
+    then kept, so that a person can look at it.
 
-    Use it after everything that used the branch has succeeded. A branch of a failed DAG run is then
-    kept, so that somebody can look at it.
+    If the branch no longer exists, the task succeeds. If the tenant's API cannot delete branches,
+    the task logs a warning and succeeds. The service refuses to delete the production branch.
 
-    Returns `{"branch_name", "deleted"}`; `deleted` are the names that this try deleted.
+    Returns `{"branch_name", "deleted"}`; `deleted` is the list of the names that this try deleted.
 
-    :param branch_name: the branch to delete; nothing is deleted, the fork neither, where it renders
-        to nothing
+    :param branch_name: the branch to delete; if it renders to nothing, the task deletes neither the
+        branch nor the fork
     :param fork: the name that was asked, as `PlatformOpenBranchOperator` returns it: in dev mode
-        the personal fork; the branch's own name is deleted once
+        the personal fork; if it is the branch's own name, the branch is deleted once
     :param remove_on_upstream: delete the branch in the connected Git repository too
     """
 
@@ -384,46 +384,49 @@ def branch_gate(
     merge_timeout: float | timedelta = MERGE_TIMEOUT,
     default_args: dict[str, Any] | None = None,
 ) -> Iterator[BranchGate]:
-    """A group of tasks that lets a branch into production only if the tasks inside succeed.
+    """Return a group of tasks that merges a branch into production only if the tasks inside
+    succeed.
 
         with branch_gate(sync.output["branch_name"]) as gate:
             PlatformQueryOperator(task_id="count", sql=..., branch_name=gate.branch_name)
 
-    The group opens the branch and waits until it is built (`open`, `built`) before the tasks
-    inside, whatever these are, and after them merges the branch and waits until production is built
-    (`merge`), closes the branch (`close`) and deletes it (`delete`). `gate.branch_name` is the name
-    to ask. Tasks after the group (`gate >> publish`) run after the merge.
+    Before the tasks inside, the group opens the branch and waits until it is built (`open`,
+    `built`). After them it merges the branch and waits until production is built (`merge`), closes
+    the branch (`close`) and deletes it (`delete`). `gate.branch_name` is the name to use in
+    questions and queries. Tasks after the group (`gate >> publish`) run after the merge.
 
-    After a success the branch is merged and gone. If a task inside fails or is skipped, nothing is
-    merged, and the branch is closed and kept: the log of `close` says how to open it. Opening is
-    the setup of the group, closing and deleting are its teardown: they run whatever became of the
-    tasks inside, a failure of theirs does not change the state of the DAG run, and clearing a task
-    inside opens the branch again. A branch is merged only at the commit that was checked.
+    After a success the branch is merged and deleted. If a task inside fails or is skipped, nothing
+    is merged, and the branch is closed and kept: the log of `close` says how to open it. Opening is
+    the setup of the group; closing and deleting are its teardown. They run whether the tasks inside
+    succeed or fail, and their own failure does not change the state of the DAG run. If you clear a
+    task inside, the group opens the branch again. The group merges a branch only at the commit that
+    was checked.
 
-    A credential is in dev mode on one branch at a time. With `environment="dev_mode"` a second gate
-    fails with a DevModeBusyError until the first has closed its branch; retries of its task `open`
-    put the two one after the other.
+    A credential can be in dev mode on only one branch at a time. With `environment="dev_mode"` a
+    second gate fails with a DevModeBusyError until the first gate has closed its branch. With
+    retries of its task `open`, the second gate waits for the first.
 
-    Raises PlatformInputError for a bad argument, and for a mapped gate in dev mode.
+    Raises PlatformInputError for a bad argument, and for dev mode in a mapped task group.
 
     :param branch_name: the branch; a template or an output of a task, as of
         `PlatformDbtSyncOperator`
-    :param group_id: the id of the group; ids of its tasks begin with it
-    :param merge: `on_success` merges the branch if all tasks inside succeed, `never` does not: the
-        last task is then `passed`
+    :param group_id: the id of the group; the ids of its tasks begin with it
+    :param merge: `on_success` merges the branch if all tasks inside succeed; `never` does not
+        merge, and the last task is then `passed`
     :param delete: delete the branch `on_success`, `always` or `never`
-    :param environment: as of `PlatformOpenBranchOperator`
-    :param into: as of `PlatformMergeBranchOperator`
+    :param environment: see `PlatformOpenBranchOperator`
+    :param into: see `PlatformMergeBranchOperator`
     :param message: the message of the merge; default: a sentence with the DAG and the task
     :param deployment_id: the deployment's id; default: the connection's
     :param platform_conn_id: the connection that opens, closes and deletes the branch
-    :param merge_conn_id: the connection that merges it; default: the same
-    :param deferrable: wait for builds in the triggerer; None means Airflow's
-        `[operators] default_deferrable`
-    :param poll_interval: seconds (or a timedelta) between two looks at a build
+    :param merge_conn_id: the connection that merges the branch; default: `platform_conn_id`
+    :param deferrable: wait for builds in the triggerer; None means Airflow's `[operators]
+        default_deferrable`
+    :param poll_interval: seconds (or a timedelta) between two status checks of a build
     :param timeout: seconds (or a timedelta) until the branch is built
     :param merge_timeout: seconds (or a timedelta) until production is built after the merge
-    :param default_args: arguments of all tasks in the group, those inside too, as of a TaskGroup
+    :param default_args: arguments of all tasks in the group, also of the tasks inside, as in a
+        TaskGroup
     """
     arguments.choice("merge", merge, MERGE_WHEN)
     arguments.choice("delete", delete, DELETE_WHEN)
@@ -497,19 +500,19 @@ def branch_gate(
 
 
 class BranchGate(TaskGroup):
-    """The group of tasks that `branch_gate` makes. `branch_name` is the name to ask."""
+    """The group of tasks that `branch_gate` returns. `branch_name` is the name to ask."""
 
     branch_name: Any = None
 
 
 def _output(task: BaseOperator, key: str) -> Any:
-    """One key of a task's result, for an argument of another task."""
+    """Return one key of a task's result, as an argument of another task."""
     output: Any = task.output
     return output[key]
 
 
 class _PassedOperator(BaseOperator):
-    """The last task of a gate that does not merge: it succeeds if the tasks before it do.
+    """The last task of a gate that does not merge. It succeeds if the tasks before it succeed.
 
     Returns `{"branch_name"}`.
     """

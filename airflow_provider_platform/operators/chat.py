@@ -1,4 +1,4 @@
-"""`PlatformChatOperator`: asks the platform's AI agent and returns its answer and query results."""
+"""`PlatformChatOperator`: ask the platform's AI agent, and return its answer and query results."""
 
 from __future__ import annotations
 
@@ -37,53 +37,54 @@ ALL_SENT_ROWS = 2**31 - 1
 class PlatformChatOperator(RemoteRunOperator):
     """Ask the agent a question; the answer and the query results go to XCom.
 
-    Use it for every question whose answer a pipeline needs: in words for a mail, as rows for a
-    task of yours, as a check on a branch. For rows of SQL that you know already, no agent is
-    needed.
+    Use it for every question whose answer a pipeline needs: as words for a mail, as rows for a task
+    of yours, as a check of a branch. If you already know the SQL, use `PlatformQueryOperator`: it
+    needs no agent.
 
-    Returns, and pushes key by key with `multiple_outputs` (the default):
-    `{"answer": str, "chat_id": str, "message_id": str, "queries": [...], "usage": dict | None}`.
-    Each query is `{"title", "description", "sql", "columns": [{"name", "type"}], "rows",
-    "total_rows", "truncated", "uuid", "chart", "error"}`. With `output_path` each has `path`,
-    `chart_paths` and `row_count` too, and `manifest` is the path of the manifest file. A query
-    whose chart was left out, because its specification is longer than 4 million characters, has
-    a `chart_error`.
+    Returns, and pushes key by key with `multiple_outputs` (the default): `{"answer": str,
+    "chat_id": str, "message_id": str, "queries": [...], "usage": dict | None}`. Each query is
+    `{"title", "description", "sql", "columns": [{"name", "type"}], "rows", "total_rows",
+    "truncated", "uuid", "chart", "error"}`. With `output_path` each query has `path`, `chart_paths`
+    and `row_count` too, and `manifest` is the path of the manifest file. A query has a
+    `chart_error` if its chart was left out, because the chart's specification is longer than 4
+    million characters.
 
     :param prompt: the question (templated)
-    :param chat_id: a thread to go on with; without it the agent starts a new one
-    :param session_settings: who asks; replaces the connection's settings as a whole
+    :param chat_id: an existing thread in which to ask; without it the agent starts a new thread
+    :param session_settings: the user of the chat; replaces the connection's settings as a whole
     :param active_branch_name: a development branch to run the queries on
     :param is_default_branch: whether that branch is the default one (default: no)
     :param if_thread_busy: `wait` until the thread is free, or `fail`
-    :param fail_on_tool_error: fail the task when `all` queries failed, when `any` tool call
-        failed, or `never`
+    :param fail_on_tool_error: fail the task when `all` queries failed, when `any` tool call failed,
+        or `never`
     :param max_rows: rows of each query that go to XCom; the chat itself sends 100 by default
-    :param max_xcom_bytes: bytes that the rows of all queries may take in XCom together, as JSON
-        (default 262,144, and 16,384 with `output_path`); a query with fewer rows is `truncated`
-    :param output_path: a folder to write to; in it each task of a run has one of its own, with a
-        file for each query (all rows that the chat sends, whatever `max_rows`), `answer.md` and
-        `manifest.json`
-    :param output_format: of the files of rows: parquet (the default; needs the extra `parquet`),
-        csv or jsonl
-    :param output_options: how these files are written, as `{"compression": "gzip"}`: see
-        "Format and options of a file" on the page Results
-    :param all_rows: run each query again over the data API and write all its rows, where the chat
-        sends the first ones (100 by default); XCom has the first `max_rows` of them
-    :param all_rows_as: whose rights read them: `user`, who asks (needs a service token), or
-        `connection`, which may be allowed to see more
+    :param max_xcom_bytes: the largest size of the rows of all queries together in XCom, in bytes of
+        JSON (default 262,144, and 16,384 with `output_path`); a query with fewer rows is
+        `truncated`
+    :param output_path: a folder to write to. Each task of a run has a folder of its own in it, with
+        a file for each query (all rows that the chat sends, whatever `max_rows` is), `answer.md`
+        and `manifest.json`
+    :param output_format: the format of the files with rows: parquet (the default; needs the extra
+        `parquet`), csv or jsonl
+    :param output_options: how these files are written, as `{"compression": "gzip"}`: see "Format
+        and options of a file" on the page Results
+    :param all_rows: run each query again over the data API and write all its rows; the chat sends
+        only the first rows (100 by default). XCom has the first `max_rows` of all rows
+    :param all_rows_as: the rights with which `all_rows` reads: those of the `user` who asks (needs
+        a service token), or those of the `connection`, which may show more rows
     :param charts: write the charts too: png, svg, html (needs the extra `charts`)
     :param chart_fonts: a local folder of fonts (ttf, otf, ttc), for scripts that the worker's own
         fonts lack and for fonts that a chart names
-    :param types: `service` gives the values of rows the types of their columns, and turns a column
-        with a value that does not fit into texts, with a warning and a `note` in the result;
-        `strict` fails there; `text` leaves all values as the service sends them. A dict says it for
+    :param types: `service` converts values to the types of their columns; if a value does not fit,
+        the whole column is returned as strings, with a warning and a `note` in the result. `strict`
+        fails instead; `text` leaves all values as the service sends them. A dict sets the type of
         single columns of any query, `{"at": "timestamp", "price": "decimal(12, 2)"}`; its key `*`
-        gives the mode of all other columns
+        sets the mode of all other columns
     :param on_chart_error: `warn` when a chart cannot be drawn, or `fail`
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
-    :param details: add to the result what the agent did for it: `searches` in the data model
-        (`{"search_query", "cubes", "error"}`), its `thinking` (sent in development mode), and of
+    :param details: add to the result what the agent did: its `searches` in the data model
+        (`{"search_query", "cubes", "error"}`), its `thinking` (sent in development mode), and for
         each query the `user_request` and the `sent_rows`
     :param multiple_outputs: push the result key by key too, so that `ask.output["answer"]` works
     """
@@ -156,7 +157,8 @@ class PlatformChatOperator(RemoteRunOperator):
 
     @property
     def rows_to_read(self) -> int:
-        """A file holds all that the chat sends; what goes to XCom is cut when it is written."""
+        """Return the number of rows to read. A file holds all rows that the chat sends; the rows
+        for XCom are cut later, when they are written."""
         in_file = self.output_path is not None and not self.all_rows
         return ALL_SENT_ROWS if in_file else int(self.max_rows)
 
@@ -193,7 +195,7 @@ class PlatformChatOperator(RemoteRunOperator):
         AnswerOutput.of(self).check(attempt.context, attempt.config)
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: dict[str, Any]) -> dict[str, Any]:
-        """The task's result. `outcome` holds no secrets, so nothing of it is redacted again."""
+        """Return the task's result. `outcome` holds no secrets, so it is not redacted again."""
         from airflow_provider_platform.results.text.message import log_lines
 
         queries = outcome["queries"]
@@ -236,7 +238,7 @@ class PlatformChatOperator(RemoteRunOperator):
         return self._for_xcom(result)
 
     def _for_xcom(self, result: dict[str, Any]) -> dict[str, Any]:
-        """The result with as many rows as may go to XCom."""
+        """Return the result with as many rows as may go to XCom."""
         from airflow_provider_platform.results.xcom_size import fit_queries, xcom_bytes
 
         most = xcom_bytes(self.max_xcom_bytes, in_file=self.output_path is not None)
@@ -258,15 +260,15 @@ class PlatformChatOperator(RemoteRunOperator):
         self.store_link(context, config, path=_most_telling_file(result))
 
     def _question(self, ids: Ids) -> str | None:
-        """The prompt that was asked; None where the template, or the function, gives another one by
-        now."""
+        """Return the prompt that was asked; None if the template or the function now gives another
+        one."""
         from airflow_provider_platform.client.chat.request import input_digest
 
         prompt = str(self.prompt)
         return prompt if input_digest(prompt) == ids["input_sha256"] else None
 
     def _cut(self, query: dict[str, Any], title: str, config: PlatformConfig) -> str:
-        """Return what the log says of a query with missing rows: how to get them with this
+        """Return the log line about a query with missing rows: how to get all rows with this
         connection."""
         what = "result" if self.output_path is None else "file"
         kept = (
@@ -278,10 +280,10 @@ class PlatformChatOperator(RemoteRunOperator):
 
 
 def _way_to_all_rows(config: PlatformConfig) -> str:
-    """Return how this connection can read all rows of an agent's query, or what it lacks.
+    """Return how this connection can read all rows of an agent's query, or which settings it lacks.
 
-    The data API needs a token: the chat's service token, or one that the management API gives. Its
-    address is in the connection, or the management API gives it.
+    The data API needs a token: the chat's service token, or a token from the management API. The
+    address of the data API is in the connection, or comes from the management API.
     """
     managed = config.management_url is not None and config.deployment_id is not None
     if config.chat_service_token is not None and (managed or config.data_api_url is not None):
@@ -300,7 +302,8 @@ def _way_to_all_rows(config: PlatformConfig) -> str:
 
 
 def _most_telling_file(result: dict[str, Any]) -> str | None:
-    """What a person wants to open of an answer's files: its first chart, else its first rows."""
+    """Return the file of an answer that a person most likely wants to open: its first chart, else
+    its first rows."""
     queries = result["queries"]
     charts = [path for query in queries for path in query.get("chart_paths", ())]
     rows = [query["path"] for query in queries if query.get("path")]

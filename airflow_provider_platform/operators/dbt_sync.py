@@ -1,4 +1,4 @@
-"""`PlatformDbtSyncOperator`: starts a dbt sync, once, and waits where the tenant can tell."""
+"""`PlatformDbtSyncOperator`: start a dbt sync once, and wait if the tenant reports its status."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DBT_SYNC_TIMEOUT = 3600.0
 
 
 def _manifest_fits(manifest: dict[str, Any] | None, source: str | None) -> None:
-    """A rule: a manifest goes with its source."""
+    """A rule: `manifest` and `source="manifest"` are given together."""
     if (source == "manifest") != (manifest is not None):
         raise ValueError("manifest and source='manifest' must be given together")
 
@@ -33,7 +33,8 @@ def _manifest_fits(manifest: dict[str, Any] | None, source: str | None) -> None:
 def _opens_what_it_waits_for(
     open_branch: str | None, wait_for_completion: bool | str, output_mode: str | None
 ) -> None:
-    """A rule: only a branch can be opened, and only once the sync has written it."""
+    """A rule: `open_branch` needs a branch, and the task must wait until the sync has written
+    it."""
     if open_branch is None:
         return
     if wait_for_completion is False:
@@ -48,34 +49,35 @@ def _opens_what_it_waits_for(
 class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
     """Start a dbt sync and wait until it has written the data model.
 
-    Use it after the dbt run whose models the platform shall know, on a branch of its own where
-    something is to be checked before it is published. To wait for a sync that something else has
-    started there is the sensor.
+    Use it after a dbt run, so that the platform gets the new models. Use a branch of its own if
+    something must be checked before it is published. To wait for a sync that somebody else started,
+    use `PlatformDbtSyncSensor`.
 
     Returns `{"sync_job_id", "workflow_id", "branch_name", "status", "result"}`; `status` and
-    `result` are None where the sync was not waited for. Also pushed key by key (with
+    `result` are None if the task did not wait for the sync. Also pushed key by key (with
     `multiple_outputs`, the default), so that `sync.output["branch_name"]` works.
 
-    A synced branch answers nobody before it is open. With `open_branch` the task opens it after the
-    sync, waits until it is built, and returns `active_branch_name` (the name to ask: in dev mode
-    that of the personal fork), `environment`, `url`, `hash` and `build_status` too, as
-    `PlatformOpenBranchOperator` does. A retry finds the completed sync and opens its branch again.
+    A synced branch answers no question and no query until it is open. With `open_branch` the task
+    opens the branch after the sync and waits until it is built. It then returns
+    `active_branch_name` (the name to use in questions and queries: in dev mode the personal fork),
+    `environment`, `url`, `hash` and `build_status` too, as `PlatformOpenBranchOperator` does. A
+    retry finds the completed sync and opens its branch again.
 
     :param branch_name: the platform's branch to write to (default: the service makes one)
-    :param ref: branch or tag of the dbt repository (default: the integration's). A tenant that
-        drops it (before v0.4.0) fails the task, unless `branch_name` is given: only a branch that
-        the service named shows the ref
-    :param wait_for_completion: True waits, and fails before anything is started on a tenant that
-        cannot tell how a sync goes; False returns after the start; `if_supported` waits where the
-        tenant can tell
-    :param source: `git` (the service's default) or `manifest`; a tenant that drops it (before
-        v0.8.0) fails the task
+    :param ref: branch or tag of the dbt repository (default: the ref of the integration). If a
+        tenant ignores it (before v0.4.0), the task fails. With `branch_name` the task cannot notice
+        this, because only a branch name from the service shows the ref
+    :param wait_for_completion: True waits; if the tenant does not report the status of a sync, the
+        task fails before it starts anything. False returns after the start. `if_supported` waits if
+        the tenant reports the status
+    :param source: `git` (the service's default) or `manifest`; if a tenant ignores it (before
+        v0.8.0), the task fails
     :param manifest: the dbt manifest, with `source="manifest"`
-    :param output_mode: the service's `output`: `branch` (its default) or `files`; a tenant that
-        drops it (before v0.10.0) fails the task
+    :param output_mode: the service's `output`: `branch` (its default) or `files`; if a tenant
+        ignores it (before v0.10.0), the task fails
     :param open_branch: open the synced branch and wait until it is built: `staging` (releases since
         v0.4.0), `dev_mode` (one open branch for each credential), `if_supported` (staging, else dev
-        mode, else a warning), or None to leave it closed
+        mode, else a warning), or None to leave the branch closed
     :param timeout: seconds (or a timedelta) of wall time from submission, for sync and build
         together; an earlier `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too, so that `sync.output["branch_name"]`

@@ -1,4 +1,4 @@
-"""`PlatformExportDashboardOperator`: renders a published dashboard into a file."""
+"""`PlatformExportDashboardOperator`: render a published dashboard into a file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CONTENT_TYPES = {"png": "image/png", "pdf": "application/pdf"}
 
 
 def _print_is_pdf(layout: str | None, format: str) -> None:
-    """A rule: the paginated layout is one of PDF."""
+    """A rule: the layout `print` needs the format `pdf`."""
     if layout == "print" and format != "pdf":
         raise ValueError("layout print needs format pdf")
 
@@ -45,27 +45,27 @@ def _print_is_pdf(layout: str | None, format: str) -> None:
 class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
     """Render a published dashboard as an image or a PDF, and write it to a file.
 
-    Use it for a picture of a dashboard that a task of yours goes on with: to send it, to keep it
-    for the record. A dashboard that people get regularly is a scheduled notification instead.
+    Use it if a task needs a picture of a dashboard, for example to send or to archive it. To send a
+    dashboard to people regularly, use a scheduled notification.
 
-    Returns `{"path": str, "size": bytes, "content_type": str, "job_id": str}`. The service keeps
-    an export for five minutes and has no operation that stops one. A second export changes
-    nothing, so a start whose answer was lost is repeated.
+    Returns `{"path": str, "size": bytes, "content_type": str, "job_id": str}`. The service keeps an
+    export for five minutes and has no operation that stops an export. A second export changes
+    nothing, so if the response to a start is lost, the task starts the export again.
 
     :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
         as `s3://my_conn@bucket/dashboard.pdf`. Each index of a mapped task needs a path of its own,
-        as with `{{ ti.map_index }}` in the name
+        for example with `{{ ti.map_index }}` in the name
     :param format: png or pdf (the default)
     :param dashboard_id: the dashboard; or
-    :param dashboard_public_id: the same by its public id
-    :param filters: what the dashboard is filtered by: `{"member", "operator", "value"}` each
-    :param time_grains: `{"member", "grain"}` each
-    :param member_switchers: `{"member", "selected"}` each
-    :param render_as: whose eyes to render with: `{"type": "USER", "email"}` or
+    :param dashboard_public_id: the public id of the dashboard
+    :param filters: the filters of the dashboard: a list of `{"member", "operator", "value"}`
+    :param time_grains: a list of `{"member", "grain"}`
+    :param member_switchers: a list of `{"member", "selected"}`
+    :param render_as: the user whose rights the export uses: `{"type": "USER", "email"}` or
         `{"type": "EMBED_USER", "embed_tenant_name", "external_id"}`
     :param layout: screenshot or print (a PDF with pages)
-    :param timeout: seconds (or a timedelta) of wall time from submission; 300 is all that the
-        service gives
+    :param timeout: seconds (or a timedelta) of wall time from submission; at most 300, because the
+        service drops the export then
     """
 
     operator_extra_links = Links(ExportLink, FileLink, DashboardLink)
@@ -158,7 +158,7 @@ class PlatformExportDashboardOperator(DeploymentOperator, RemoteRunOperator):
         output_target("output_path", self.output_path, attempt.context)
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: ExportOutcome) -> dict[str, Any]:
-        """Download the file and write it; what was written is kept with the record."""
+        """Download the file and write it. The record keeps what was written."""
         from airflow_provider_platform.operators._files.claims import claim_path
         from airflow_provider_platform.results.files.atomic import write_whole
 

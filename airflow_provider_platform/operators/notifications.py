@@ -42,7 +42,7 @@ __all__ = [
 
 
 def _recipients(name: str, value: Any) -> list[Any] | None:
-    """A list of recipients; checked one by one as soon as it is known."""
+    """Return the checked list of recipients. Each recipient is checked as soon as it is known."""
     found = arguments.sequence(name, value)
     if found and not arguments.is_template(found):
         from airflow_provider_platform.client.management.notifications.recipients import (
@@ -56,7 +56,7 @@ def _recipients(name: str, value: Any) -> list[Any] | None:
 
 
 class NotificationOperator(DeploymentOperator):
-    """Base of what is done to one schedule.
+    """Base of the operators on one scheduled notification.
 
     :param notification_id: the schedule's id
     """
@@ -78,17 +78,18 @@ class NotificationOperator(DeploymentOperator):
 
 
 class PlatformUpdateNotificationOperator(NotificationOperator, NotificationScheduleOperator):
-    """Change the given parts of a schedule; the others stay, and so do the recipients.
+    """Change the given parts of a schedule. The other parts and the recipients stay.
+
+    Use it to change an existing schedule: to another hour, to another filter, or off during a
+    migration.
 
     Returns the notification as the service describes it.
 
-    Use it to change what is there: another hour, another filter, off during a migration.
-
-    :param is_enabled: switch it on or off
-    :param filters: replace the stored ones, as do `time_grains` and `member_switchers`; an empty
-        list removes them
-    :param time_grains: `{"member", "grain"}` each; see `filters`
-    :param member_switchers: `{"member", "selected"}` each; see `filters`
+    :param is_enabled: switch the schedule on or off
+    :param filters: replace the stored filters (as `time_grains` and `member_switchers` do); an
+        empty list removes them
+    :param time_grains: a list of `{"member", "grain"}`; see `filters`
+    :param member_switchers: a list of `{"member", "selected"}`; see `filters`
     """
 
     checks: ClassVar[Checks] = {
@@ -116,9 +117,10 @@ class PlatformUpdateNotificationOperator(NotificationOperator, NotificationSched
 class PlatformDeleteNotificationOperator(NotificationOperator):
     """Delete a schedule and its recipients.
 
-    One that is not there fails the first try; a later try takes it for deleted by an earlier one.
+    If the schedule does not exist, the first try fails. A later try succeeds, because an earlier
+    try may have deleted the schedule.
 
-    Use it to end what an earlier DAG run has set up. To pause a schedule, update it.
+    Use it to remove a schedule that an earlier DAG run created. To pause a schedule, update it.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -141,19 +143,19 @@ class PlatformDeleteNotificationOperator(NotificationOperator):
 
 
 class PlatformListNotificationsOperator(NotificationFilterOperator):
-    """List schedules: all, those of a dashboard, or those with a recipient, newest first.
+    """List schedules, newest first: all, those of a dashboard, or those with a recipient.
+
+    Use it to find schedules by dashboard or by recipient, and to map other tasks over them.
 
     Returns a list of notifications as the service describes them.
 
-    Use it to find schedules by what they send or to whom, and to map other tasks over them.
-
     :param dashboard_id: the dashboard that is sent; or
-    :param dashboard_public_id: the same by its public id
-    :param recipient_user_id: a console user who gets it; or
-    :param recipient_email: the same by e-mail address; or
-    :param recipient_embed_tenant_name: an embed user who gets it, with
+    :param dashboard_public_id: the public id of the dashboard
+    :param recipient_user_id: a console user who is a recipient; or
+    :param recipient_email: the e-mail address of that user; or
+    :param recipient_embed_tenant_name: the tenant of an embed user who is a recipient, with
     :param recipient_external_id: that user's id
-    :param max_items: how many to return at most; the log says when there are more
+    :param max_items: the largest number of items to return; the log says if there are more
     """
 
     checks: ClassVar[Checks] = {
@@ -173,18 +175,21 @@ class PlatformListNotificationsOperator(NotificationFilterOperator):
 
 
 class PlatformNotificationRecipientsOperator(NotificationOperator):
-    """Add recipients to a schedule and remove others; adding somebody twice changes nothing.
+    """Add recipients to a schedule and remove others. A recipient who is added twice is added once.
 
-    Use it after the schedule is there, to keep its recipients in step with a list of yours.
+    Use it after the task that creates the schedule, to keep its recipients equal to a list of
+    yours.
 
-    Every recipient is checked before the first request; they are sent 1000 at a time. SLACK
-    channels cannot be added. Returns the recipients afterwards, as the service describes them.
+    Every recipient is checked before the first request. Recipients are sent in batches of 1000.
+    SLACK channels cannot be added. Returns the recipients afterwards, as the service describes
+    them.
 
-    :param add: who shall get it: `{"type": "USER", "user_id" | "email"}` or
-        `{"type": "EMBED_USER", "embed_tenant_name", "external_id"}`, an embed user also with
-        `groups`, `user_attributes`, `security_context`
-    :param remove: who shall not: `{"type", "id"}`, an embed user also with `embed_tenant_name`
-    :param max_items: how many recipients to return at most; the log says when there are more
+    :param add: recipients to add: `{"type": "USER", "user_id" | "email"}` or `{"type":
+        "EMBED_USER", "embed_tenant_name", "external_id"}`; an embed user can also have `groups`,
+        `user_attributes`, `security_context`
+    :param remove: recipients to remove: `{"type", "id"}`; an embed user also needs
+        `embed_tenant_name`
+    :param max_items: the largest number of recipients to return; the log says if there are more
     """
 
     template_fields_renderers: ClassVar[dict[str, str]] = {"add": "json", "remove": "json"}
@@ -209,7 +214,7 @@ class PlatformNotificationRecipientsOperator(NotificationOperator):
         self.validate_known_arguments()
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
-        """Add and remove recipients, and return who is left."""
+        """Add and remove recipients, and return the remaining recipients."""
         with ShortTraceback(), self.opened(context) as hook:
             self._change(hook)
             listed = hook.list_notification_recipients(

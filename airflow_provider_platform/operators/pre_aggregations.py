@@ -1,4 +1,5 @@
-"""`PlatformBuildPreAggregationsOperator`: builds the tables of pre-aggregations, and waits."""
+"""`PlatformBuildPreAggregationsOperator`: build the tables of pre-aggregations, and wait for
+them."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ MISSING_GRACE = 300.0
 
 
 def _names(name: str, value: Any) -> list[str] | None:
-    """A list of names, also one name or JSON text; None and an empty list keep everything. Raises
-    PlatformInputError."""
+    """Return a list of names, from a list, one name or a JSON string. None and an empty list select
+    everything. Raises PlatformInputError."""
     found = arguments.optional(value)
     if isinstance(found, str) and not found.lstrip().startswith("["):
         found = [found]
@@ -38,7 +39,7 @@ def _names(name: str, value: Any) -> list[str] | None:
 
 
 def _contexts(name: str, value: Any) -> list[Any]:
-    """The security contexts, each as the service writes it or alone. Raises PlatformInputError."""
+    """Return the security contexts in the service's form. Raises PlatformInputError."""
     found = arguments.sequence(name, value)
     if not found:
         raise PlatformInputError(
@@ -76,7 +77,7 @@ def _full_names(name: str, value: Any) -> list[str] | None:
 
 
 def _date_range(name: str, value: Any) -> list[str] | None:
-    """Two moments as the service reads them, or None. Raises PlatformInputError."""
+    """Return two moments in the service's form, or None. Raises PlatformInputError."""
     from airflow_provider_platform.client.formats.build_selector import zoneless_range
 
     found = arguments.sequence(name, value)
@@ -90,7 +91,7 @@ def _date_range(name: str, value: Any) -> list[str] | None:
 
 
 def _is_waited_for(verify_sql: str | None, wait_for_completion: bool) -> None:
-    """A rule: only tables that are waited for can be verified."""
+    """A rule: `verify_sql` needs a task that waits for the tables."""
     if verify_sql is not None and not wait_for_completion:
         raise ValueError(
             "verify_sql verifies tables that are done, so wait_for_completion=False "
@@ -101,49 +102,51 @@ def _is_waited_for(verify_sql: str | None, wait_for_completion: bool) -> None:
 class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator):
     """Build the tables of pre-aggregations, and wait until they are done.
 
-    Use it after the data of the tables was loaded, or after a new data model went live, so that the
-    first reader does not wait for the build. It builds for production of the deployment (or for the
-    connection's `data_api_url`), not for branches.
+    Use it after the data of the tables was loaded, or after a new data model was published, so that
+    the first reader does not wait for the build. It builds for production of the deployment (or for
+    the connection's `data_api_url`), not for branches.
 
-    Returns `{"status", "table_count", "tables", "tokens", "verified"}`: `status` is `done`, None if
-    the builds were not waited for; `tables` are the names of the first 100 tables; `tokens` are the
-    service's, one for each table; `verified` is True if `verify_sql` found rows, else None. Also
-    pushed key by key (with `multiple_outputs`, the default).
+    Returns `{"status", "table_count", "tables", "tokens", "verified"}`: `status` is `done`, or None
+    if the task did not wait for the builds; `tables` are the names of the first 100 tables;
+    `tokens` are the service's identifiers, one for each table; `verified` is True if `verify_sql`
+    found rows, else None. Also pushed key by key (with `multiple_outputs`, the default).
 
     The builds start once. A retry polls the tokens of the previous try, for another `timeout`, and
-    starts nothing as long as the service knows them (24 hours); a failed build is started again by
-    the retry, and so is everything by a clear. The service has no operation that stops a build: a
-    task that is ended or too late leaves its builds running.
+    starts nothing as long as the service knows the tokens (24 hours). A retry starts a failed build
+    again. If you clear the task, it starts all builds again. The service has no operation that
+    stops a build: if the task is stopped or too late, its builds continue.
 
     The data token needs the API scope `jobs`, which is off by default: an administrator adds it to
     `CUBEJS_DEFAULT_API_SCOPES` or `contextToApiScopes` of the deployment.
 
-    :param contexts: the security contexts to build for, as `[{"securityContext": {...}}]` or the
-        objects alone; the default is one empty context. Give those of the deployment's scheduled
-        refresh: no query finds tables that were built for others
-    :param timezones: the time zones to build for, of the scheduled refresh too (default: UTC)
-    :param data_sources: build pre-aggregations of these data sources only
-    :param cubes: only those that these cubes define
-    :param pre_aggregations: only these, by full name: `cube.pre_aggregation`
-    :param date_range: `[from, to]`: only the partitions that touch it; a date, a time, or text of
-        one, of which an offset is converted to UTC. What has no partitions is always built
-    :param wait_for_completion: False returns after the start, with `status` None: nobody learns
-        whether the builds fail
-    :param verify_sql: a query that must bring a value other than null and 0 once the builds are
-        done, as `SELECT MEASURE(count) FROM orders`: a table that is done can be empty. While it
-        brings none it is run again, for `missing_grace`; then the task fails, and a retry verifies
-        again without building
+    :param contexts: the security contexts to build for, as `[{"securityContext": {...}}]` or as the
+        objects alone; the default is one empty context. Use the contexts of the deployment's
+        scheduled refresh, because a query does not find tables that were built for other contexts
+    :param timezones: the time zones to build for (default: UTC). Use those of the scheduled refresh
+    :param data_sources: build only pre-aggregations of these data sources
+    :param cubes: build only pre-aggregations that these cubes define
+    :param pre_aggregations: build only these, by full name: `cube.pre_aggregation`
+    :param date_range: `[from, to]`: build only the partitions that overlap it. Each end is a date,
+        a time, or a string of one; a UTC offset in it is converted to UTC. Pre-aggregations without
+        partitions are always built
+    :param wait_for_completion: False returns after the start, with `status` None: the task does not
+        report whether the builds fail
+    :param verify_sql: a query that must return a value other than null and 0 after the builds are
+        done, as `SELECT MEASURE(count) FROM orders`: a table that is done can still be empty. While
+        it returns no such value, the task runs the query again, for `missing_grace`. Then the task
+        fails; a retry runs only the query again
     :param missing_grace: seconds (or a timedelta) for which tables may be missing
         (`missing_partition`) while no build moves, before they count as failed (default 300). A
         tenant before July 2026 reports every table outside the default data source as missing until
-        it is done: give the time of the longest build there
-    :param if_start_lost: if the answer to the start was lost, with the tokens in it: `fail` (the
-        default) says so, and starts again after a clear; `repeat` lets the retry start again, which
-        changes no data and can cost the warehouse a second build
+        it is done: for such a tenant give the time of the longest build
+    :param if_start_lost: what a retry does if the response to the start was lost, with the tokens
+        in it: `fail` (the default) reports it, and the task starts the builds again after a clear;
+        `repeat` starts the builds again, which changes no data and can cost the warehouse a second
+        build
     :param timeout: seconds (or a timedelta) of wall time for each try (default 7200), from the
-        start or, in a retry that follows builds, from its begin; an earlier `execution_timeout`
-        counts too
-    :param cancel_on_kill: has no effect, since nothing stops a build
+        start of the builds, or from the begin of a retry that follows builds; an earlier
+        `execution_timeout` counts too
+    :param cancel_on_kill: has no effect, because the service cannot stop a build
     :param multiple_outputs: push the result key by key too
     """
 
@@ -235,7 +238,7 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
 
 
 def _one_context(given: dict[str, Any]) -> dict[str, Any]:
-    """A context as the service writes it."""
+    """Return a security context in the service's form."""
     for name in ("securityContext", "security_context"):
         if set(given) == {name}:
             return {"securityContext": given[name]}

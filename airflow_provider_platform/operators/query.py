@@ -1,4 +1,4 @@
-"""`PlatformQueryOperator`: SQL over the data API, its rows into a file or to XCom."""
+"""`PlatformQueryOperator`: run SQL over the data API; its rows go to a file or to XCom."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CACHES = ("stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cach
 
 
 def one_query(name: str, value: Any) -> str:
-    """One query. Raises PlatformInputError."""
+    """Return one query. Raises PlatformInputError."""
     from airflow_provider_platform.client.data_api.statements import why_not_a_query
 
     found = arguments.text(name, value)
@@ -67,8 +67,8 @@ def one_query(name: str, value: Any) -> str:
 
 
 def sql_parameters(name: str, value: Any) -> Any:
-    """The values of a query's placeholders, a dict or a list, also as JSON text; None if there are
-    none. Raises PlatformInputError."""
+    """Return the values of a query's placeholders: a dict or a list, also from a JSON string; None
+    if there are none. Raises PlatformInputError."""
     found = arguments.optional(value)
     if isinstance(found, str):
         kind = arguments.sequence if found.lstrip().startswith("[") else arguments.mapping
@@ -77,7 +77,7 @@ def sql_parameters(name: str, value: Any) -> Any:
 
 
 def column_names(name: str, value: Any) -> list[str] | None:
-    """Names of columns, or None. Raises PlatformInputError."""
+    """Return names of columns, or None. Raises PlatformInputError."""
     found = arguments.sequence(name, value)
     if found is not None and not all(isinstance(one, str) and one.strip() for one in found):
         raise PlatformInputError(
@@ -87,7 +87,7 @@ def column_names(name: str, value: Any) -> list[str] | None:
 
 
 def can_be_paged(page_by: list[str] | None, sql: str) -> None:
-    """A query that is read in pages must be one that a page can be cut from. Raises
+    """A rule: a query with `page_by` must be a query that can be read in pages. Raises
     PlatformInputError."""
     if page_by is not None and sql is not None:
         from airflow_provider_platform.client.data_api.paging import PagedQuery
@@ -96,62 +96,63 @@ def can_be_paged(page_by: list[str] | None, sql: str) -> None:
 
 
 def pages_have_rows(page_rows: int | None, page_by: list[str] | None) -> None:
-    """Only a result in pages has rows of a page. Raises ValueError."""
+    """A rule: `page_rows` needs `page_by`. Raises ValueError."""
     if page_rows is not None and page_by is None:
         raise ValueError("page_rows needs page_by, which names the key columns of the pages")
 
 
 class PlatformQueryOperator(DeploymentOperator):
-    """Run SQL over the data API: the rows go to a file, the first of them to XCom.
+    """Run SQL over the data API: all rows go to a file, the first rows to XCom.
 
-    Use it where you know the SQL: all rows into a storage, a few to decide by. A question in words
-    is the agent's, `PlatformChatOperator`, which can write the rows of its queries too.
+    Use it if you know the SQL: to write all rows to a storage, or to decide by a few rows. For a
+    question in words use `PlatformChatOperator`, which can also write the rows of the agent's
+    queries.
 
     Returns `{"columns": [{"name", "type"}], "row_count": int, "truncated": bool, "rows": [[...]],
     "path": str | None, "format": str | None, "bytes": int | None}`. `rows` are the first
-    `max_rows`, typed, a Decimal as its text and times in ISO 8601. A retry runs the query again and
-    overwrites its file. The service drops a query that nobody asks for any more, so that a task
-    that is ended leaves nothing to stop.
+    `max_rows`, with values of their types: a Decimal as a string, times in ISO 8601. A retry runs
+    the query again and overwrites its file. If a task is stopped, the service drops its query,
+    because nobody asks for the result.
 
     :param sql: the query
     :param parameters: values of the SQL's placeholders: a list for `%s`, or a dict for `%(name)s`;
-        with parameters, `%%` is a percent sign. Each value becomes a literal of its type, quoted
-        safely: str, int, float, Decimal, bool, None, date, datetime (in `timezone`), UUID, or a
-        list of them after `IN`.
+        with parameters, `%%` is a percent sign. Each value becomes a safely quoted literal of its
+        type: str, int, float, Decimal, bool, None, date, datetime (in `timezone`), UUID, or a list
+        of these values after `IN`.
     :param output_path: the file to write: a local path, or a URL of a storage that Airflow knows,
         as `s3://my_conn@bucket/rows.parquet`. Files are written atomically. Each index of a mapped
-        task needs a path of its own, as with `{{ ti.map_index }}` in the name
-    :param output_format: parquet (needs the extra `parquet`), csv or jsonl; without it the ending
-        of the path decides: `.parquet`, `.csv`, `.tsv`, `.jsonl`, `.ndjson`, the last four also
-        with `.gz` or `.zst`, which compress. A path without an ending is Parquet. A contradiction
-        is an error.
+        task needs a path of its own, for example with `{{ ti.map_index }}` in the name
+    :param output_format: parquet (needs the extra `parquet`), csv or jsonl. By default the ending
+        of the path decides: `.parquet`, `.csv`, `.tsv`, `.jsonl`, `.ndjson`; the last four can end
+        in `.gz` or `.zst`, which compress the file. A path without an ending is Parquet. A format
+        that contradicts the ending is an error.
     :param output_options: how the file is written, as `{"delimiter": ";", "csv_safe": True}`: see
-        "Format and options of a file" on the page Results. With `partition_by`,
-        `max_rows_per_file` or `target_file_bytes` the path is a folder for several files, and the
-        result has `files`, `file_count` and `manifest` too. With `on_existing` or `on_empty` as
-        `skip` the task may be skipped
+        "Format and options of a file" on the page Results. With `partition_by`, `max_rows_per_file`
+        or `target_file_bytes` the path is a folder for several files, and the result has `files`,
+        `file_count` and `manifest` too. With `on_existing="skip"` or `on_empty="skip"` the task may
+        be skipped
     :param max_rows: rows that go to XCom
-    :param max_xcom_bytes: bytes that these rows may take as JSON: XCom has the first rows that fit
-        (default 262,144, and 16,384 if there is a file)
-    :param types: `service` gives values the types of their columns, and turns a column with a value
-        that does not fit into texts, with a warning and a `note` in the result; `strict` fails
-        there; `text` leaves all values as the service sends them. A dict says it for single
-        columns, `{"at": "timestamp", "price": "decimal(12, 2)"}`: int64, double, decimal, boolean,
-        date, timestamp, string. Its key `*` gives the mode of all other columns.
-    :param on_truncated: `warn` or `fail` if there may be more rows than have come: the number of
-        rows is a row limit of the deployment, or is round and was not asked for, or the connection
-        ended without showing that all rows have come
-    :param default_row_limit: rows that the deployment gives for a query without a LIMIT (default:
-        the connection's, else 10,000 and, because that is a guess, any round number)
-    :param max_row_limit: rows that the deployment gives at most for a query with a LIMIT (default:
-        the connection's, else 50,000 and, because that is a guess, any round number)
-    :param page_by: names of columns that name each row together, as `["id"]`: all rows are read, in
-        pages in the order of these columns, however many the service gives at once. The query must
-        be one SELECT without ORDER BY and LIMIT (see Results); a query that cannot be paged rightly
-        is refused
+    :param max_xcom_bytes: the largest size of these rows in XCom, in bytes of JSON: XCom has the
+        first rows that fit (default 262,144, and 16,384 if there is a file)
+    :param types: `service` converts values to the types of their columns; if a value does not fit,
+        the whole column is returned as strings, with a warning and a `note` in the result. `strict`
+        fails instead; `text` leaves all values as the service sends them. A dict sets the types of
+        single columns, `{"at": "timestamp", "price": "decimal(12, 2)"}`: int64, double, decimal,
+        boolean, date, timestamp, string. Its key `*` sets the mode of all other columns.
+    :param on_truncated: `warn` or `fail` if rows may be missing: the number of rows is a row limit
+        of the deployment, or is a round number that the query did not ask for, or the connection
+        ended without the usual end of a response
+    :param default_row_limit: the most rows that the deployment returns for a query without a LIMIT
+        (default: the connection's, else 10,000 and, because this is a guess, any round number)
+    :param max_row_limit: the most rows that the deployment returns for a query with a LIMIT
+        (default: the connection's, else 50,000 and, because this is a guess, any round number)
+    :param page_by: names of columns that together identify each row, as `["id"]`: the task reads
+        all rows, in pages in the order of these columns, even if the service limits the rows of one
+        result. The query must be one SELECT without ORDER BY and LIMIT (see Results); a query that
+        cannot be read in pages is refused
     :param page_rows: rows of a page (default: `max_row_limit`)
     :param branch_name: a development branch to run the query on
-    :param timezone: the zone that times are given in
+    :param timezone: the time zone of the times in the result
     :param cache: stale-if-slow, stale-while-revalidate, must-revalidate or no-cache
     :param deferrable: wait for the first row in the triggerer (default: `[operators]
         default_deferrable`)
@@ -235,14 +236,15 @@ class PlatformQueryOperator(DeploymentOperator):
         self.validate_known_arguments()
 
     def validate_known_arguments(self) -> None:
-        """As of every operator; also whether each placeholder has a value."""
+        """Check every known argument, and whether each placeholder has a value. Raises
+        PlatformInputError."""
         super().validate_known_arguments()
         if all(map(self.is_known, (self.sql, self.parameters, self.timezone))):
             with self.named_errors():
                 self._bound_sql()
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Wait for the first row, here or in the triggerer; then read the result to its end."""
+        """Wait for the first row, on the worker or in the triggerer; then read the whole result."""
         with ShortTraceback(), self.opened(context) as hook:
             self._hook = hook
             target = self._target(context)
@@ -257,7 +259,8 @@ class PlatformQueryOperator(DeploymentOperator):
         self, context: Context, event: dict[str, Any], run: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         """Read the result whose first row the trigger has seen. `run` names the wait that the task
-        deferred with; an event of another one (trigger ids are reused) is ignored."""
+        deferred with. An event of another wait (Airflow can reuse the ids of triggers) is
+        ignored."""
         told = event.get("run") or {}
         waited = run or told
         with ShortTraceback(), self.opened(context) as hook:
@@ -287,17 +290,17 @@ class PlatformQueryOperator(DeploymentOperator):
     def resume_execution(
         self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
     ) -> Any:
-        """Go on after the wait."""
+        """Continue after the wait."""
         with ShortTraceback():
             return super().resume_execution(next_method, next_kwargs, context)
 
     def on_kill(self) -> None:
-        """Stop reading; the file that was begun is thrown away."""
+        """Stop reading, and delete the unfinished file."""
         if self._hook is not None:
             self._hook.open_client().interrupt()
 
     def _target(self, context: Context) -> ObjectStoragePath | None:
-        """Where to write; looked at before anything is sent."""
+        """Return the place to write to, checked before anything is sent."""
         if self.output_path is None:
             return None
         target = output_place_of(self.output_path, self._output(), context)
@@ -309,18 +312,18 @@ class PlatformQueryOperator(DeploymentOperator):
         respect_existing(context, target, self._output(), fail_on_truncated=fails)
 
     def _output(self) -> Output:
-        """How it is written."""
+        """Return how the file is written."""
         return planned_output(self.output_path, self.output_format, self.output_options)
 
     def _deadline(self, hook: PlatformHook, context: Context) -> float:
-        """Until when the first row must be there (Unix time): after `timeout`, or before this try's
-        `execution_timeout`."""
+        """Return when the first row must be there (Unix time): after `timeout`, or before this
+        try's `execution_timeout`, whichever comes first."""
         now = hook.open_client().clock()
         deadline = now + float(self.timeout)
         return earliest_deadline(deadline, self.execution_timeout, context, now=now)
 
     def _bound_sql(self) -> str:
-        """The query as it is sent. Raises PlatformInputError."""
+        """Return the query with the values of its parameters. Raises PlatformInputError."""
         from airflow_provider_platform.client.data_api.parameters import bind_parameters
 
         parameters = sql_parameters("parameters", self.parameters)
@@ -349,7 +352,7 @@ class PlatformQueryOperator(DeploymentOperator):
         )
 
     def _first_page(self, hook: PlatformHook, sql: str) -> str:
-        """The SQL of the first page, which the worker asks for again."""
+        """Return the SQL of the first page, which the worker requests again."""
         from airflow_provider_platform.client.data_api.limits import page_rows
         from airflow_provider_platform.client.data_api.paging import PagedQuery
 
@@ -416,7 +419,8 @@ class PlatformQueryOperator(DeploymentOperator):
     def _checked_pieces(
         self, context: Context, rows: SqlRows, target: ObjectStoragePath | None
     ) -> Iterator[list[list[Any]]]:
-        """The rows; a result that may have been cut is told, or raised before its file is there."""
+        """Yield the rows. If the result may be truncated, log it, or raise before the file is
+        complete."""
         yield from rows.pieces()
         if (said := rows.why_truncated) is not None:
             if self.on_truncated == "fail":
@@ -426,7 +430,7 @@ class PlatformQueryOperator(DeploymentOperator):
             self._respect_existing(context, target)
 
     def _xcom_rows(self, saved: SavedRows) -> list[list[Any]]:
-        """The rows that go to XCom; a warning says if bytes, not `max_rows`, limit them."""
+        """Return the rows that go to XCom; log a warning if bytes, not `max_rows`, limit them."""
         from airflow_provider_platform.results.xcom_size import rows_that_fit, xcom_bytes
 
         most = xcom_bytes(self.max_xcom_bytes, in_file=saved.path is not None)

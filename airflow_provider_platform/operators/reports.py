@@ -1,4 +1,4 @@
-"""`PlatformConnectReportOperator`: records where a report stands in a spreadsheet."""
+"""`PlatformConnectReportOperator`: record the place of a report in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class PlatformConnectReportOperator(DeploymentOperator):
-    """Connect a report to a workbook outside the platform, by recording its placement there.
+    """Connect a report to a workbook outside the platform: record where the report is placed there.
 
-    Use it after your own code has written a report's rows into a spreadsheet: the platform then
-    knows where they are and offers to refresh them. It writes no cells itself.
+    Use it after your own code has written a report's rows into a spreadsheet. The platform then
+    knows where the rows are and offers to refresh them. This operator writes no cells.
 
-    The call can be repeated: one placement is kept, not two. Read access to the report is enough.
-    Returns the report as the service describes it.
+    A repeated call does not create a second placement. The user needs only read access to the
+    report. Returns the report as the service describes it.
 
     :param report_id: the report's id
     :param external_workbook_id: the spreadsheet's id at its host

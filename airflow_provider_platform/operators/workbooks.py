@@ -41,11 +41,12 @@ class WorkbookOperator(DeploymentOperator):
 
 
 class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
-    """Clone a workbook, once; returns the clone as the service describes it.
+    """Clone a workbook once, and return the clone as the service describes it.
 
-    Where the answer is lost, nobody can tell whether there is a clone: the task fails and says so.
+    Use it to create a workbook from a template, for example for each month, customer or experiment.
 
-    Use it to begin each month's, customer's or experiment's workbook from a template.
+    If the response is lost, the API does not show whether the clone exists: the task fails and says
+    so.
 
     :param workbook_id: the id of the workbook to clone
     :param shared: clone from the shared workspace
@@ -81,14 +82,14 @@ class PlatformDuplicateWorkbookOperator(WorkbookOperator, SingleCallOperator):
 
 
 class PlatformUpdateWorkbookOperator(WorkbookOperator):
-    """Change the given parts of a workbook; returns the workbook as the service describes it.
+    """Change the given parts of a workbook, and return the workbook as the service describes it.
 
-    Use it to name, move or tag a workbook, one that you have just cloned for example.
+    Use it to rename, move or tag a workbook, for example one that you have just cloned.
 
-    :param name: its new name
-    :param folder_id: the folder to move it to
-    :param meta: replaces the stored object
-    :param slug: its name in code; one that is taken fails the task
+    :param name: the new name
+    :param folder_id: the folder to move the workbook to
+    :param meta: an object that replaces the stored object
+    :param slug: the workbook's name in code; a slug that another workbook has fails the task
     :param slug_takeover: take the slug from the workbook that has it
     """
 
@@ -268,10 +269,10 @@ class PlatformPublishWorkbookOperator(WorkbookOperator, SingleCallOperator):
 class PlatformAttachAiWidgetThreadOperator(WorkbookOperator):
     """Attach an AI thread to a widget of the published dashboard.
 
-    Attaching the same thread again changes nothing, so a failed call is repeated. Returns the
-    dashboard as the service describes it.
+    Use it to show the agent's findings to readers of a dashboard. Readers can continue the thread.
 
-    Use it to show readers of a dashboard what the agent has found, with the thread to go on asking.
+    A second call with the same thread changes nothing, so a failed call is repeated. Returns the
+    dashboard as the service describes it.
 
     :param widget_id: the widget
     :param thread_id: the thread, as `chat_id` of `PlatformChatOperator`

@@ -1,8 +1,8 @@
 """Opening a branch and waiting until the branch is built.
 
-The ids of such a run hold under `opened` what was opened, as plain JSON: the fields of
-`OpenedBranch`, when the branch was opened (`opened_at`, Unix time), and whether its build is waited
-for (`waits`). A dbt sync that opens its branch goes through the same steps after the sync.
+In the ids of such a run, `opened` describes the open branch as plain JSON: the fields of
+`OpenedBranch`, the time when the branch was opened (`opened_at`, Unix time), and whether the task
+waits for its build (`waits`). A dbt sync that opens its branch runs the same steps after the sync.
 """
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
@@ -71,12 +71,12 @@ class BranchRunKind(RunKind[Build]):
         return None if run["opened"]["waits"] else Build(None)
 
     def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
-        """False: the branch is opened again, which changes nothing."""
+        """Return False: the branch is opened again, which changes nothing."""
         yield from ()
         return False, ids
 
     def resume(self, env: RunEnvironment, ids: Ids) -> Program[Ids]:
-        """Open the branch, again if need be: somebody may have closed it since the last try."""
+        """Open the branch, again if necessary: somebody may have closed it since the last try."""
         opened = yield from open_and_log(
             env,
             deployment_id=ids["deployment_id"],
@@ -97,7 +97,7 @@ class BranchRunKind(RunKind[Build]):
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
     ) -> Program[bool]:
-        """Nothing is stopped: closing the branch could close it for the next try or a colleague."""
+        """Stop nothing: closing the branch could close it for the next try or for another user."""
         yield from ()
         return False
 
@@ -115,7 +115,7 @@ def open_and_log(
     replaces: bool = True,
     wait_for_build: bool = True,
 ) -> Program[Ids]:
-    """Open a branch; returns what `opened` holds. Opening it again changes nothing. Raises
+    """Open a branch and return the value of `opened`. Opening it again changes nothing. Raises
     PlatformError."""
     opened = yield from open_branch(
         deployment_id, branch_name, environment, replaces=replaces, deadline=deadline
@@ -138,7 +138,7 @@ def open_and_log(
 
 
 def follow_build(env: RunEnvironment, ids: Ids) -> Program[Build]:
-    """Wait for the build that the run with these ids waits for, if it does. Raises
+    """Wait for the build of the run with these ids, if the run waits for one. Raises
     PlatformError."""
     if not ids["opened"]["waits"]:
         return Build(None)
@@ -154,7 +154,7 @@ def follow_build(env: RunEnvironment, ids: Ids) -> Program[Build]:
 
 
 def poll_build_once(env: RunEnvironment, ids: Ids) -> Program[Build | None]:
-    """The build, None if the build is not over. Raises PlatformError."""
+    """Return the build, or None if the build is not over. Raises PlatformError."""
     if not ids["opened"]["waits"]:
         return Build(None)
     found = yield from poll_build(_build_wanted(ids), env.clock)
@@ -162,7 +162,7 @@ def poll_build_once(env: RunEnvironment, ids: Ids) -> Program[Build | None]:
 
 
 def describe_opened(env: RunEnvironment, ids: Ids, build: Build) -> Program[dict[str, Any]]:
-    """What is known of the opened branch: `branch_name` (the name to ask), `opened_branch`,
+    """Return what is known of the opened branch: `branch_name` (the name to ask), `opened_branch`,
     `opened_hash`, `environment`, `url`, `hash`, `status`. Raises PlatformError."""
     given = ids["opened"]
     opened = OpenedBranch(

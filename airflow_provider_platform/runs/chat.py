@@ -1,4 +1,4 @@
-"""A chat run: how the agent is asked, and how its run is found, followed, stopped and read."""
+"""A chat run: how the agent is asked, and how the run is found, followed, stopped and read."""
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
 from __future__ import annotations
@@ -57,11 +57,11 @@ BLOCKED_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class ChatRunKind(RunKind[dict[str, Any]]):
-    """A question to the agent, by the arguments of `PlatformChatOperator`.
+    """A question to the agent, with the arguments of `PlatformChatOperator`.
 
-    The outcome is the result as plain JSON with all of its fields, without secrets: a result is
-    made plain and redacted once, where it was read. A trigger follows the run without knowing the
-    question: `prompt` is then None.
+    The outcome is the result as plain JSON with all of its fields, without secrets. A result is
+    converted and redacted once, where it is read. A trigger follows the run without the question:
+    `prompt` is then None.
     """
 
     id_field = "message_id"
@@ -155,15 +155,15 @@ class ChatRunKind(RunKind[dict[str, Any]]):
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
     ) -> Program[bool]:
-        """Stop the run as the user who began it: the settings may have changed since."""
+        """Stop the run as the user who started it: the settings may have changed since."""
         secrets = KnownSecrets(config.secrets)
         env = RunEnvironment(config, clock, secrets, deadline=clock() + LOOK_SECONDS)
         call = self._known_call(env, ids, identity=ids.get("identity"))
         return (yield from call.stop(clock, seconds=seconds or STOP_SECONDS))
 
     def to_event(self, env: RunEnvironment, outcome: dict[str, Any]) -> dict[str, Any]:
-        """The result; if it exceeds 256 KB, only `usage` and the number of queries that have a
-        result (`queries`), and the worker reads the thread."""
+        """Return the result. If it exceeds 256 KB, return only `usage` and the number of queries
+        that have a result (`queries`); the worker then reads the thread."""
         event = {"result": outcome}
         if len(json.dumps(event).encode()) > MAX_EVENT_BYTES:
             return {"result": None, "usage": outcome["usage"], "queries": _received(outcome)}
@@ -204,7 +204,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
     def read(
         self, env: RunEnvironment, ids: Ids, outcome: dict[str, Any]
     ) -> Program[dict[str, Any]]:
-        """The result as plain JSON. Raises ChatToolError by `fail_on_tool_error`."""
+        """Return the result as plain JSON. Raises ChatToolError by `fail_on_tool_error`."""
         yield from ()
         check_tools(outcome, self.fail_on_tool_error)
         return without_details(outcome, details=self.details)
@@ -212,7 +212,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
     def _known_call(
         self, env: RunEnvironment, ids: Ids, *, identity: dict[str, str] | None = None
     ) -> ChatCall:
-        """The accepted call that the ids name, without its prompt."""
+        """Return the accepted call that the ids name, without its prompt."""
         return ChatCall.known(
             env.config,
             self._limits(env),
@@ -233,7 +233,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
         )
 
     def _call(self, env: RunEnvironment, ids: Ids) -> ChatCall:
-        """The call that the ids name; if they hold no message id, a new one."""
+        """Return the call that the ids name, or a new one if they hold no message id."""
         if self.prompt is None:
             raise RuntimeError("a chat run cannot be asked without its prompt")
         call = ChatCall.prepare(
@@ -256,7 +256,7 @@ class ChatRunKind(RunKind[dict[str, Any]]):
 
 @dataclass
 class _Submission:
-    """A question on its way: what is known of it, and what its record must say."""
+    """A question on its way: what is known of it, and what its record must contain."""
 
     call: ChatCall
     submitted_at: float
@@ -264,12 +264,13 @@ class _Submission:
     accepted: bool = False
 
     def ids(self) -> Ids:
-        """What names the question by now."""
+        """Return the ids that name the question now."""
         repeats = {"repeats": True} if self.repeats else {}
         return {**_ids(self.call, self.submitted_at), **repeats}
 
     def events_before(self, clock: Clock) -> Callable[[object], list[object]]:
-        """What the operator must hear before an event of the chat is logged."""
+        """Return the events that the operator must receive before an event of the chat is
+        logged."""
         reported_at = clock() - BLOCKED_SECONDS
 
         def before(event: object) -> list[object]:
@@ -294,12 +295,12 @@ class _Submission:
 
 
 def _outcome(env: RunEnvironment, call: ChatCall) -> dict[str, Any]:
-    """The result of a run that is over, as plain JSON without secrets."""
+    """Return the result of a run that is over, as plain JSON without secrets."""
     return as_plain(with_changed_texts(call.result(), env.secrets.redact))
 
 
 def _received(outcome: dict[str, Any]) -> int:
-    """How many queries have the result or the error that the service sent for them."""
+    """Return how many queries have the result or the error that the service sent for them."""
     return count_received(query["error"] for query in outcome["queries"])
 
 

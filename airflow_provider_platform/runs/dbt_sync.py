@@ -1,8 +1,8 @@
 """A dbt sync: how a sync is started once, found, followed, stopped and read.
 
-A sync may be waited for, or only started (`waits` in its ids): some tenants do not report how a
-sync goes. With `open_branch` the synced branch is opened after the sync, and the run is over when
-the branch is built (`runs/branches.py`).
+A task may wait for a sync or only start it (`waits` in its ids): some tenants do not report the
+status of a sync. With `open_branch` the synced branch is opened after the sync, and the run is over
+when the branch is built (`runs/branches.py`).
 """
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
@@ -62,7 +62,8 @@ difference of the clocks."""
 
 
 def _why_untold(history: HistoryState) -> str:
-    """Why nothing tells how a sync goes, by what its history answered."""
+    """Return why the status of a sync is not reported, by the answer to the request for the
+    history."""
     if history == "denied":
         return (
             "the service refuses to report the status of a dbt sync (403): the token probably "
@@ -75,7 +76,7 @@ def _why_untold(history: HistoryState) -> str:
 
 @dataclass(frozen=True)
 class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
-    """A sync, by the arguments of `PlatformDbtSyncOperator`.
+    """A sync, with the arguments of `PlatformDbtSyncOperator`.
 
     A trigger follows the sync without its input: `body` is then None.
     """
@@ -178,12 +179,13 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         }
 
     def resume(self, env: RunEnvironment, ids: Ids) -> Program[Ids]:
-        """Begin at the sync: it is read again, and its branch is opened again."""
+        """Start again at the sync: its status is read again, and its branch is opened again."""
         yield from ()
         return {name: value for name, value in ids.items() if name not in ("opened", "build")}
 
     def follow(self, env: RunEnvironment, ids: Ids) -> Program[DbtSyncOutcome]:
-        """Wait for the sync; on the worker also for the build of its branch, if it is opened."""
+        """Wait for the sync. On the worker also wait for the build of its branch, if the branch is
+        opened."""
         if not ids["waits"]:
             return _only_started(ids)
         limits = SyncLimits(
@@ -269,7 +271,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         return self.body
 
     def _refuse_blind_wait(self, untold: str) -> None:
-        """Raise PlatformInputError if the task must wait for a sync that nothing reports on."""
+        """Raise PlatformInputError if the task must wait for a sync whose status is not
+        reported."""
         if self.wait_for_completion is True:
             raise PlatformInputError(
                 f"Nothing was started: {untold}, so the task cannot wait for the sync. Set "
@@ -287,7 +290,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     def _open(
         self, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome
     ) -> Program[dict[str, Any]]:
-        """Open the synced branch, and return what was opened."""
+        """Open the synced branch, and return the value of `opened`."""
         branch_name = outcome.branch_name or ids["branch_name"]
         if branch_name is None:
             raise PlatformError(
@@ -306,8 +309,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         )
 
     def _read_history(self, deployment_id: int, deadline: float) -> Program[KnownSyncs]:
-        """What the history says before the start, if anything here depends on it. Raises
-        PlatformInputError if the history shows that the tenant would drop what is asked for."""
+        """Return the history before the start, if the task needs it. Raises PlatformInputError if
+        the history shows that the tenant would ignore an argument."""
         body = self._body()
         newer = [
             f"{name}={value!r}"
@@ -329,7 +332,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     def _refuse_dropped(
         self, deployment_id: int, started: DbtSyncResponse, history: HistoryState
     ) -> Program[None]:
-        """Raise DbtSyncInputDroppedError if the tenant started another sync than was asked for."""
+        """Raise DbtSyncInputDroppedError if the tenant started another sync than the task asked
+        for."""
         unsure = yield from refuse_dropped(deployment_id, self._body(), started, history)
         if unsure is not None:
             yield warn(
@@ -341,26 +345,27 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     def _refuse_dropped_files(
         self, env: RunEnvironment, ids: Ids, outcome: DbtSyncOutcome
     ) -> Program[None]:
-        """Raise DbtSyncInputDroppedError if a sync that was to keep files wrote a branch. The
-        service keeps files for an hour, so a sync that may be older is not asked for them."""
+        """Raise DbtSyncInputDroppedError if a sync should have kept files but wrote a branch. The
+        service keeps files for an hour, so the task does not check a sync that may be older."""
         if self._body().output == "files" and env.now < ids["submitted_at"] + FILES_ARE_KEPT:
             yield from refuse_dropped_files(ids["deployment_id"], outcome.sync_job_id)
 
 
 def _only_started(ids: Ids) -> DbtSyncOutcome:
-    """What is known of a sync that is not waited for."""
+    """Return the outcome of a sync that the task does not wait for."""
     return DbtSyncOutcome(ids["sync_job_id"], ids["branch_name"], None)
 
 
 def _poll(env: RunEnvironment, ids: Ids) -> Program[DbtSyncOutcome | None]:
-    """The outcome of the sync, None if the sync is not over now."""
+    """Return the outcome of the sync, or None if the sync is not over now."""
     limits = SyncLimits(deadline=env.now + LOOK_SECONDS, poll_interval=env.poll_interval)
     deployment_id, sync_job_id = ids["deployment_id"], ids["sync_job_id"]
     return (yield from wait(deployment_id, sync_job_id, limits, env.clock, poll_once=True))
 
 
 def _is_told(env: RunEnvironment, ids: Ids) -> Program[bool]:
-    """Whether the tenant reports how the started sync goes, although its history fails."""
+    """Return whether the tenant reports the status of the started sync, although its history
+    fails."""
     return (
         yield from can_be_followed(
             ids["deployment_id"],
@@ -375,7 +380,7 @@ def _is_told(env: RunEnvironment, ids: Ids) -> Program[bool]:
 def _about_opened(
     env: RunEnvironment, ids: Ids, branch_name: str | None
 ) -> Program[dict[str, Any]]:
-    """What the result says of the opened branch."""
+    """Return the part of the result that describes the opened branch."""
     if "opened" not in ids:  # the tenant does not report how the sync goes
         opened: dict[str, Any] = {"branch_name": branch_name}
     else:

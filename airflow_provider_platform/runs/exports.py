@@ -31,7 +31,7 @@ from airflow_provider_platform.runs.run_kind import (
 
 @dataclass(frozen=True)
 class ExportRunKind(RunKind[ExportOutcome]):
-    """An export, by the arguments of `PlatformExportDashboardOperator`.
+    """An export, with the arguments of `PlatformExportDashboardOperator`.
 
     The service has no operation that stops an export; it drops the export after five minutes. A
     trigger follows the export without its input: `body` is then None.
@@ -65,7 +65,7 @@ class ExportRunKind(RunKind[ExportOutcome]):
         return None
 
     def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
-        """False: the service cannot tell, and a second export changes nothing."""
+        """Return False: the service does not report it, and a second export changes nothing."""
         yield from ()
         return False, ids
 
@@ -93,12 +93,12 @@ class ExportRunKind(RunKind[ExportOutcome]):
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
     ) -> Program[bool]:
-        """False: the service has no operation for it and drops the export by itself."""
+        """Return False: the service has no operation for it, and drops the export by itself."""
         yield from ()
         return False
 
     def read(self, env: RunEnvironment, ids: Ids, outcome: ExportOutcome) -> Program[bytes]:
-        """The bytes of the exported file."""
+        """Return the bytes of the exported file."""
         return (yield from download(ids["deployment_id"], ids["job_id"], self.format))
 
     def _body(self) -> StartDashboardExportInput:

@@ -1,7 +1,7 @@
 """Merging a branch, and waiting until production is built from the merge.
 
-The ids of such a run hold under `merge` what the merge is: the fields of `Merge`, as plain JSON.
-Its `merged` is None until the service has answered.
+In the ids of such a run, `merge` describes the merge: the fields of `Merge`, as plain JSON. Its
+`merged` is None until the service has answered.
 """
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
@@ -41,10 +41,10 @@ from airflow_provider_platform.runs.run_kind import (
 
 @dataclass(frozen=True)
 class MergeRunKind(RunKind[Build]):
-    """A merge, by the arguments of `PlatformMergeBranchOperator`.
+    """A merge, with the arguments of `PlatformMergeBranchOperator`.
 
     A merge cannot be undone, so nothing is stopped: a try that is too late leaves the merge to the
-    next one, which waits for its build. A trigger waits for the build only and is given no
+    next try, which waits for its build. A trigger waits only for the build and has no
     arguments.
     """
 
@@ -118,8 +118,8 @@ class MergeRunKind(RunKind[Build]):
         return None if self._waits(merge) else Build(None)
 
     def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
-        """Whether the commits show that a merge whose answer was lost was made. Raises
-        PlatformOutcomeUnknownError if they cannot tell."""
+        """Return whether the commits show that a merge whose response was lost was made. Raises
+        PlatformOutcomeUnknownError if the commits do not show it."""
         merge = _merge_of(ids)
         if merge is None:
             return False, ids
@@ -149,7 +149,7 @@ class MergeRunKind(RunKind[Build]):
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
     ) -> Program[bool]:
-        """False: a merge cannot be undone."""
+        """Return False: a merge cannot be undone."""
         yield from ()
         return False
 
@@ -167,12 +167,12 @@ class MergeRunKind(RunKind[Build]):
         }
 
     def carried_over(self, ids: Ids) -> Ids | None:
-        """The merge: a cleared task does not merge again what it has merged."""
+        """Return the merge: a cleared task does not repeat a merge that it made."""
         return ids if "merge" in ids else None
 
     def _lost(self, env: RunEnvironment, merge: Merge) -> Program[tuple[Merge | None, bool]]:
-        """What became of a merge whose answer was lost: the merge, None if it is to be planned
-        anew, and whether it is sent once more to find out."""
+        """Find a merge whose response was lost. Returns the merge, or None if it must be planned
+        again, and whether the task sends it once more to find out."""
         found = yield from find_merge(
             merge, delete_branch=self.delete_branch, deadline=env.deadline
         )
@@ -190,7 +190,7 @@ class MergeRunKind(RunKind[Build]):
     def _planned(
         self, env: RunEnvironment, deployment_id: int, made: Merge | None
     ) -> Program[Merge]:
-        """What is to be merged now; `made` is a merge of an earlier try."""
+        """Return the merge to make now; `made` is a merge of an earlier try."""
         try:
             merge = yield from plan_merge(
                 deployment_id,
@@ -213,7 +213,7 @@ class MergeRunKind(RunKind[Build]):
         return merge.answered(env.now, merged=True, branch_deleted=self.delete_branch)
 
     def _waits(self, merge: Merge) -> bool:
-        """Whether production's build is waited for: only production is built by a merge."""
+        """Return whether the task waits for production's build: a merge builds only production."""
         return self.wait_for_build and merge.production
 
 
@@ -222,7 +222,7 @@ def _merge_of(ids: Ids | None) -> Merge | None:
 
 
 def _about(merge: Merge) -> str:
-    """What became of the merge, for the log."""
+    """Return the line for the log about a merge."""
     if not merge.merged:
         return (
             f"Nothing to merge: {merge.target} is already at the same commit as "

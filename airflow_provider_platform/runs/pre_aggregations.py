@@ -1,11 +1,12 @@
 """Builds of pre-aggregations: how they are started once, followed and read.
 
-The tokens that the service answers the start with are the record: a retry polls them and starts
-nothing while the service knows them. Nothing stops a build, so builds go on after a deadline and
-after a task that was ended, and the next try follows them further.
+The service answers the start with tokens, and the record holds these tokens. A retry polls them and
+starts nothing while the service knows them. Nothing stops a build, so builds continue after a
+deadline and after their task was stopped, and the next try follows them.
 
-The ids of such a run hold `tokens`, whether the end is waited for (`waits`), and once they are done
-what there is to return (`built`). `build_id` is of our own making: it tells one start from another.
+The ids of such a run hold `tokens`, whether the task waits for the end (`waits`), and after the end
+the values to return (`built`). This package makes `build_id`: it distinguishes one start from
+another.
 """
 
 # ruff: noqa: ARG002 - a kind need not use all that it is given
@@ -47,7 +48,7 @@ RECORDED_TOKENS = 1500
 
 @dataclass(frozen=True)
 class PreAggregationsRunKind(RunKind[BuildOutcome]):
-    """Builds, by the arguments of `PlatformBuildPreAggregationsOperator`.
+    """Builds, with the arguments of `PlatformBuildPreAggregationsOperator`.
 
     A trigger follows them without their input: `selector` is then None.
     """
@@ -107,8 +108,8 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         return None if self.wait_for_completion else BuildOutcome(len(tokens))
 
     def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
-        """False with `if_start_lost="repeat"`: the tokens are lost, and a second build changes no
-        data."""
+        """Return False with `if_start_lost="repeat"`: the tokens are lost, and a second build
+        changes no data. Raises PlatformOutcomeUnknownError with `if_start_lost="fail"`."""
         if self.if_start_lost == "fail":
             raise PlatformOutcomeUnknownError(
                 "The previous try ended unexpectedly while it started the builds, so they may be "
@@ -158,12 +159,12 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
         *,
         seconds: float | None = None,
     ) -> Program[bool]:
-        """False: the service has no operation for it."""
+        """Return False: the service has no operation for it."""
         yield from ()
         return False
 
     def read(self, env: RunEnvironment, ids: Ids, outcome: BuildOutcome) -> Program[dict[str, Any]]:
-        """The result of the task; what a later try needs of it is kept in the ids."""
+        """Return the result of the task. The ids keep what a later try needs of it."""
         if ids["waits"]:
             ids["built"] = asdict(outcome)
             verified = ", verify_sql found rows" if outcome.verified else ""
@@ -187,6 +188,6 @@ class PreAggregationsRunKind(RunKind[BuildOutcome]):
 
 
 def _open_access(env: RunEnvironment, deployment_id: int) -> Program[JobsAccess]:
-    """Where the jobs are, and a token for them; also for a try that comes late."""
+    """Return the address of the jobs and a token for them, also for a try that comes late."""
     deadline = max(env.deadline, env.now + LOOK_SECONDS)
     return (yield from open_access(deployment_id, env.config, env.clock, deadline=deadline))

@@ -48,10 +48,10 @@ def _never() -> bool:
 class RunEnvironment:
     """Where a run is followed, and until when.
 
-    `secrets` are those that must not leave: neither an event nor a result may hold one. `deadline`
-    is in Unix time; `poll_interval` and `timeout` (how long a whole run may take) are in seconds.
-    In the triggerer many runs are followed in one process, and the input is not known.
-    `interrupted` reports whether the task was ended from outside.
+    `secrets` must not leave: neither an event nor a result may hold one of them. `deadline` is in
+    Unix time; `poll_interval` and `timeout` (how long a whole run may take) are in seconds. In the
+    triggerer many runs are followed in one process, and the input is not known. `interrupted`
+    reports whether the task was stopped.
     """
 
     config: PlatformConfig
@@ -71,35 +71,36 @@ class RunEnvironment:
 
 @dataclass(frozen=True)
 class Intended:
-    """The submission goes out next: the phase `intent` must be recorded before."""
+    """The submission is sent next. Record the phase `intent` before."""
 
     ids: Ids
 
 
 @dataclass(frozen=True)
 class Traced:
-    """From now on `known` names the submission, or returns None while nothing can."""
+    """From now on `known` returns the ids that name the submission, or None while they are
+    unknown."""
 
     known: Callable[[], Ids | None]
 
 
 @dataclass(frozen=True)
 class Identified:
-    """More is known of a submission that is not accepted yet."""
+    """More ids are known of a submission that is not accepted yet."""
 
     ids: Ids
 
 
 @dataclass(frozen=True)
 class RunAccepted:
-    """The service has accepted the run: it can be followed and stopped."""
+    """The service accepted the run: the run can be followed and stopped."""
 
     ids: Ids
 
 
 @dataclass(frozen=True)
 class Blocked:
-    """Another run holds the thread that the submission is for."""
+    """Another run is active in the thread of the submission."""
 
     chat_id: str | None
 
@@ -136,8 +137,8 @@ def _notify(event: object) -> Notify:
 class RunKind(ABC, Generic[OutcomeT]):
     """One kind of run, with the arguments of one task.
 
-    Programs raise PlatformError. Those that follow or read a run may add to its `ids` what a later
-    step needs.
+    Programs raise PlatformError. Programs that follow or read a run may add values that a later
+    step needs to its `ids`.
     """
 
     id_field: ClassVar[str]
@@ -152,7 +153,7 @@ class RunKind(ABC, Generic[OutcomeT]):
 
     @abstractmethod
     def idempotency_key(self, config: PlatformConfig) -> str:
-        """The fingerprint of address, identity and input."""
+        """Return the fingerprint of address, identity and input."""
 
     @abstractmethod
     def submit(
@@ -166,51 +167,51 @@ class RunKind(ABC, Generic[OutcomeT]):
 
     @abstractmethod
     def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
-        """Whether a submission whose answer was lost was processed, and its ids by now. Raises
-        PlatformOutcomeUnknownError if the service cannot tell."""
+        """Return whether the service processed a submission whose response was lost, and the ids
+        known now. Raises PlatformOutcomeUnknownError if the service does not show it."""
 
     @abstractmethod
     def follow(self, env: RunEnvironment, ids: Ids) -> Program[OutcomeT]:
         """Wait for the run, on the worker or in the triggerer."""
 
     def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[OutcomeT | None]:
-        """The outcome of the run, None if the run is not over now. Only a run that can be stopped
-        is polled once, by a retry that comes after its deadline."""
+        """Return the outcome of the run, or None if the run is not over now. Only a run that can be
+        stopped is polled once, by a retry that comes after its deadline."""
         raise NotImplementedError
 
     @abstractmethod
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
     ) -> Program[bool]:
-        """Stop the run, within so many seconds if given; False if there was nothing of ours to
+        """Stop the run, within so many seconds if given; returns False if this task has nothing to
         stop."""
 
     def to_event(self, env: RunEnvironment, outcome: OutcomeT) -> dict[str, Any]:
-        """What the trigger's event says of the outcome, as plain JSON without secrets: the fields
-        of `outcome_class`."""
+        """Return the fields of the trigger's event about the outcome, as plain JSON without
+        secrets: the fields of `outcome_class`."""
         fields: Any = outcome
         return env.secrets.redact({"outcome": asdict(fields)})
 
     def read_event(
         self, env: RunEnvironment, ids: Ids, event: dict[str, Any]
     ) -> Program[tuple[OutcomeT | None, Ids]]:
-        """The outcome that the trigger's event brought, and the ids; None if the run must be
-        followed further."""
+        """Return the outcome in the trigger's event, and the ids. The outcome is None if the run
+        must be followed further."""
         yield from ()
         return self.outcome_class(**event["outcome"]), ids
 
     @abstractmethod
     def read(self, env: RunEnvironment, ids: Ids, outcome: OutcomeT) -> Program[Any]:
-        """What the outcome holds for the task's result, without secrets. Raises PlatformError if
+        """Return the outcome's part of the task's result, without secrets. Raises PlatformError if
         the outcome is a failure."""
 
     def resume(self, env: RunEnvironment, ids: Ids) -> Program[Ids]:
-        """Prepare to follow a run that an earlier try started, and return its ids. Only what may be
-        repeated without harm is done here."""
+        """Prepare to follow a run that an earlier try started, and return its ids. This method does
+        only what may be repeated without harm."""
         yield from ()
         return ids
 
     def carried_over(self, ids: Ids) -> Ids | None:
-        """What a new submission of the same input must know of the run before it, whatever became
-        of that one; it is given to `submit` as `earlier`. None: nothing."""
+        """Return what a new submission of the same input must know of the run before it, whatever
+        the outcome of that run was. `submit` gets it as `earlier`. None: nothing."""
         return None

@@ -1,8 +1,9 @@
-"""Whether a killed task's remote run is stopped, by what Airflow says of the task.
+"""Decide by Airflow's state of the task whether the remote run of a killed task is stopped.
 
-A kill alone says nothing of what its user wants: a worker is also told to end when its machine is
-drained, when it cannot reach Airflow, or when it was frozen and wakes after a retry took over; a
-trigger also when it moves to another triggerer. The state of the task tells these apart.
+A kill alone does not show what the user wants. A worker is also told to end when its machine is
+drained, when it cannot reach Airflow, or when it was frozen and wakes after a retry took over. A
+trigger is also killed when it moves to another triggerer. The state of the task distinguishes these
+cases.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ def stops_run(
 
 
 def run_within(seconds: float, function: Callable[[], T]) -> T:
-    """What the function returns, from a thread that is waited for no longer than that.
+    """Return the function's result from a thread, and wait for it at most so many seconds.
 
-    Raises what the function raises, and TimeoutError: the thread then goes on by itself, and does
-    not keep the process from ending.
+    Raises the error of the function, and TimeoutError. After a TimeoutError the thread continues
+    alone; it does not keep the process from ending.
     """
     from concurrent.futures import Future
 

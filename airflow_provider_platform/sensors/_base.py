@@ -1,11 +1,11 @@
-"""What all sensors share: a poke is one look, and a deferred wait the same look in the triggerer.
+"""What all sensors share: a poke polls once, and a deferred wait polls in the same way in the
+triggerer.
 
     poke        poll once; there: done, not yet: Airflow waits, or the task defers
     trigger     polls at the sensor's interval until its deadline
-    complete    the value, the time-out or the error, as a poke would have given it
+    complete    the value, the time-out or the error, as a poke would have returned it
 
-What is waited for is plain data (`client.conditions`), so that every mode comes to the same
-verdict.
+The condition is plain data (`client.conditions`), so that every mode gives the same result.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ STORE_KEY = "platform_sensor"
 class PlatformSensor(PlatformOperator, BaseSensorOperator):
     """Base of the sensors.
 
-    Takes Airflow's own sensor parameters (`poke_interval`, `timeout`, `mode`, `soft_fail` ...).
+    Accepts Airflow's own sensor parameters (`poke_interval`, `timeout`, `mode`, `soft_fail` ...).
     Five failed polls in a row are tolerated.
 
-    :param deferrable: wait in the triggerer, where a wait holds no worker slot; None means
+    :param deferrable: wait in the triggerer, where a wait needs no worker slot; None means
         Airflow's `[operators] default_deferrable`
     """
 
@@ -63,11 +63,11 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         self._linked = False
 
     def subject(self) -> dict[str, Any]:
-        """What is polled, as plain JSON: the arguments of the condition."""
+        """Return what is polled, as plain JSON: the arguments of the condition."""
         return {name: getattr(self, name) for name in self.checks if name != "deferrable"}
 
     def poke(self, context: Context) -> PokeReturnValue | bool:
-        """Look once. Raises PlatformError, AirflowFailException."""
+        """Poll once. Raises PlatformError, AirflowFailException."""
         from airflow_provider_platform._airflow import PokeReturnValue
 
         with ShortTraceback(), airflow_errors():
@@ -89,8 +89,8 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
     def execute_complete(
         self, context: Context, event: dict[str, Any], wait: dict[str, Any] | None = None
     ) -> Any:
-        """Take what the trigger brought. `wait` is what the task deferred with; an event of another
-        wait (trigger ids are reused) is ignored."""
+        """Return what the trigger's event reports. `wait` is what the task deferred with. An event
+        of another wait (Airflow can reuse the ids of triggers) is ignored."""
         from airflow_provider_platform._airflow import AirflowSkipException
 
         expected = wait or event["wait"]
@@ -134,7 +134,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         return found
 
     def _poll(self, context: Context, client: PlatformClient) -> dict[str, Any] | None:
-        """One look with what is left of the wait's failure budget."""
+        """Poll once with the rest of the wait's failure budget."""
         from airflow_provider_platform.client.polling.poll_until import poll_once
 
         condition = self._condition()
@@ -156,7 +156,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
 
     @cached_property
     def _tell(self) -> Callable[[object, KnownSecrets], None]:
-        """Logs what the looks tell, one poke after the other."""
+        """Log what the polls report."""
         return log_changes(self.log)
 
     def _condition(self) -> Condition:
@@ -196,8 +196,9 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         raise AirflowSensorTimeout(message)
 
     def _remembered_failures(self, context: Context) -> FailureBudget:
-        """The failures so far: a sensor that Airflow reschedules is a new process at every poke,
-        and keeps them in the task's state (Airflow 3.3+). Without that, every poke counts anew."""
+        """Return the number of failures so far. A sensor that Airflow reschedules is a new process
+        at every poke, and keeps the number in the task's state (Airflow 3.3+). Without a task
+        state, every poke counts from zero."""
         from airflow_provider_platform.client.polling.failure_budget import FailureBudget
 
         if self._budget is None:
@@ -227,8 +228,8 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         return FailureBudget(**stored)
 
     def _remember(self, context: Context, budget: FailureBudget) -> None:
-        """Keep a count that has changed for the next process. What the look came to stands,
-        whether or not that works."""
+        """Store a changed number of failures for the next process. The result of the poll is the
+        same whether or not this succeeds."""
         store: Any = context.get("task_state_store")
         if self.deferrable or store is None or self._stored in (None, budget):
             return
@@ -246,7 +247,8 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
 
 
 def _unix_time(moment: datetime | str | None) -> float | None:
-    """Airflow 3.0 tells a time as text where a DAG is tried without a worker."""
+    """Return a time as Unix time. Airflow 3.0 gives it as a string if a DAG runs without a
+    worker."""
     if moment is None:
         return None
     return (datetime.fromisoformat(moment) if isinstance(moment, str) else moment).timestamp()

@@ -1,4 +1,4 @@
-"""`PlatformUserOAuthTokenSensor`: waits until a user's token for an integration has a status."""
+"""`PlatformUserOAuthTokenSensor`: wait until a user's token for an integration has a status."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _statuses(name: str, value: Any) -> list[str]:
-    """One status, or a list of them; a list may be JSON text."""
+    """Return one status or a list of statuses; a list may be a JSON string."""
     if isinstance(value, str) and not value.lstrip().startswith("["):
         return [arguments.text(name, value)]
     listed = arguments.sequence(name, value) or [None]
@@ -26,12 +26,12 @@ class PlatformUserOAuthTokenSensor(PlatformSensor):
 
     Use it before work that needs a user's consent or a fresh token of another system.
 
-    The status is free text of the service; case does not matter. Returns the token's description,
-    which holds no secret.
+    The service defines the statuses as free text; upper and lower case are equal. Returns the
+    token's description, which holds no secret.
 
     :param integration_id: the OAuth integration
     :param target_statuses: the statuses that end the wait
-    :param user_id: whose token (default: anybody's)
+    :param user_id: the user whose token is meant (default: any user)
     """
 
     condition_kind = "user_oauth_token"

@@ -1,4 +1,4 @@
-"""`PlatformBuildSensor`: waits until a branch of the data model is built."""
+"""`PlatformBuildSensor`: wait until a branch of the data model is built."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ if TYPE_CHECKING:
 
 
 class PlatformBuildSensor(DeploymentOperator, PlatformSensor):
-    """Wait until a branch is built; a build that failed or was cancelled fails the task.
+    """Wait until a branch is built. A build that failed or was cancelled fails the task.
 
-    A branch that nobody opened fails the task at once, as a branch that does not exist does. A
-    branch without a build (status `none` or `stopped`) is tolerated for a minute. Needs the
-    permission DeploymentRead.
+    Use it before a task that reads production if another program merged into production, or for a
+    branch that a person or another DAG opened. If this DAG opens the branch, use
+    `PlatformOpenBranchOperator`, which waits for the build itself.
 
-    Use it before a task that reads production, after something else merged into it, or for a branch
-    that a person or another DAG opened. A branch that this DAG opens is waited for by
-    `PlatformOpenBranchOperator`.
+    A branch that is not open and a branch that does not exist fail the task at once. A branch
+    without a build (status `none` or `stopped`) is tolerated for a minute. Needs the permission
+    DeploymentRead.
 
     Returns `{"branch_name", "status", "hash", "mode"}`; `mode` is `production` or `dev_mode`.
 
-    :param branch_name: the branch, of one in dev mode its fork (default: the production branch)
-    :param hash: the commit that must be built; a build of another commit is waited through
+    :param branch_name: the branch; for a branch in dev mode, its fork (default: the production
+        branch)
+    :param hash: the commit that must be built; the sensor waits while the build is of another
+        commit
     """
 
     operator_extra_links = Links(BranchLink)

@@ -1,4 +1,4 @@
-"""`PlatformChatThreadSensor`: waits until nothing streams in a chat thread."""
+"""`PlatformChatThreadSensor`: wait until a chat thread is not streaming."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class PlatformChatThreadSensor(PlatformSensor):
-    """Wait until a chat thread is not streaming, so that it takes the next message.
+    """Wait until a chat thread is not streaming, so that it accepts the next message.
 
-    Use it before a follow-up in a thread that others use too. `PlatformChatOperator` waits by
-    itself (`if_thread_busy`); the sensor waits without asking.
+    Use it before a follow-up in a thread that others use too. `PlatformChatOperator` can wait by
+    itself (`if_thread_busy`); the sensor waits without asking a question.
 
-    Starts nothing. Returns `{"chat_id", "is_streaming": False}`.
+    Starts no chat. Returns `{"chat_id", "is_streaming": False}`.
 
     :param chat_id: the thread
-    :param session_settings: who asks; replaces the connection's settings as a whole
+    :param session_settings: the user of the chat; replaces the connection's settings as a whole
     """
 
     operator_extra_links = Links(ThreadLink)

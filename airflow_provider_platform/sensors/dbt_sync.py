@@ -1,4 +1,4 @@
-"""`PlatformDbtSyncSensor`: waits until a dbt sync that something else started has completed."""
+"""`PlatformDbtSyncSensor`: wait until a dbt sync that somebody else started is complete."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class PlatformDbtSyncSensor(DeploymentOperator, PlatformSensor):
-    """Wait until a dbt sync is complete; one that failed or was cancelled fails the task.
+    """Wait until a dbt sync is complete. A sync that failed or was cancelled fails the task.
 
-    Use it for a sync that another DAG, a person or a trigger of the platform has started.
+    Use it for a sync that another DAG, a person or a trigger of the platform started.
 
-    Returns `{"sync_job_id", "branch_name", "status", "result"}`, `branch_name` None where the
-    service did not name it. On a tenant that cannot tell how a sync goes the task fails.
+    Returns `{"sync_job_id", "branch_name", "status", "result"}`; `branch_name` is None if the
+    service did not name it. If the tenant does not report the status of a sync, the task fails.
 
     :param sync_job_id: the sync, as `PlatformDbtSyncOperator` returns it
     """

@@ -1,4 +1,4 @@
-"""`PlatformNotificationSensor`: waits until a scheduled notification exists."""
+"""`PlatformNotificationSensor`: wait until a scheduled notification exists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _refuse_filters_with_id(notification_id: int | None, **filters: Any) -> None:
-    """A rule: an id needs no filter."""
+    """A rule: `notification_id` and filters exclude each other."""
     given = [name for name, value in filters.items() if value is not None]
     if notification_id is not None and given:
         raise ValueError(
@@ -32,19 +32,20 @@ def _refuse_filters_with_id(notification_id: int | None, **filters: Any) -> None
 class PlatformNotificationSensor(NotificationFilterOperator, PlatformSensor):
     """Wait until a schedule exists and, with `is_enabled`, is switched on or off.
 
-    Use it to go on only when an administrator has set up or switched on what your DAG relies on.
+    Use it to continue only after an administrator has created or switched on a schedule that your
+    DAG needs.
 
-    The schedule is told by its id, or found by the filters; without either, any will do. Returns
-    the notification as the service describes it. Needs an administrator's token.
+    The sensor looks for the schedule by its id or by filters. Without both, any schedule ends the
+    wait. Returns the notification as the service describes it. Needs an administrator's token.
 
     :param notification_id: the schedule's id; or
     :param dashboard_id: the dashboard that is sent, or
-    :param dashboard_public_id: the same by its public id
-    :param recipient_user_id: a console user who gets it, or
-    :param recipient_email: the same by e-mail address, or
-    :param recipient_embed_tenant_name: an embed user who gets it, with
+    :param dashboard_public_id: the public id of the dashboard
+    :param recipient_user_id: a console user who is a recipient, or
+    :param recipient_email: the e-mail address of that user, or
+    :param recipient_embed_tenant_name: the tenant of an embed user who is a recipient, with
     :param recipient_external_id: that user's id
-    :param is_enabled: wait until it is on (True) or off (False)
+    :param is_enabled: wait until the schedule is on (True) or off (False)
     """
 
     operator_extra_links = Links(NotificationLink)

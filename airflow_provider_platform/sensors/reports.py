@@ -1,4 +1,4 @@
-"""`PlatformReportSensor`: waits until a report exists, or was updated after a time."""
+"""`PlatformReportSensor`: wait until a report exists, or was updated after a time."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ if TYPE_CHECKING:
 
 
 class PlatformReportSensor(DeploymentOperator, PlatformSensor):
-    """Wait until a report exists and, with `updated_after`, was updated later than that.
+    """Wait until a report exists and, with `updated_after`, was updated after that time.
 
-    Use it to begin when somebody has saved or refreshed a report that your DAG reads.
+    Use it to start after somebody has saved or refreshed a report that your DAG reads.
 
-    Returns the report as the service describes it. A deployment that does not exist fails the
-    task.
+    Returns the report as the service describes it. A deployment that does not exist fails the task.
 
     :param report_id: the report's id; or
-    :param name: its whole name
-    :param folder_id: the folder to look in, with `name`
-    :param updated_after: a datetime, or text in ISO 8601 (UTC where it names no zone), as
-        `{{ data_interval_end }}`
+    :param name: the report's whole name
+    :param folder_id: the folder of the report, with `name`
+    :param updated_after: a datetime, or a string in ISO 8601 (UTC if it names no zone), as `{{
+        data_interval_end }}`
     """
 
     operator_extra_links = Links(ReportLink)

@@ -1,8 +1,10 @@
-"""Triggers that wait for a run at the service: exactly one event ends them, and a kill the run.
+"""Triggers that wait for a run at the service. Each trigger ends with exactly one event; a kill
+stops the run.
 
-A trigger is given the kind of its run (`runs/`), which says how the run is followed and stopped. A
-trigger may run twice (a triggerer restarts, another takes over), so it submits nothing. Its
-arguments are stored in the metadata database: ids, limits and a deadline, never a secret.
+A trigger knows the kind of its run (`runs/`), which says how the run is followed and stopped. A
+trigger may run twice (a triggerer restarts, or another triggerer takes over), so it submits
+nothing. Its arguments are stored in the metadata database: ids, limits and a deadline, never a
+secret.
 """
 
 from __future__ import annotations
@@ -45,12 +47,12 @@ _STOPS: set[asyncio.Task[None]] = set()
 
 
 class RemoteRunTrigger(BaseTrigger):
-    """Base of the triggers that follow a run; `run` holds the ids that name it.
+    """Base of the triggers that follow a run; `run` holds the ids that name the run.
 
     `deadline` is in Unix time, `poll_interval` in seconds; `cancel_on_kill` says whether the run is
-    stopped when its task is ended from outside or too late.
+    stopped when its task is stopped or too late.
 
-    The event is `{"status": "success" | "error" | ..., "run": ids, ...}`; with "error" it carries
+    The event is `{"status": "success" | "error" | ..., "run": ids, ...}`. With "error" it contains
     the error as the client describes it, and whether the run was stopped.
     """
 
@@ -71,8 +73,8 @@ class RemoteRunTrigger(BaseTrigger):
         self.cancel_on_kill = cancel_on_kill
 
     def run_kind(self) -> RunKind[Any] | None:
-        """The kind of the run, for following and stopping it; None for what only this trigger
-        follows and what the service drops by itself."""
+        """Return the kind of the run, for following and stopping it; None if only this trigger
+        follows the run and the service drops it by itself."""
         return None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -86,7 +88,7 @@ class RemoteRunTrigger(BaseTrigger):
         yield TriggerEvent(await self._event())
 
     async def follow(self, client: AsyncPlatformClient) -> dict[str, Any]:
-        """Wait for the run; returns the event's own part. Raises PlatformError."""
+        """Wait for the run; returns the fields of the event. Raises PlatformError."""
         kind = self.run_kind()
         if kind is None:
             raise NotImplementedError
@@ -110,9 +112,10 @@ class RemoteRunTrigger(BaseTrigger):
         return {"status": "success", **kind.to_event(env, outcome)}
 
     async def on_kill(self) -> None:
-        """Stop the run of a task that was ended from outside (Airflow 3.3+).
+        """Stop the run of a task that was stopped (Airflow 3.3+).
 
-        Airflow repeats the cancel about every second, hence a task of its own, shielded.
+        Airflow repeats the cancel about every second, so the stop runs in a shielded task of its
+        own.
         """
         if not self.cancel_on_kill:
             return
@@ -145,8 +148,8 @@ class RemoteRunTrigger(BaseTrigger):
         }
 
     def _stood_still(self, client: AsyncPlatformClient) -> bool:
-        """Whether this trigger comes so late that others may have gone on with its task: then it
-        only reports, and the worker that resumes the task decides what to stop."""
+        """Return whether this trigger is so late that others may have continued its task. Then the
+        trigger only reports, and the worker that resumes the task decides what to stop."""
         late = client.clock() - self.deadline
         if late <= STOOD_STILL_SECONDS:
             return False
@@ -214,8 +217,8 @@ class RemoteRunTrigger(BaseTrigger):
 
 
 def unexpected(error: Exception) -> PlatformError:
-    """What an event says of an error that nobody foresaw: a trigger that raises would leave the
-    task without a word of it."""
+    """Return the part of an event that describes an unexpected error. A trigger that raises would
+    not tell the task what happened."""
     return PlatformTriggerError(
         f"The trigger failed: {type(error).__name__}: {quote_service(error)}"
     )

@@ -8,7 +8,7 @@ from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 
 class PlatformBuildTrigger(RemoteRunTrigger):
-    """Waits for the build of a branch; `run` holds `deployment_id` and `opened` (`branch_name`,
+    """Wait for the build of a branch; `run` holds `deployment_id` and `opened` (`branch_name`,
     `hash`, `opened_at`). The event is `{"status": "success", "outcome": {...}}`. An opened branch
     stays open: nothing is stopped."""
 
@@ -17,7 +17,7 @@ class PlatformBuildTrigger(RemoteRunTrigger):
 
 
 class PlatformMergedBuildTrigger(RemoteRunTrigger):
-    """Waits until production is built from a merge; `run` holds `deployment_id` and `merge`, the
+    """Wait until production is built from a merge; `run` holds `deployment_id` and `merge`, the
     fields of `Merge`. The event is `{"status": "success", "outcome": {...}}`. A merge cannot be
     undone: nothing is stopped."""
 

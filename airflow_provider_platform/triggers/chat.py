@@ -1,4 +1,4 @@
-"""`PlatformChatTrigger`: follows an accepted chat run until it is over."""
+"""`PlatformChatTrigger`: follow an accepted chat run until it is over."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class PlatformChatTrigger(RemoteRunTrigger):
-    """Waits for a chat run; the prompt itself is not among its arguments.
+    """Wait for a chat run. The prompt itself is not among the arguments.
 
     `run` names the run (`chat_id`, `message_id` ...) and holds the prompt's digest;
     `session_settings` are the operator's own, None for the connection's; `max_rows` and `details`
-    say what of each query is read. The event carries the result (`{"status": "success", "result":
-    {...}}`). If that exceeds 256 KB, the event carries `usage` and the number of queries that have
-    a result (`queries`), and the worker reads the thread. "suspended" asks the worker to repeat the
-    input.
+    say which parts of each query are read. The event contains the result (`{"status": "success",
+    "result": {...}}`). If the result exceeds 256 KB, the event contains `usage` and the number of
+    queries that have a result (`queries`), and the worker reads the thread. The status "suspended"
+    asks the worker to repeat the input.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`PlatformDbtSyncTrigger`: waits until a dbt sync has ended."""
+"""`PlatformDbtSyncTrigger`: wait until a dbt sync has ended."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 
 class PlatformDbtSyncTrigger(RemoteRunTrigger):
-    """Waits for a dbt sync; `run` holds `deployment_id`, `sync_job_id`, `branch_name` and whether
-    anybody `waits` for its end. The event is `{"status": "success", "outcome": {...}}`."""
+    """Wait for a dbt sync; `run` holds `deployment_id`, `sync_job_id`, `branch_name` and `waits`:
+    whether the task waits for the end of the sync. The event is `{"status": "success", "outcome":
+    {...}}`."""
 
     def run_kind(self) -> DbtSyncRunKind:
         return DbtSyncRunKind()

@@ -1,4 +1,4 @@
-"""`PlatformExportDashboardTrigger`: waits until a dashboard export is complete."""
+"""`PlatformExportDashboardTrigger`: wait until a dashboard export is complete."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from airflow_provider_platform.triggers._remote_run import RemoteRunTrigger
 
 
 class PlatformExportDashboardTrigger(RemoteRunTrigger):
-    """Waits for an export; `run` holds `deployment_id` and `job_id`. The event is
-    `{"status": "success", "outcome": {...}}`; the worker downloads the file."""
+    """Wait for an export; `run` holds `deployment_id` and `job_id`. The event is `{"status":
+    "success", "outcome": {...}}`; the worker downloads the file."""
 
     def run_kind(self) -> ExportRunKind:
         return ExportRunKind()

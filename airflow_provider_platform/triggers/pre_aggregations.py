@@ -1,4 +1,4 @@
-"""`PlatformBuildPreAggregationsTrigger`: waits until builds of pre-aggregations are over."""
+"""`PlatformBuildPreAggregationsTrigger`: wait until builds of pre-aggregations are over."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PlatformBuildPreAggregationsTrigger(RemoteRunTrigger):
-    """Polls the tokens of builds, then runs `verify_sql` until it brings rows; starts nothing.
+    """Poll the tokens of builds, then run `verify_sql` until it returns rows. Starts nothing.
 
     `run` holds `deployment_id`, `tokens` and `submitted_at` (Unix time). `missing_grace` is in
     seconds. The event is `{"status": "success", "outcome": {"table_count", "tables", "verified"}}`.

@@ -1,4 +1,4 @@
-"""`PlatformQueryTrigger`: waits until the first row of a query is there."""
+"""`PlatformQueryTrigger`: wait until the first row of a query is there."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class PlatformQueryTrigger(RemoteRunTrigger):
-    """Asks for the query until it has its first row, and leaves the rows to the worker, who asks
-    again: the service keeps the result, and drops a query that nobody asks for.
+    """Send the query again until it returns its first row. The worker then sends the query once
+    more and reads the rows: the service keeps the result, but drops a query that nobody asks for.
 
-    `run` names the wait and holds the SQL, which the worker must repeat as it was, and the SQL of
+    `run` names the wait and holds the SQL, which the worker must repeat unchanged, and the SQL of
     the first page (`first_page`) if the result is read in pages. The other arguments are those of
     the query; `deadline` is in Unix time.
     """

@@ -1,6 +1,6 @@
-"""`PlatformSensorTrigger`: waits until something at the platform is as a sensor wants it.
+"""`PlatformSensorTrigger`: wait until the condition of a sensor holds.
 
-sensors/_base.py makes it, with `poke_interval` as its pace.
+sensors/_base.py makes it, with `poke_interval` as the interval of its polls.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class PlatformSensorTrigger(BaseTrigger):
-    """Polls until the condition holds or the deadline has come.
+    """Poll until the condition holds or the deadline has passed.
 
-    `look` names the kind of condition and `subject` what is waited for (see `client.conditions`);
-    `pace` and `tolerance` are the fields of `PollInterval` and `FailureBudget`, under the names
-    that stored triggers have; `deadline` is in Unix time. The event
-    is `{"status": "seen" | "timeout" | "error", "wait": {...}, ...}`: with "seen" it carries
-    `value`, None where that exceeds 256 KB, with "error" the `error` as the client describes it.
+    `look` names the kind of condition and `subject` what the sensor waits for (see
+    `client.conditions`); `pace` and `tolerance` are the fields of `PollInterval` and
+    `FailureBudget`, under the names that stored triggers have; `deadline` is in Unix time. The
+    event is `{"status": "seen" | "timeout" | "error", "wait": {...}, ...}`. With "seen" it contains
+    `value`, None if the value exceeds 256 KB; with "error" the `error` as the client describes it.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class PlatformSensorTrigger(BaseTrigger):
         tolerance: FailureBudget,
         deadline: float,
     ) -> PlatformSensorTrigger:
-        """The trigger for a look, with its arguments as plain JSON."""
+        """Return the trigger for a condition, with its arguments as plain JSON."""
         return cls(
             platform_conn_id=platform_conn_id,
             look=look.kind,
@@ -73,7 +73,7 @@ class PlatformSensorTrigger(BaseTrigger):
         )
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The class path and the arguments, as plain JSON."""
+        """Return the class path and the arguments, as plain JSON."""
         path = f"{type(self).__module__}.{type(self).__qualname__}"
         return path, {
             "platform_conn_id": self.platform_conn_id,
@@ -86,11 +86,11 @@ class PlatformSensorTrigger(BaseTrigger):
 
     @property
     def wait(self) -> dict[str, Any]:
-        """What tells this wait from others."""
+        """Return what identifies this wait."""
         return {"look": self.look, "subject": self.subject, "deadline": self.deadline}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Wait and tell how it ended."""
+        """Wait, and yield the event that says how the wait ended."""
         yield TriggerEvent(await self._event())
 
     async def _event(self) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""What all operators share: the connection, arguments, and what goes to XCom."""
+"""What all operators share: the connection, arguments, and XCom."""

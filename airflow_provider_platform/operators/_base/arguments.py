@@ -1,8 +1,8 @@
-"""Arguments of operators: what is known when the DAG is parsed, and what rendering made of them.
+"""Arguments of operators: values known when the DAG is parsed, and values known after rendering.
 
-`client.operations.rules` says what an argument may hold. Here is what only a task knows: templates,
-and the checks that load more than a DAG file may. What holds no template is checked when the DAG is
-parsed, so that a mistake shows before the first run.
+`client.operations.rules` has the rules for values. This module has what only a task knows:
+templates, and the checks that import more than a DAG file may. An argument without a template is
+checked when the DAG is parsed, so that a mistake shows before the first run.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ __all__ = [
 
 
 def is_template(value: Any) -> bool:
-    """Whether the value is known only after rendering: a template, or an output of a task."""
+    """Return whether the value is known only after rendering: a template, or an output of a
+    task."""
     if isinstance(value, str):
         return "{{" in value or "{%" in value
     if isinstance(value, dict):
@@ -73,12 +74,13 @@ def is_template(value: Any) -> bool:
 
 
 def given(**values: Any) -> dict[str, Any]:
-    """Those of the arguments that are given: None counts as absent, and is not sent as null."""
+    """Return the arguments that are not None: None counts as absent, and is not sent as null."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def session_settings(name: str, value: Any) -> dict[str, Any] | None:
-    """Who a chat call acts as; checked as soon as it is known. Raises PlatformInputError."""
+    """Return the session settings of a chat call, checked as soon as they are known. Raises
+    PlatformInputError."""
     found = mapping(name, value)
     if found is not None and not is_template(found):
         from airflow_provider_platform.client.settings.session_settings import (
@@ -91,8 +93,8 @@ def session_settings(name: str, value: Any) -> dict[str, Any] | None:
 
 
 def column_types(name: str, value: Any) -> str | dict[str, str]:
-    """Types of the columns of a result: a mode, or a type for each column that is named, also as
-    JSON text. Raises PlatformInputError."""
+    """Return the types of the columns of a result: a mode, or a type for each named column, also
+    from a JSON string. Raises PlatformInputError."""
     from airflow_provider_platform.results.columns import ColumnTypes
 
     is_object = isinstance(value, dict) or str(value).lstrip().startswith("{")

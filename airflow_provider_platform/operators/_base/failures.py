@@ -1,4 +1,4 @@
-"""How a failure reaches Airflow: whether a retry may mend it, and what of it the log shows."""
+"""How a failure reaches Airflow: whether a retry may help, and what the log shows of it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def airflow_errors() -> Iterator[None]:
-    """Turns errors that a retry cannot mend into AirflowFailException; the others stay typed, so
-    that a retry policy can tell them apart."""
+    """Convert errors for which a retry does not help into AirflowFailException. Other errors keep
+    their type, so that a retry policy can distinguish them."""
     try:
         yield
     except PlatformError as error:
@@ -30,11 +30,12 @@ def airflow_errors() -> Iterator[None]:
 
 
 class ShortTraceback(AbstractContextManager[None]):
-    """Shortens the traceback of an expected error, as the outermost block of what Airflow calls.
+    """Shorten the traceback of an expected error. Use it as the outermost block of what Airflow
+    calls.
 
-    Airflow prints the error's sentence alone. The frames of this package and of libraries, and the
-    causes, are logged at debug level. The error keeps its type, and in `__context__` the error that
-    it came from.
+    Airflow then prints only the error's message. The frames of this package and of libraries, and
+    the causes, are logged at debug level. The error keeps its type, and in `__context__` the error
+    that caused it.
     """
 
     def __exit__(

@@ -1,5 +1,5 @@
 """What all operators share: the connection, arguments checked at parse time, links, deferral, and
-what goes to XCom key by key."""
+the keys that go to XCom."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class PlatformOperator(BaseOperator):
         self.platform_conn_id = platform_conn_id
 
     def effective_value(self, name: str) -> Any:
-        """The argument's value; its default where it rendered to nothing."""
+        """Return the argument's value, or its default if it rendered to nothing."""
         value = getattr(self, name)
         if optional(value) is not None:
             return value
@@ -93,12 +93,13 @@ class PlatformOperator(BaseOperator):
         return value if default is Parameter.empty else default
 
     def is_known(self, value: Any) -> bool:
-        """Whether the value is known before the task runs: no template, and no file of one."""
+        """Return whether the value is known before the task runs: it has no template and is no
+        template file."""
         is_file = isinstance(value, str) and value.endswith(tuple(self.template_ext))
         return not is_template(value) and not is_file
 
     def validate_known_arguments(self) -> None:
-        """Check every argument that holds no template. Raises PlatformInputError at parse time."""
+        """Check every argument without a template. Raises PlatformInputError at parse time."""
         with self.named_errors():
             known = {
                 name: check(name, value)
@@ -108,8 +109,7 @@ class PlatformOperator(BaseOperator):
             self._hold_rules(known)
 
     def coerce_arguments(self) -> None:
-        """Turn the rendered arguments into the values that are meant. Raises
-        PlatformInputError."""
+        """Convert the rendered arguments into values of their types. Raises PlatformInputError."""
         with self.named_errors():
             for name, check in self.checks.items():
                 if check:
@@ -119,7 +119,7 @@ class PlatformOperator(BaseOperator):
             self._hold_rules({name: getattr(self, name) for name in held})
 
     def _hold_rules(self, known: dict[str, Any]) -> None:
-        """Hold the rules against the values, where all that a rule is about are known."""
+        """Check each rule whose values are all known. Raises PlatformInputError."""
         for names, rule in self.rules:
             if known.keys() >= set(names):
                 try:
@@ -130,7 +130,7 @@ class PlatformOperator(BaseOperator):
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Errors of arguments name the task and its operator."""
+        """Add the task and its operator to errors of arguments in this block."""
         try:
             yield
         except PlatformInputError as error:
@@ -140,14 +140,15 @@ class PlatformOperator(BaseOperator):
             ) from None
 
     def hook(self) -> PlatformHook:
-        """A hook for the connection."""
+        """Return a hook for the connection."""
         from airflow_provider_platform.hooks.platform import PlatformHook
 
         return PlatformHook(self.platform_conn_id)
 
     @contextmanager
     def opened(self, context: Context) -> Iterator[PlatformHook]:
-        """A hook with an open client, for checked arguments; errors inside become Airflow's."""
+        """Check the arguments and return a hook with an open client; errors inside become
+        Airflow's."""
         with airflow_errors():
             self.coerce_arguments()
             with self.hook() as hook, hook.client() as client, client.redacted_errors():
@@ -156,8 +157,8 @@ class PlatformOperator(BaseOperator):
                     yield hook
 
     def store_link(self, context: Context, config: PlatformConfig, **ids: Any) -> None:
-        """Store the addresses that are known by now for the task's extra links: those of what the
-        arguments name, and of `ids`. Where that fails the task does its work all the same."""
+        """Store the known addresses for the task's extra links: addresses of the objects in the
+        arguments and in `ids`. If this fails, the task continues its work."""
         ti, links = context.get("ti"), type(self).operator_extra_links
         if ti is None:
             return
@@ -178,7 +179,7 @@ class PlatformOperator(BaseOperator):
 
     @contextmanager
     def logged_link(self) -> Iterator[None]:
-        """The log of a try that fails in this block ends with the most telling address."""
+        """Log the most useful known address if a try fails in this block."""
         try:
             yield
         except PlatformError:
@@ -187,21 +188,21 @@ class PlatformOperator(BaseOperator):
             raise
 
     def link_line(self) -> str | None:
-        """The most telling address that is known, for the log."""
+        """Return the most useful known address, for the log."""
         known = getattr(self, KNOWN, {})
         platform, *others = type(self).operator_extra_links
         found = [one for one in (*others, platform) if one.xcom_key in known]
         return f"{found[0].name}: {known[found[0].xcom_key]}" if found else None
 
     def store_result_link(self, context: Context, config: PlatformConfig, result: Any) -> None:
-        """`store_link` with what the result tells."""
+        """Store links as `store_link` does, also for the ids in the result."""
         if isinstance(result, dict):
             told = {name: result.get(field) for name, field in self.linked_result.items()}
             self.store_link(context, config, **told)
 
 
 class DeploymentOperator(PlatformOperator):
-    """Base of what is scoped to a deployment.
+    """Base of the operators that work in a deployment.
 
     :param deployment_id: the deployment's id; default: the connection's
     """
@@ -213,7 +214,7 @@ class DeploymentOperator(PlatformOperator):
         self.deployment_id: Any = deployment_id
 
     def fingerprint(self, config: PlatformConfig, kind: str, *inputs: Any) -> str:
-        """The key of a call of this kind in this deployment."""
+        """Return the key of a call of this kind in this deployment."""
         from airflow_provider_platform.client.config import fingerprint
 
         deployment_id = config.resolve_deployment_id(self.deployment_id)
@@ -221,7 +222,7 @@ class DeploymentOperator(PlatformOperator):
 
 
 def default_deferrable(given: bool | None) -> bool:
-    """The given choice, else Airflow's `[operators] default_deferrable`."""
+    """Return the given choice, else Airflow's `[operators] default_deferrable`."""
     if given is not None:
         return given
     from airflow_provider_platform._airflow import conf
@@ -232,8 +233,8 @@ def default_deferrable(given: bool | None) -> bool:
 def earliest_deadline(
     deadline: float, execution_timeout: timedelta | None, context: Context, *, now: float
 ) -> float:
-    """The deadline, or the end of this try by its `execution_timeout`, whichever comes first (Unix
-    time)."""
+    """Return the deadline, or the end of this try by its `execution_timeout`, whichever comes first
+    (Unix time)."""
     if execution_timeout is None:
         return deadline
     began = getattr(context.get("ti"), "start_date", None)
@@ -242,11 +243,11 @@ def earliest_deadline(
 
 
 def storing_outputs(author: AfterExecution | None) -> AfterExecution | None:
-    """The `post_execute` of a task, `author` being what the DAG's author gave for it.
+    """Return the `post_execute` of a task; `author` is the one that the DAG's author gave.
 
-    Airflow calls it between the execution and the storing of what came of it, which it is the only
-    one to see of every operator, deferred or not. Where None cannot be stored, it stores the keys
-    that have a value, and leaves to Airflow the result as a whole.
+    Airflow calls `post_execute` between the execution and the storing of the result, for every
+    operator, deferred or not. If None cannot be stored, it stores the keys that have a value, and
+    leaves the result as a whole to Airflow.
     """
     if XCOM_TAKES_NONE:
         return author
@@ -276,8 +277,8 @@ def _lacks_values(result: Any) -> bool:
 
 @cache
 def _default_of(operator: type, name: str) -> Any:
-    """The default of an argument, wherever among the bases it is declared; `Parameter.empty` for
-    one that must be given."""
+    """Return the default of an argument, from the base class that declares it; `Parameter.empty`
+    for a required argument."""
     for base in operator.__mro__:
         parameter = signature(base.__init__).parameters.get(name)  # type: ignore[misc]
         if parameter is not None:

@@ -1,4 +1,5 @@
-"""The files of a chat task: what its author wants of them, and whose rights read all rows."""
+"""The files of a chat task: which files its author wants, and with whose rights all rows are
+read."""
 
 from __future__ import annotations
 
@@ -39,20 +40,20 @@ ROWS_TIMEOUT = 600.0
 
 
 def _pictures(name: str, value: Any) -> tuple[str, ...]:
-    """Formats of charts: a list, or one of them. Raises PlatformInputError."""
+    """Return formats of charts: a list, or one format. Raises PlatformInputError."""
     given = [value] if isinstance(value, str) and value.strip() in PICTURES else value
     found = arguments.sequence(name, given) or []
     return tuple(dict.fromkeys(arguments.choice(name, str(one), PICTURES) for one in found))
 
 
 def _fonts_folder(name: str, value: Any) -> str | None:
-    """A local folder of fonts; None where none is named. Raises PlatformInputError."""
+    """Return a local folder of fonts, or None. Raises PlatformInputError."""
     found = optional_folder(name, value)
     return None if found is None else str(found)
 
 
 def _needs_folder(*, output_path: Any, **written: Any) -> None:
-    """A rule: what is written needs a place."""
+    """A rule: arguments about files need `output_path`."""
     for name, given in written.items():
         if given and output_path is None:
             raise ValueError(f"{name} needs output_path, a folder to write to")
@@ -78,8 +79,8 @@ ANSWER_RULES: tuple[Rule, ...] = (
 
 @dataclass(frozen=True)
 class AnswerOutput:
-    """What one task writes of its answer, and how its rows are typed: the arguments of
-    `ANSWER_CHECKS`, checked. Without `output_path` nothing is written."""
+    """The files that one task writes of its answer, and the types of its rows: the checked
+    arguments of `ANSWER_CHECKS`. Without `output_path` nothing is written."""
 
     log: Log
     outlets: Sequence[Any]
@@ -95,12 +96,12 @@ class AnswerOutput:
 
     @classmethod
     def of(cls, task: Any) -> AnswerOutput:
-        """That of a task with these arguments."""
+        """Return the output of a task with these arguments."""
         names = {one.name for one in fields(cls)}
         return cls(**{name: getattr(task, name) for name in names})
 
     def check(self, context: Context, config: PlatformConfig) -> None:
-        """Check that the files can be written, before anything is asked. Raises
+        """Check that the files can be written, before the agent is asked. Raises
         PlatformInputError, ResultWriteError."""
         if self.output_path is None:
             return
@@ -124,8 +125,8 @@ class AnswerOutput:
             self._rights(config)
 
     def typed_rows(self, client: PlatformClient, result: dict[str, Any]) -> dict[str, Any]:
-        """The result, whose rows are still as the chat sends them, with values of the types of
-        their columns. Raises ResultValueError for a misfit in strict mode."""
+        """Return the result, with values converted to the types of their columns (the chat sends
+        strings). Raises ResultValueError for a value that does not fit in strict mode."""
         from airflow_provider_platform.results.columns import ColumnTypes
         from airflow_provider_platform.results.files.answer import type_rows
 
@@ -142,7 +143,7 @@ class AnswerOutput:
         max_rows: int,
         branch_name: str | None,
     ) -> dict[str, Any]:
-        """The result with what was written of it."""
+        """Write the files, and return the result with their paths."""
         from airflow_provider_platform.results.columns import ColumnTypes
         from airflow_provider_platform.results.files.answer import AnswerFiles, write_answer
 
@@ -167,21 +168,22 @@ class AnswerOutput:
         return written
 
     def _warner(self, client: PlatformClient) -> Callable[[str], None]:
-        """What writes warnings to the task's log, without secrets."""
+        """Return the function that writes warnings to the task's log, without secrets."""
         return lambda said: self.log.warning("%s", client.secrets.redact(said))
 
     def _output(self) -> Output:
-        """How the file of each query is written."""
+        """Return how the file of each query is written."""
         return planned_output(None, self.output_format, self.output_options)
 
     def _folder(self, context: Context) -> ObjectStoragePath:
-        """The folder of this task in this run."""
+        """Return the folder of this task in this run."""
         from airflow_provider_platform.results.files.names import task_folder
 
         return storage_path("output_path", self.output_path) / task_folder(*_place(context))
 
     def _rows(self, client: PlatformClient, sql: str, branch_name: str | None) -> SqlRows:
-        """All rows of a query of the agent, with the rights that were meant."""
+        """Return all rows of a query of the agent, read with the rights that `all_rows_as`
+        names."""
         from airflow_provider_platform.client.data_api.limits import known_limits
         from airflow_provider_platform.client.data_api.query import SqlQuery, run_sql
         from airflow_provider_platform.client.data_api.rows import FailedSqlLog, SqlRows
@@ -202,8 +204,9 @@ class AnswerOutput:
         )
 
     def _rights(self, config: PlatformConfig) -> SecretStr | None:
-        """The token that queries are run again with; None for one of the connection's. Raises
-        PlatformInputError where that would show the asking user more than is theirs."""
+        """Return the token with which queries are run again; None for a token of the connection.
+        Raises PlatformInputError if the connection's rights could show the user more rows than the
+        user may see."""
         if self.all_rows_as == "connection":
             return None
         if config.chat_service_token is None:
@@ -218,13 +221,13 @@ class AnswerOutput:
 
 
 def _place(context: Context) -> tuple[str, str, str, int]:
-    """DAG, run, task and map index."""
+    """Return DAG, run, task and map index."""
     ti: Any = context["ti"]
     return ti.dag_id, ti.run_id, ti.task_id, ti.map_index
 
 
 def _facts(manifest: dict[str, Any], path: str) -> dict[str, Any]:
-    """What the event of an asset tells of the files."""
+    """Return what the event of an asset reports about the files."""
     kept = ("title", "sql", "columns", "row_count", "truncated")
     return {
         "question": manifest["question"],

@@ -1,18 +1,19 @@
 """Which index of a mapped task a file belongs to.
 
-`partial(output_path=...).expand(...)` gives every index the same path unless the path names what
-differs. The indexes run at the same time, on different workers, in no order: each would replace the
-file of the one before, and each would succeed. So an index claims its path before anything is sent:
-it stores the path as an XCom, then reads the claims of all indexes. Of two indexes with one path at
-least the later one sees the other's claim and fails. Airflow deletes the XComs of an index when
-another try of it begins, so that a retry or a clear claims its own path again.
+With `partial(output_path=...).expand(...)` all indexes have the same path, unless a template makes
+the paths different. The indexes run at the same time, on different workers, in no order. Each index
+would replace the file of the index before it, and all would succeed. So an index claims its path
+before anything is sent: it stores the path as an XCom, then reads the claims of all indexes. If two
+indexes have one path, at least the later one sees the other's claim and fails. Airflow deletes the
+XComs of an index when another try of it begins, so a retry or a clear can claim its own path again.
 
-Different tasks of a DAG may have one path on purpose: of two branches only one runs. So a task
-whose path another task of the run has written to, or is writing to, says so in its log and goes on.
+Different tasks of a DAG may have the same path on purpose, for example if only one of two branches
+runs. So if another task of the run has written to the path, or is writing to it, the task logs a
+warning and continues.
 
-After a clear the paths may go to other indexes (a list in another order). The claim of an index
-that was cleared and has not claimed again since does not count: it is from before the clear, and
-the index has not ended.
+After a clear, the paths may belong to other indexes (a list in another order). The claim of an
+index that was cleared and has not claimed again does not count: the claim is from before the clear,
+and the index has not ended.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ class PathClaim:
 def find_owner(
     own: PathClaim, claims: Iterable[PathClaim], state_of: Callable[[int], str | None]
 ) -> PathClaim | None:
-    """The claim of another index to the same path, None if there is none that counts. `state_of`
-    gives the state of an index in Airflow ("removed" for one that is gone)."""
+    """Return the claim of another index to the same path, or None if no such claim counts.
+    `state_of` returns the state of an index in Airflow ("removed" for an index that no longer
+    exists)."""
     for claim in claims:
         if claim.path != own.path or claim.map_index == own.map_index:
             continue
@@ -66,8 +68,8 @@ def find_owner(
 
 
 def claim_path(name: str, path: ObjectStoragePath, context: Context) -> None:
-    """Make the path the file of this index, if the task is mapped. `name` is the argument that
-    gives the path. Raises PlatformInputError if it is the file of another index."""
+    """Claim the path for this index, if the task is mapped. `name` is the argument that has the
+    path. Raises PlatformInputError if the path is the file of another index."""
     ti: Any = context.get("ti")
     if ti is None or ti.map_index < 0:
         return
@@ -98,7 +100,7 @@ def claim_path(name: str, path: ObjectStoragePath, context: Context) -> None:
 
 
 def warn_of_other_tasks(name: str, rendered: Any, context: Context) -> None:
-    """Warn in the log of each other task of the DAG that writes to the same path in this run. Tasks
+    """Log a warning for each other task of the DAG that writes to the same path in this run. Tasks
     that have not begun are not mentioned: they may belong to another branch."""
     dag, ti = context.get("dag"), context.get("ti")
     if dag is None or ti is None:
@@ -122,7 +124,7 @@ def warn_of_other_tasks(name: str, rendered: Any, context: Context) -> None:
 
 
 def _identity(path: ObjectStoragePath) -> str:
-    """The same text for two paths that lead to one file."""
+    """Return the same string for two paths that lead to one file."""
     from airflow_provider_platform.results.files.atomic import is_local
 
     return os.path.realpath(path.path) if is_local(path) else str(path)

@@ -1,4 +1,4 @@
-"""What an operator writes: the path's ending, `output_format` and `output_options` as arguments."""
+"""What an operator writes: `output_path`, `output_format` and `output_options` as arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ optional_format = partial(arguments.optional_choice, choices=("parquet", "csv", 
 
 
 def optional_options(name: str, value: Any) -> dict[str, Any] | None:
-    """The options of a file, or None; checked as soon as they are known. Raises
+    """Return the options of a file, or None; checked as soon as they are known. Raises
     PlatformInputError."""
     found = arguments.mapping(name, value)
     if found is not None and not arguments.is_template(found):
@@ -38,7 +38,7 @@ def optional_options(name: str, value: Any) -> dict[str, Any] | None:
 def planned_output(
     path: Any, output_format: str | None, output_options: dict[str, Any] | None
 ) -> Output:
-    """What is written at a path; None is a folder whose files get names of their own. Raises
+    """Return how a path is written; None is a folder whose files get names of their own. Raises
     ValueError for a contradiction."""
     from airflow_provider_platform.results.files.format_and_options import (
         output_options as read_options,
@@ -72,16 +72,16 @@ def folder_fits_its_files(*, output_path: Any, output_format: Any, output_option
 
 
 def written_by(context: Context) -> dict[str, Any]:
-    """The task run that writes: DAG, run, task and map index. Outside of Airflow, as in a test of
-    an operator, there is none: texts are empty then."""
+    """Return the task run that writes: DAG, run, task and map index. Outside Airflow, as in a test
+    of an operator, the strings are empty."""
     ti: Any = context.get("ti")
     nobody = {"dag_id": "", "run_id": "", "task_id": "", "map_index": -1}
     return {name: getattr(ti, name, value) for name, value in nobody.items()}
 
 
 def output_place_of(path: Any, output: Output, context: Context) -> ObjectStoragePath:
-    """The path in its storage, checked before anything is sent, and claimed for this index of a
-    mapped task: in one folder an index would replace the partitions of another. Raises
+    """Return the path in its storage, checked before anything is sent, and claimed for this index
+    of a mapped task: in one folder an index would replace the partitions of another. Raises
     PlatformInputError, ResultWriteError."""
     from airflow_provider_platform.results.files.format_and_options import check_engine
 
@@ -93,11 +93,11 @@ def output_place_of(path: Any, output: Output, context: Context) -> ObjectStorag
 def respect_existing(
     context: Context, place: ObjectStoragePath, output: Output, *, fail_on_truncated: bool
 ) -> None:
-    """Leave what others have written where the options say so: raise AirflowSkipException or
+    """Keep existing files of others if the options say so: raise AirflowSkipException or
     PlatformInputError.
 
-    Files of an earlier try of this task run do not count. With `fail_on_truncated` a file that its
-    manifest calls truncated raises ResultTruncatedError, because skipping would hide it.
+    Files of an earlier try of this task run do not count. With `fail_on_truncated`, a file that is
+    truncated by its manifest raises ResultTruncatedError, because a skip would hide this.
     """
     from airflow_provider_platform._airflow import AirflowSkipException
     from airflow_provider_platform.results.files.names import writer_id
@@ -130,7 +130,7 @@ def respect_existing(
 
 
 def skip_empty(saved: SavedRows, output: Output | None) -> None:
-    """Raise AirflowSkipException where a result without rows was not written for that."""
+    """Raise AirflowSkipException if a result was not written because it has no rows."""
     if output is not None and saved.path is None:
         from airflow_provider_platform._airflow import AirflowSkipException
 
@@ -140,7 +140,7 @@ def skip_empty(saved: SavedRows, output: Output | None) -> None:
 
 
 def written_files(saved: SavedRows) -> dict[str, Any]:
-    """What a task's result says of its file, or of the files in its folder."""
+    """Return the part of a task's result about its file, or about the files in its folder."""
     found: dict[str, Any] = {"path": saved.path, "format": saved.format, "bytes": saved.bytes}
     if saved.files:
         found |= {"file_count": len(saved.files), "files": saved.files[:LISTED_FILES]}
@@ -151,7 +151,7 @@ def written_files(saved: SavedRows) -> dict[str, Any]:
 
 def tell_outlets(context: Context, outlets: Sequence[Any], facts: dict[str, Any]) -> None:
     """Put the facts of a file into the event of each asset among the outlets, so that a DAG that is
-    scheduled on it finds what it needs. Keys that the author has set stay."""
+    scheduled on the asset can use them. Keys that the author set stay."""
     events: Any = context.get("outlet_events")
     if events is None:
         return

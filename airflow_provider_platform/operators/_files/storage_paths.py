@@ -26,7 +26,7 @@ _NOT_IN_PATHS = ("Cc", "Cs", "Zl", "Zp")
 
 
 def output_place(name: str, value: Any) -> Any:
-    """Where to write: text, or a path object, that names a file or a folder. Raises
+    """Return where to write: a string, or a path object, that names a file or a folder. Raises
     PlatformInputError."""
     if isinstance(value, os.PathLike) or hasattr(value, "open"):
         _check_characters(name, str(value))
@@ -37,7 +37,7 @@ def output_place(name: str, value: Any) -> Any:
 
 
 def output_path(name: str, value: Any) -> Any:
-    """`output_place` of a file. Raises PlatformInputError."""
+    """Return the path of a file, checked as by `output_place`. Raises PlatformInputError."""
     found = output_place(name, value)
     if isinstance(found, str) and found.endswith(("/", os.sep)):
         raise PlatformInputError(
@@ -50,9 +50,9 @@ optional_output_place = arguments.or_none(output_place)
 
 
 def storage_path(name: str, target: Any) -> ObjectStoragePath:
-    """The path in its storage. Raises PlatformInputError for a storage or a connection that Airflow
-    does not know, and for a path in somebody's home; ResultWriteError for a storage that cannot be
-    reached."""
+    """Return the path in its storage. Raises PlatformInputError for a storage or a connection that
+    Airflow does not know, and for a path that begins with `~`; ResultWriteError for a storage that
+    cannot be reached."""
     from airflow_provider_platform._airflow import ObjectStoragePath
 
     if str(target).startswith("~"):
@@ -83,8 +83,8 @@ def storage_path(name: str, target: Any) -> ObjectStoragePath:
 
 
 def _connection_id(target: Any) -> str | None:
-    """The id of the Airflow connection that an address or a path object names, read as Airflow
-    reads it."""
+    """Return the id of the Airflow connection in an address or a path object, read as Airflow reads
+    it."""
     if hasattr(target, "conn_id"):
         named: str | None = target.conn_id
         return named
@@ -93,7 +93,7 @@ def _connection_id(target: Any) -> str | None:
 
 
 def _check_connection(name: str, conn_id: str | None) -> None:
-    """Raises PlatformInputError for a connection that Airflow does not have."""
+    """Raise PlatformInputError for a connection that Airflow does not have."""
     from airflow_provider_platform._airflow import AirflowNotFoundException, BaseHook
 
     if conn_id is None:
@@ -114,8 +114,8 @@ def _check_connection(name: str, conn_id: str | None) -> None:
 
 
 def _check_characters(name: str, text: str) -> None:
-    """Raises PlatformInputError for a path that would be written under another name than it seems:
-    a line end, another control character, half a character, or spaces around it."""
+    """Raise PlatformInputError for a path whose written name would differ from the visible one: a
+    line end, another control character, half a character, or spaces around it."""
     odd = next((one for one in text if unicodedata.category(one) in _NOT_IN_PATHS), None)
     if odd is not None:
         problem = f"contains the control character {odd!a} at position {text.index(odd) + 1}"
@@ -131,7 +131,7 @@ def _check_characters(name: str, text: str) -> None:
 
 
 def _object_path(text: str) -> ObjectStoragePath:
-    """Airflow's path object. That of 3.0 takes a relative path for one below the root."""
+    """Return Airflow's path object. Airflow 3.0 reads a relative path as a path below the root."""
     from airflow_provider_platform._airflow import ObjectStoragePath
 
     path = ObjectStoragePath(text)
@@ -142,7 +142,7 @@ def _object_path(text: str) -> ObjectStoragePath:
 
 
 def _what_to_install(target: str) -> str:
-    """What brings the storage of an address to Airflow, where it is known."""
+    """Return which package adds the storage of an address to Airflow, if it is known."""
     scheme, _, rest = target.partition("://")
     package = _PROVIDERS.get(scheme) if rest else None
     return f"; install {package}" if package else ""
@@ -166,8 +166,8 @@ def output_target(
 
 
 def optional_folder(name: str, value: Any) -> Any:
-    """A folder, as text without a `/` at its end or as a path object; None where it says nothing.
-    Raises PlatformInputError."""
+    """Return a folder, as a string without a `/` at its end or as a path object; None for an empty
+    value. Raises PlatformInputError."""
     found = arguments.optional(value)
     if found is None:
         return None

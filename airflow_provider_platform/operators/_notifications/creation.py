@@ -1,4 +1,4 @@
-"""`PlatformCreateNotificationOperator`: makes a schedule once, or takes one that is there."""
+"""`PlatformCreateNotificationOperator`: create a schedule once, or return the existing schedule."""
 
 from __future__ import annotations
 
@@ -38,20 +38,21 @@ IfExists = Literal["skip", "update", "fail"]
 class PlatformCreateNotificationOperator(
     DeploymentOperator, NotificationScheduleOperator, SingleCallOperator
 ):
-    """Create a schedule that sends a dashboard; it has no recipients at first.
+    """Create a schedule that sends a dashboard. The new schedule has no recipients.
 
-    Use it to keep schedules in code: the DAG may run as often as it likes, one schedule is made.
+    Use it to keep schedules in code: however often the DAG runs, there is one schedule.
 
-    The service would make a second schedule of the same kind, so the operator first looks for one
-    with the same dashboard, times, time zone, format, filters, time grains and member switchers.
-    Schedules that differ in one of these are different schedules. Returns the notification as the
-    service describes it.
+    The service would create a second equal schedule, so the operator first looks for an existing
+    one with the same dashboard, times, time zone, format, filters, time grains and member
+    switchers. Schedules that differ in one of these are different schedules. Returns the
+    notification as the service describes it.
 
     :param dashboard_id: the dashboard to send; or
-    :param dashboard_public_id: the same by its public id
-    :param if_exists: what to do with such a schedule: `skip` (return it; of several, the newest
-        that is switched on), `update` (its `notification_enabled` and `notification_ai_summary`;
-        refused if several match) or `fail`. The log or the error says if it is switched off
+    :param dashboard_public_id: the public id of the dashboard
+    :param if_exists: what to do if such a schedule exists: `skip` returns it (if there are several,
+        the newest one that is switched on), `update` changes its `notification_enabled` and
+        `notification_ai_summary` (the task fails if several match), `fail` fails. The log or the
+        error says if the schedule is switched off
     """
 
     operator_extra_links = Links(NotificationLink, DashboardLink)
@@ -90,7 +91,7 @@ class PlatformCreateNotificationOperator(
         return self.fingerprint(config, "notification", self._body().to_json())
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
-        """The schedules that are there before."""
+        """Return the deployment and the ids of the schedules that exist before the call."""
         from airflow_provider_platform.client.management.notifications.existing import find_matching
 
         deployment_id = hook.resolve_deployment_id(self.deployment_id)
@@ -113,7 +114,8 @@ class PlatformCreateNotificationOperator(
         return created.to_json()
 
     def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
-        """A schedule of this kind that was not there before the call whose answer was lost."""
+        """Return a matching schedule that did not exist before the call whose response was lost, or
+        None. Raises PlatformOutcomeUnknownError."""
         from airflow_provider_platform.client.management.notifications.existing import find_created
 
         created = hook.run(find_created(ids["deployment_id"], self._body(), known=ids["known"]))
@@ -140,7 +142,8 @@ class PlatformCreateNotificationOperator(
         return hook.get_notification(ids["id"], deployment_id=self.deployment_id).to_json()
 
     def _settle_existing(self, hook: PlatformHook, there: list[Notification]) -> Notification:
-        """Do with the schedules that are there what `if_exists` says."""
+        """Return or change the existing schedules, as `if_exists` says. Raises
+        PlatformConflictError."""
         names = ", ".join(_with_silence(found) for found in there)
         sending = next((found for found in there if found.silence is None), there[0])
         if self.if_exists == "fail":
@@ -176,8 +179,8 @@ class PlatformCreateNotificationOperator(
         return sending
 
     def _refuse_unclear(self) -> None:
-        """Raise PlatformConflictError if a schedule may be this one: creating could make a second
-        one, and taking it could send people the wrong data."""
+        """Raise PlatformConflictError if an existing schedule may be the wanted one. A new one
+        could be a second copy, and the existing one could send people the wrong data."""
         unclear = self._there.unclear if self._there is not None else []
         if unclear:
             first = unclear[0]
@@ -228,6 +231,6 @@ class PlatformCreateNotificationOperator(
 
 
 def _with_silence(notification: Notification) -> str:
-    """A schedule's id, with the reason why it sends nothing."""
+    """Return a schedule's id, with the reason if it sends nothing."""
     silence = notification.silence
     return f"{notification.id} ({silence})" if silence else str(notification.id)

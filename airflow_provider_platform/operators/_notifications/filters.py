@@ -1,4 +1,4 @@
-"""The arguments that say which scheduled notifications are meant, and what they exclude."""
+"""The arguments that select scheduled notifications, and which of them exclude each other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILTERS: dict[str, Check] = {
 
 
 class NotificationFilterOperator(DeploymentOperator):
-    """Base of what is about the schedules that filters find."""
+    """Base of the operators on schedules that filters select."""
 
     checks: ClassVar[Checks] = FILTERS
     rules: ClassVar[Sequence[Rule]] = (
@@ -57,5 +57,5 @@ class NotificationFilterOperator(DeploymentOperator):
         self.recipient_external_id = recipient_external_id
 
     def filters(self) -> dict[str, Any]:
-        """The filters, by name."""
+        """Return the given filters, by name."""
         return {name: getattr(self, name) for name in FILTERS}

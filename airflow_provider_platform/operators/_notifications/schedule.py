@@ -1,4 +1,4 @@
-"""The arguments that creating and updating a scheduled notification have in common."""
+"""The arguments that the operators for creating and updating a schedule share."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def _schedule_type(name: str, value: Any) -> str | None:
 
 
 def dashboard_settings(name: str, value: Any) -> list[Any] | None:
-    """What the dashboard runs with, item by item; checked by its model as soon as it is known."""
+    """Return the checked settings of the dashboard. Each item is checked by its model as soon as it
+    is known."""
     found = arguments.sequence(name, value)
     if found and not arguments.is_template(found):
         from airflow_provider_platform.client.management.notifications.notifications import (
@@ -96,15 +97,15 @@ class NotificationScheduleOperator(PlatformOperator):
     :param hour: 0-23; with DAILY, WEEKLY, MONTHLY
     :param day_of_week: 0-6 from Sunday; with WEEKLY
     :param day_of_month: 1-31; with MONTHLY
-    :param custom_cron: five fields; with CUSTOM, and only there. Forms beyond plain cron (`L`,
-        `FRI#2`, `@daily`, a first field of seconds) are sent with a warning in the log
+    :param custom_cron: a cron expression with five fields; only with CUSTOM. Forms beyond plain
+        cron (`L`, `FRI#2`, `@daily`, a first field of seconds) are sent with a warning in the log
     :param timezone: an IANA name, as Europe/Berlin (the service's default: UTC)
     :param notification_format: png or pdf
-    :param notification_enabled: whether to send at all
+    :param notification_enabled: whether the schedule sends anything
     :param notification_ai_summary: whether to add a summary by the agent
-    :param filters: what the dashboard is filtered by: `{"member", "operator", "value"}` each
-    :param time_grains: `{"member", "grain"}` each
-    :param member_switchers: `{"member", "selected"}` each
+    :param filters: the filters of the dashboard: a list of `{"member", "operator", "value"}`
+    :param time_grains: a list of `{"member", "grain"}`
+    :param member_switchers: a list of `{"member", "selected"}`
     """
 
     template_fields_renderers: ClassVar[dict[str, str]] = {
@@ -149,7 +150,7 @@ class NotificationScheduleOperator(PlatformOperator):
         self.member_switchers = member_switchers
 
     def coerce_arguments(self) -> None:
-        """Also warn of a cron expression that the service may refuse."""
+        """Check the arguments, and warn of a cron expression that the service may refuse."""
         from airflow_provider_platform.client.management.notifications.cron import cron_doubt
 
         super().coerce_arguments()
@@ -163,11 +164,11 @@ class NotificationScheduleOperator(PlatformOperator):
             )
 
     def schedule(self) -> dict[str, Any]:
-        """The arguments of the schedule that are given, by name."""
+        """Return the given arguments of the schedule, by name."""
         return arguments.given(**{name: getattr(self, name) for name in SCHEDULE})
 
 
 def describe(notification: Notification) -> str:
-    """A schedule in a line of the log."""
+    """Return a schedule as a line for the log."""
     when = notification.human_readable_schedule or notification.cron_expression
     return quote_service(f"dashboard {notification.dashboard_id}, {when}, {notification.timezone}")

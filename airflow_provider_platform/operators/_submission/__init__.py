@@ -1,1 +1,2 @@
-"""Submission once: what every operator does about tries, so that nothing is asked twice or left."""
+"""Submission once: how operators handle several tries, so that no run is submitted twice or
+orphaned."""

@@ -1,4 +1,4 @@
-"""What one try knows of its remote run, while it has the connection open."""
+"""What one try knows of its remote run, while its connection is open."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Attempt:
 
     @property
     def known(self) -> Ids | None:
-        """What names the submission or the run by now."""
+        """Return the ids that name the submission or the run now."""
         return self.ids or self.name_submission()
 
     @property
@@ -58,13 +58,13 @@ class Attempt:
         return self.client.clock()
 
     def forget(self) -> None:
-        """Begin again with a submission of this try's own."""
+        """Start again with a submission of this try's own."""
         self.name_submission, self.ids, self.reattached = _nothing, None, False
 
     def is_last_try(self, error: Exception | None = None) -> bool:
-        """Whether no later try will find this try's run: no retry is left, the task's retry policy
-        refuses one after this error, or no record names the run (an Airflow without a task state
-        store, or a store that did not take the record)."""
+        """Return whether no later try will find this try's run: no retry is left, the task's retry
+        policy refuses a retry after this error, or no record names the run (an Airflow without a
+        task state store, or a store that did not store the record)."""
         ti = self.context.get("ti")
         if int(getattr(ti, "try_number", 1) or 1) > int(getattr(ti, "max_tries", 0) or 0):
             return True

@@ -1,7 +1,7 @@
-"""What becomes of a remote run whose task is ended from outside: it is stopped, or left to a retry.
+"""What happens to a remote run when its task is stopped: the run is stopped, or left to a retry.
 
-`on_kill` is called in a signal handler, which may have interrupted anything. Whether the run is
-stopped follows from what Airflow says of the task (`runs.stop_decision`).
+`on_kill` is called in a signal handler, which may have interrupted anything. Airflow's state of the
+task decides whether the run is stopped (`runs.stop_decision`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LOG_SECONDS = 0.2
 
 
 class RunKill:
-    """Whether one task was ended from outside, and what that means for its run."""
+    """Whether one task was stopped, and what this means for its run."""
 
     def __init__(self) -> None:
         self.attempt: Attempt | None = None
@@ -43,11 +43,11 @@ class RunKill:
         self._state_was_unknown = False
 
     def handle(self) -> None:
-        """Stop the remote run of a task that is ended from outside, or leave it to the retry.
+        """Stop the remote run of a task that is stopped, or leave the run to the retry.
 
         Airflow calls this in a signal handler, which may have interrupted anything, also a request
-        to Airflow or a line being logged: what could wait for that is done in other threads, with
-        a client of its own, and not waited for beyond `KILL_SECONDS`.
+        to Airflow or the writing of a log line. Work that could block is done in other threads,
+        with a client of its own, and this method waits for it at most `KILL_SECONDS`.
         """
         if self._is_handling:
             return  # the signal came twice
@@ -60,18 +60,18 @@ class RunKill:
             self._is_handling = False
 
     def judge_again(self, attempt: Attempt) -> None:
-        """Judge a kill again that could not learn the task's state: the signal may have come in the
-        middle of a request to Airflow, so that none could be made; now one can."""
+        """Decide again about a kill if the task's state was unknown: the signal may have come in
+        the middle of a request to Airflow, so that no other request was possible. Now it is."""
         if self._state_was_unknown:
             self._end(attempt, time.monotonic() + LOOK_UP_SECONDS)
 
     def refuse(self) -> None:
-        """Raise PlatformInterruptedError if the task was ended from outside."""
+        """Raise PlatformInterruptedError if the task was stopped."""
         if self.happened:
             raise PlatformInterruptedError("The task was stopped, so it sends no further request.")
 
     def stop_quietly(self, attempt: Attempt, ids: Ids) -> None:
-        """Stop a run, if its author wants that; a failure is logged."""
+        """Stop a run if `cancel_on_kill` is set; a failure is logged."""
         if not attempt.cancel_on_kill:
             return
         if not attempt.kind.can_stop:
@@ -82,7 +82,7 @@ class RunKill:
             report(client.run(attempt.kind.stop(client.config, client.clock, ids)))
 
     def _end(self, attempt: Attempt, until: float) -> None:
-        """What a kill means for the run; `until` by the monotonic clock."""
+        """Decide and carry out what a kill means for the run; `until` by the monotonic clock."""
         self.leaves_run = not attempt.cancel_on_kill or not self._stops_run(attempt)
         ids = attempt.known
         if self.leaves_run:
@@ -111,7 +111,7 @@ class RunKill:
             report(_stop_in_time(attempt, ids, until - time.monotonic()))
 
     def _stops_run(self, attempt: Attempt) -> bool:
-        """Whether the run is to be stopped, by what Airflow says of the task."""
+        """Return whether to stop the run, by Airflow's state of the task."""
         if isinstance(sys.exception(), AirflowTaskTimeout):
             return True  # `execution_timeout`: Airflow has ended this try itself
         has_record = attempt.submission.finds(attempt.known)
@@ -138,7 +138,7 @@ class RunKill:
 
     @contextmanager
     def _stop_logged(self, attempt: Attempt) -> Iterator[Callable[[bool], None]]:
-        """Logs how a stop ended: that it failed, or what the block reports."""
+        """Log how a stop ended: a failure, or what the block reports."""
         log = attempt.log
 
         def report(stopped: bool) -> None:
@@ -157,8 +157,8 @@ class RunKill:
             self._log(log.warning, "The remote run could not be stopped: %s", error)
 
     def _log(self, write: Callable[..., Any], message: str, *args: Any) -> None:
-        """Log a line. In a signal handler another thread does: the handler may have interrupted
-        this one while it held the log's lock."""
+        """Log a line. In a signal handler another thread logs it: the handler may have interrupted
+        this thread while it held the log's lock."""
         if not self._is_handling:
             write(message, *args)
             return

@@ -1,10 +1,10 @@
-"""A chat run that a task of an earlier DAG run orphaned in a thread that the task was given.
+"""A chat run in a given thread that was orphaned by the same task of an earlier DAG run.
 
-A task that is ended while no triggerer has its trigger leaves its run behind: no code of this
-package runs then. The thread is busy with the run until the agent is done, and the next question
-waits. Two facts together identify an orphaned run: the same task of an earlier DAG run recorded (as
-an XCom, which outlives its DAG run) that the message is its own, and Airflow says that this task
-has ended. Any other run is left alone.
+If a task is stopped while no triggerer has its trigger, its run continues, because no code of this
+package runs then. The thread is busy until the agent is done, and the next question waits. Two
+facts together identify an orphaned run: the same task of an earlier DAG run recorded (as an XCom,
+which outlives its DAG run) that the message is its own, and Airflow reports that this task has
+ended. Any other run is not touched.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def record_run(ti: Any, ids: Ids) -> None:
 
 
 def find_orphaned_run(ti: Any, chat_id: str | None) -> Ids | None:
-    """The ids of the last run that this task began in the thread in an earlier DAG run, if that
-    task has ended; None if it has not, or if nobody can tell."""
+    """Return the ids of the last run that this task began in the thread in an earlier DAG run, if
+    that task has ended; None if it has not ended, or if its state is unknown."""
     try:
         recorded = ti.xcom_pull(
             task_ids=ti.task_id,

@@ -1,9 +1,9 @@
-"""Submission once: the record that keeps a task from doing the same thing twice.
+"""Submission once: the record that prevents a task from doing the same thing twice.
 
-Before a call that must not be repeated the task writes what it is about to do, after it what came
-of it. The record lives in the task state store (Airflow 3.3+), which survives retries, crashes and
-clearing; XComs do not. On older releases there is no store: the same code runs, starts a new run in
-each try, and says so.
+Before a call that must not be repeated, the task writes what it is going to do, and after the call
+its outcome. The record is in the task state store (Airflow 3.3+), which survives retries, crashes
+and clearing; XComs do not. Older releases have no store: the same code starts a new run in each
+try, and logs this.
 
 A later try reads the record and decides what to do first:
 
@@ -14,10 +14,10 @@ A later try reads the record and decides what to do first:
     failed    start                     start                        start
     lost      start                     start                        start
 
-The key is a fingerprint of address, identity and input. `TryCounters` tell a retry from a clear;
-they can be wrong, so a try that re-attaches must get past a run that was stopped. A try that ends
-with an error leaves the phase, and the run, by `disposition_of`: no run that no try will follow may
-go on.
+The key is a fingerprint of address, identity and input. `TryCounters` distinguish a retry from a
+clear. They can be wrong, so a try that re-attaches must handle a run that was stopped. After an
+error, `disposition_of` decides the phase and whether the run is stopped: a run that no try will
+follow must not continue.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Phase = Literal["intent", "running", "done", "failed", "lost"]
 
 @dataclass(frozen=True)
 class TryCounters:
-    """What Airflow counts of a task and its DAG run; None where a release does not say.
+    """Airflow's counters of a task and its DAG run; None if a release does not report one.
 
     `max_tries` and `try_number` are the task instance's, `retries` the task's own setting, and
     `clear_number` counts the clears of the whole DAG run.
@@ -73,7 +73,7 @@ class TryCounters:
 
     @classmethod
     def of(cls, context: Context) -> TryCounters:
-        """The counters of the try that has this context."""
+        """Return the counters of the try that has this context."""
         ti: Any = context.get("ti")
         return cls(
             int(getattr(ti, "max_tries", 0) or 0),
@@ -83,13 +83,13 @@ class TryCounters:
         )
 
     def is_retry_of(self, earlier: TryCounters) -> bool:
-        """Whether no clear of the task lies between the earlier try and this one.
+        """Return whether the task was not cleared between the earlier try and this one.
 
-        A clear sets `max_tries` to the tries so far plus `retries`, a retry leaves it. So it rises,
-        unless `retries` was lowered in between: then the clear shows in the DAG run's
+        A clear sets `max_tries` to the tries so far plus `retries`; a retry does not change it. So
+        it rises, unless `retries` was lowered in between: then the clear shows in the DAG run's
         `clear_number`, which rises with the clear of any task. Airflow 3.3.2 loses the new
-        `max_tries` of some tasks that are cleared at once while they run; a try beyond it gives
-        that away. The same try, going on, is no clear.
+        `max_tries` of some tasks that are cleared at once while they run; a try beyond `max_tries`
+        shows this. The same try, continued, is no clear.
         """
         if self.try_number is not None and self.try_number == earlier.try_number:
             return True
@@ -100,7 +100,7 @@ class TryCounters:
         return self.max_tries == earlier.max_tries
 
     def _was_cleared_after(self, earlier: TryCounters) -> bool:
-        """Whether some task of the DAG run was cleared since."""
+        """Return whether a task of the DAG run was cleared since."""
         return (self.clear_number or 0) > (earlier.clear_number or 0)
 
 
@@ -116,13 +116,13 @@ class SubmissionRecord:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> SubmissionRecord:
-        """The record as it was stored. Raises KeyError for something that is no record."""
+        """Return the record as it was stored. Raises KeyError for a value that is no record."""
         names = {counter.name for counter in fields(TryCounters)}
         counters = {name: value for name, value in stored.items() if name in names}
         return cls(stored["key"], stored["phase"], TryCounters(**counters), stored["ids"])
 
     def to_json(self) -> dict[str, Any]:
-        """The record as plain JSON, in one level."""
+        """Return the record as plain JSON, in one level."""
         ids = {"key": self.key, "phase": self.phase, "ids": self.ids}
         return {**ids, **asdict(self.counters)}
 
@@ -155,7 +155,7 @@ def decide(record: SubmissionRecord | None, key: str, counters: TryCounters) -> 
 
 
 def read_record(context: Context) -> SubmissionRecord | None:
-    """What the last try left; None where there is no store, or nothing that can be read."""
+    """Return the record of the last try; None if there is no store or no readable record."""
     store: Any = context.get("task_state_store")
     stored = store.get(STORE_KEY) if store is not None else None
     if not isinstance(stored, dict):
@@ -169,8 +169,8 @@ def read_record(context: Context) -> SubmissionRecord | None:
 class Submission:
     """The record of this task instance, for one key.
 
-    What could not be written is written as soon as the store answers, from a thread of its own: a
-    try that waits for a run has nothing else to do with Airflow until the end.
+    If a record cannot be written, a thread writes it as soon as the store answers: a try that waits
+    for a run has no other contact with Airflow until the end.
     """
 
     _warned_no_store = False
@@ -193,17 +193,17 @@ class Submission:
             )
 
     def first_step(self, record: SubmissionRecord | None) -> tuple[Step, bool]:
-        """What this try does first, by what the last one left (see `decide`)."""
+        """Return the first step of this try, by the record of the last try (see `decide`)."""
         self._stored = record.ids if record is not None else {}
         return decide(record, self.key, self._counters)
 
     def write(self, phase: Phase, ids: dict[str, Any]) -> None:
-        """Write the record; the call that it announces must not happen where this raises."""
+        """Write the record. If this raises, the announced call must not be made."""
         self._write(self._record(phase, ids))
 
     def note(self, phase: Phase, ids: dict[str, Any]) -> None:
-        """Write what came of the call. A store that refuses (the task was ended from outside) or
-        cannot be reached is logged: what has happened stands, and its outcome is still wanted."""
+        """Write the outcome of the call. If the store refuses (the task was stopped) or cannot be
+        reached, log this: the call was made, and the task still needs its outcome."""
         record = self._record(phase, ids)
         with self._lock:
             try:
@@ -227,20 +227,19 @@ class Submission:
 
     @property
     def is_stored(self) -> bool:
-        """Whether the store holds what this try has noted last. Waits for nothing."""
+        """Return whether the store holds this try's last record. Does not wait."""
         return self._store is not None and self._pending is None
 
     def finds(self, ids: dict[str, Any] | None) -> bool:
-        """Whether a retry finds the run of these ids: by what was noted last or, where the store
-        has refused that, by what it holds of before, which may name the run as well. Waits for
-        nothing."""
+        """Return whether a retry finds the run of these ids: the last write succeeded, or the
+        previously stored record names the same run. Does not wait."""
         if ids is None or self._store is None or self._pending is None:
             return self.is_stored
         names = [name for name in ids if name.endswith("_id")]
         return all(self._stored.get(name) == ids[name] for name in names)
 
     def close(self) -> None:
-        """This try writes no more."""
+        """End the writing of this try."""
         self._closed.set()
 
     def _record(self, phase: Phase, ids: dict[str, Any]) -> SubmissionRecord:
@@ -284,7 +283,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class FailureDisposition:
-    """`phase` is None where the record stays as it is, for a retry to go on from."""
+    """`phase` is None if the record stays unchanged, so that a retry can continue from it."""
 
     phase: Phase | None
     stop: bool
@@ -293,11 +292,12 @@ class FailureDisposition:
 def disposition_of(
     error: PlatformError, *, submitted: bool, named: bool, last_try: bool, can_stop: bool = True
 ) -> FailureDisposition:
-    """Return how a try ends that met this error.
+    """Return how a try ends after this error.
 
-    `submitted`: the submission is known to have gone out before the request that failed. `named`:
-    the run can be looked up or stopped. `last_try`: no later try will find the run. `can_stop`:
-    a run that is too late is stopped; if it cannot be, it goes on and the record keeps it.
+    `submitted`: the submission was sent before the request that failed. `named`: the ids of the run
+    are known, so it can be found or stopped. `last_try`: no later try will find the run.
+    `can_stop`: a run that is too late is stopped; if it cannot be stopped, it continues and stays
+    in the record.
     """
     if isinstance(error, PlatformOutcomeUnknownError):
         return FailureDisposition("lost", stop=False)
@@ -313,9 +313,9 @@ def disposition_of(
 
 
 def run_is_dead(error: PlatformError) -> bool:
-    """Whether an error of a re-attached run means that nothing will come of the run: it was
-    stopped, or ended without an answer, or does not go on and has no reported end. (Polling a run
-    that was stopped can show each of these.)"""
+    """Return whether an error of a re-attached run means that the run will have no result: it was
+    stopped, or ended without an answer, or does not continue and has no reported end. (Polling a
+    run that was stopped can show each of these.)"""
     return isinstance(
         error,
         ChatAbortedError
@@ -327,8 +327,8 @@ def run_is_dead(error: PlatformError) -> bool:
 
 
 def _run_has_ended(error: PlatformError) -> bool:
-    """Whether an error is the service's word that the run is over. A refused credential (JSON-RPC)
-    says nothing of the run."""
+    """Return whether the service reports with this error that the run is over. A refused credential
+    (JSON-RPC) says nothing about the run."""
     ends = (
         BuildFailedError
         | DbtSyncFailedError
@@ -342,7 +342,7 @@ def _run_has_ended(error: PlatformError) -> bool:
 
 
 def _was_not_taken(error: PlatformError) -> bool:
-    """Whether an error says that a submission was refused or did not reach the service."""
+    """Return whether an error means that a submission was refused or did not reach the service."""
     from airflow_provider_platform.client.http.retry import cannot_have_been_processed
 
     return not error.retryable or cannot_have_been_processed(error)

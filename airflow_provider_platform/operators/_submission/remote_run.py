@@ -1,4 +1,4 @@
-"""Operators that start something at the service and wait for it: one flow for all of them.
+"""Operators that start something at the service and wait for it, in one flow for all of them.
 
     execute            decide by the record of the last try: submit, find, re-attach, reload
       submit           write `intent`, start the run, write `running`
@@ -6,8 +6,8 @@
     finish             write `done`, return the result
 
 An operator gives the flow the kind of its run (`runs/`), which says how the run is submitted,
-found, followed, stopped and read. What an error leaves of a try is decided in `record`, what
-becomes of the run when the task is ended from outside in `kills`.
+found, followed, stopped and read. `record` decides what remains of a try after an error; `kills`
+decides what happens to the run when the task is stopped.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ if TYPE_CHECKING:
 class RemoteRunOperator(PlatformOperator):
     """Base of the operators that wait for a run at the service.
 
-    :param deferrable: wait in the triggerer, where a wait holds no worker slot; None means
+    :param deferrable: wait in the triggerer, where a wait needs no worker slot; None means
         Airflow's `[operators] default_deferrable`
-    :param poll_interval: seconds (or a timedelta) between two looks at the run
+    :param poll_interval: seconds (or a timedelta) between two polls of the run
     :param timeout: seconds (or a timedelta) of wall time from submission; an earlier
         `execution_timeout` counts too
-    :param cancel_on_kill: stop the remote run when the task is ended from outside or too late
+    :param cancel_on_kill: stop the remote run when the task is stopped or too late
     """
 
     checks: ClassVar[Checks] = {
@@ -101,27 +101,27 @@ class RemoteRunOperator(PlatformOperator):
 
     @abstractmethod
     def run_kind(self) -> RunKind[Any]:
-        """The kind of the run, made of the rendered arguments. Raises PlatformInputError."""
+        """Return the kind of the run, made of the rendered arguments. Raises PlatformInputError."""
 
     @abstractmethod
     def trigger(self, ids: Ids, deadline: float) -> BaseTrigger:
-        """The trigger that waits for the run until the deadline (Unix time)."""
+        """Return the trigger that waits for the run until the deadline (Unix time)."""
 
     def check_before(self, attempt: Attempt) -> None:
-        """Check what is needed once the run is over, before the run is submitted. Raises
-        PlatformError."""
+        """Check what is needed after the run, before the run is submitted. Raises PlatformError."""
 
     def finish(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
-        """The task's result as plain JSON. Raises PlatformError if the outcome is a failure."""
+        """Return the task's result as plain JSON. Raises PlatformError if the outcome is a
+        failure."""
         return self.read(attempt, ids, outcome)
 
     def read(self, attempt: Attempt, ids: Ids, outcome: Any) -> Any:
-        """What the kind reads of the outcome."""
+        """Return what the kind reads of the outcome."""
         env = self._environment(attempt, ids)
         return attempt.client.run(attempt.kind.read(env, ids, outcome), self._listener(attempt))
 
     def on_kill(self) -> None:
-        """Stop the remote run of a task that is ended from outside, or leave it to the retry."""
+        """Stop the remote run of a task that is stopped, or leave the run to the retry."""
         self._kill.handle()
 
     def execute(self, context: Context) -> Any:
@@ -132,8 +132,9 @@ class RemoteRunOperator(PlatformOperator):
     def execute_complete(
         self, context: Context, event: dict[str, Any], run: Ids | None = None
     ) -> Any:
-        """Read what the trigger brought. `run` are the ids that the task deferred with; an event
-        of another run (trigger ids are reused) is ignored."""
+        """Return the result that the trigger's event reports. `run` holds the ids that the task
+        deferred with. An event of another run (Airflow can reuse the ids of triggers) is
+        ignored."""
         event_ids = event.get("run") or {}
         ids: Ids = run or event_ids
         with self._opened(context, ids) as attempt:
@@ -171,17 +172,17 @@ class RemoteRunOperator(PlatformOperator):
             return super().resume_execution(next_method, next_kwargs, context)
 
     def deadline(self, attempt: Attempt, followed_since: float) -> float:
-        """When the run must be over (Unix time): `timeout` after its submission (of a run that
-        cannot be stopped, after the begin of the try that follows it), or this try's
-        `execution_timeout`, whichever comes first; at most as long as the service keeps it."""
+        """Return when the run must be over (Unix time): `timeout` after its submission (for a run
+        that cannot be stopped, after the begin of the try that follows it), or this try's
+        `execution_timeout`, whichever comes first; at most as long as the service keeps the run."""
         lifetime = attempt.kind.lifetime
         seconds = float(self.timeout) if lifetime is None else min(float(self.timeout), lifetime)
         end = followed_since + seconds
         return earliest_deadline(end, self.execution_timeout, attempt.context, now=attempt.now)
 
     def _environment(self, attempt: Attempt, ids: Ids | None = None) -> RunEnvironment:
-        """Where a run is followed; the deadline is that of the run with these ids, or of a run that
-        is submitted now."""
+        """Return where a run is followed. The deadline is that of the run with these ids, or of a
+        run that is submitted now."""
         followed_since = attempt.now if ids is None else _followed_since(ids)
         return RunEnvironment(
             attempt.client.config,
@@ -197,8 +198,8 @@ class RemoteRunOperator(PlatformOperator):
         return partial(self._hear, attempt)
 
     def _hear(self, attempt: Attempt, event: object) -> None:
-        """What an event of the run means for the record, and its line in the log. The program that
-        reports the event stands still until this returns."""
+        """Update the record by an event of the run, and log its line. The program that reports the
+        event waits until this method returns."""
         match event:
             case Intended(ids):
                 self._kill.refuse()  # of a task that was ended meanwhile nobody wants the run
@@ -217,8 +218,8 @@ class RemoteRunOperator(PlatformOperator):
                 attempt.event_log(event)
 
     def _accepted(self, attempt: Attempt, ids: Ids) -> None:
-        """The service has accepted the submission: from now on it can be followed and stopped. If
-        the task was killed meanwhile, nobody wants the run, or only the retry does."""
+        """Record that the service accepted the submission: from now on the run can be followed and
+        stopped. If the task was stopped meanwhile, stop the run or leave it to the retry."""
         attempt.ids = {**ids, "key": attempt.submission.key}
         self.store_link(attempt.context, attempt.config, **ids)
         if self._kill.happened and not self._kill.leaves_run:
@@ -232,7 +233,8 @@ class RemoteRunOperator(PlatformOperator):
             record_run(attempt.context.get("ti"), attempt.ids)
 
     def _stop_orphaned_run(self, attempt: Attempt, chat_id: str | None) -> None:
-        """Stop what this task's last DAG run left in the thread, if the thread answers that."""
+        """Stop the run that this task's last DAG run left in the thread, if the thread is answering
+        it."""
         ti = attempt.context.get("ti")
         orphaned = find_orphaned_run(ti, chat_id) if self.cancel_on_kill else None
         if orphaned is not None:
@@ -246,7 +248,7 @@ class RemoteRunOperator(PlatformOperator):
 
     @contextmanager
     def _opened(self, context: Context, ids: Ids | None = None) -> Iterator[Attempt]:
-        """The connection and the record; a run that is under way keeps the key it began with."""
+        """Open the connection and the record. An active run keeps the key with which it began."""
         with airflow_errors():
             self.coerce_arguments()
             with self.hook() as hook, hook.client() as client, client.redacted_errors():
@@ -283,8 +285,8 @@ class RemoteRunOperator(PlatformOperator):
                     self._kill.attempt = None
 
     def _stop_unfollowed(self, attempt: Attempt, error: Exception) -> None:
-        """An error that is not of this package ends the try: nobody has judged what becomes of its
-        run. A retry that finds the run follows it; else nothing may be left running."""
+        """Stop the run if an error that is not of this package ends the try and no retry will find
+        the run. A retry that finds the run follows it."""
         known = attempt.known
         if known is None or self._kill.leaves_run or not attempt.is_last_try(error):
             return
@@ -316,8 +318,8 @@ class RemoteRunOperator(PlatformOperator):
         return self._reattach(attempt, record.ids)
 
     def _report_lost(self, attempt: Attempt, ids: Ids) -> None:
-        """An earlier try was lost while it submitted other input: stop what is known of that run,
-        and say that it may be running."""
+        """Report that an earlier try ended while it submitted other input, so that its run may be
+        active; stop the run if its ids are known."""
         self.log.warning(
             "An earlier try ended unexpectedly while it started a run with different input, so "
             "that run may be active at the service. This try stops that run if its ids are known. "
@@ -347,8 +349,8 @@ class RemoteRunOperator(PlatformOperator):
         return self._reattach(attempt, {**ids, "key": attempt.submission.key})
 
     def _reattach(self, attempt: Attempt, ids: Ids) -> Any:
-        """Re-attach to a run that an earlier try has started; past its deadline, poll it once,
-        unless nothing can stop it."""
+        """Re-attach to a run that an earlier try started. If the run is past its deadline, poll it
+        once, unless nothing can stop the run."""
         attempt.ids, attempt.reattached = ids, True
         self.store_link(attempt.context, attempt.config, **ids)
         can_stop = attempt.kind.can_stop
@@ -418,8 +420,8 @@ class RemoteRunOperator(PlatformOperator):
     def _after_failure(
         self, attempt: Attempt, ids: Ids, error: PlatformError, *, stopped: bool = False
     ) -> Any:
-        """A re-attached run that turns out dead is submitted again, once: the old try's stop can
-        land before or after this try began. Every other failure ends the try."""
+        """Submit a re-attached run again, once, if it will have no result: the stop by the old try
+        can land before or after this try began. Every other failure ends the try."""
         if attempt.reattached and run_is_dead(error) and not self._kill.happened:
             self.log.info("The re-attached run is over (%s). Submitting again.", error)
             return self._submit(attempt, None)
@@ -442,7 +444,8 @@ class RemoteRunOperator(PlatformOperator):
     def _give_up(
         self, attempt: Attempt, error: PlatformError, *, submitted: bool, stopped: bool = False
     ) -> None:
-        """Leave the record as the next try needs it, and nothing running that nobody follows."""
+        """Leave the record in the state that the next try needs, and stop a run that no try will
+        follow."""
         known = attempt.known
         attempt.submission.flush_pending()  # whether a retry finds the run depends on it
         disposition = disposition_of(
@@ -465,7 +468,7 @@ class RemoteRunOperator(PlatformOperator):
 
 
 def _followed_since(ids: Ids) -> float:
-    """When the time of this run began (Unix time): at its submission, or where a later try follows
-    a run that cannot be stopped, with that try."""
+    """Return when the time of this run began (Unix time): at its submission, or, if a later try
+    follows a run that cannot be stopped, at the begin of that try."""
     since: float = ids["followed_since"] if "followed_since" in ids else ids["submitted_at"]
     return float(since)

@@ -1,7 +1,7 @@
 """Operators that make one call that must not be repeated: the same record, without a wait.
 
-A call whose answer was lost is looked up where the service allows it; where not, its outcome is
-unknown, and the task says so instead of doing the same thing twice.
+If the response to a call is lost, the task looks for the result of the call if the service allows
+it. If not, the outcome is unknown, and the task says so instead of making the call twice.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ MAX_RESULT_BYTES = 48 * 1024
 
 
 class SingleCallOperator(PlatformOperator):
-    """Base of the operators around a call that is not repeatable."""
+    """Base of the operators with one call that must not be repeated."""
 
     @abstractmethod
     def key_of(self, config: PlatformConfig) -> str:
-        """The fingerprint of address, identity and input."""
+        """Return the fingerprint of address, identity and input."""
 
     @abstractmethod
     def call(self, hook: PlatformHook) -> Any:
-        """Make the call; returns the result as plain JSON. Raises PlatformError."""
+        """Make the call and return the result as plain JSON. Raises PlatformError."""
 
     def prepare(self, hook: PlatformHook) -> dict[str, Any]:
-        """What a later look-up will need, read before the call; stored with `intent`."""
+        """Return what a later look-up needs, read before the call; stored with `intent`."""
         return {}
 
     def find(self, hook: PlatformHook, ids: dict[str, Any]) -> Any | None:
-        """What a lost call has made, None where it made nothing. Raises
-        PlatformOutcomeUnknownError where the service cannot tell."""
+        """Return the result of a call whose response was lost, or None if the call changed nothing.
+        Raises PlatformOutcomeUnknownError if the service does not show it."""
         raise PlatformOutcomeUnknownError(
             "The connection broke before the service confirmed the call, and the API cannot "
             "show whether the call was carried out. Check in the platform. If the call was carried "
@@ -56,14 +56,14 @@ class SingleCallOperator(PlatformOperator):
         )
 
     def remember(self, result: Any) -> dict[str, Any]:
-        """What `take` will need, stored with `done`; the store holds 64 KB."""
+        """Return what `take` needs, stored with `done`; the store holds 64 KB."""
         import json
 
         small = len(json.dumps(result).encode()) <= MAX_RESULT_BYTES
         return {"result": result} if small else {}
 
     def take(self, hook: PlatformHook, ids: dict[str, Any]) -> Any:
-        """The result of a call that an earlier try has seen succeed."""
+        """Return the result of a call that succeeded in an earlier try."""
         if "result" in ids:
             return ids["result"]
         raise PlatformOutcomeUnknownError(
@@ -82,7 +82,7 @@ class SingleCallOperator(PlatformOperator):
             return result
 
     def execute_once(self, context: Context, hook: PlatformHook) -> Any:
-        """Make the call by the record of the last try."""
+        """Make the call, or not, as the record of the last try says, and return its result."""
         with closing(Submission(context, self.key_of(hook.config))) as submission:
             return self._make_once(hook, submission, read_record(context))
 
