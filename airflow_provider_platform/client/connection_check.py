@@ -90,11 +90,12 @@ def check_connection(
 
 
 def summary(reports: list[SideReport]) -> tuple[bool, str]:
-    """Whether all sides work, and what to tell of each."""
+    """Whether all sides work, and what to tell of each: first of those that do not work, because
+    Airflow's UI shows the text only for a few seconds."""
     lines = [
         f"{_NAMES[report.side]} at {report.address} "
         f"{'works' if report.ok else 'does not work'}: {report.message}"
-        for report in reports
+        for report in sorted(reports, key=lambda report: report.ok)
     ]
     return all(report.ok for report in reports), "\n".join(lines)
 

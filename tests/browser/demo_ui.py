@@ -137,7 +137,7 @@ def demo_and_ui(folder: Path) -> Iterator[DemoUi]:
     env = {**os.environ, "PLATFORM_DEMO_FOLDER": str(folder), "COLUMNS": "110"}
     demo = subprocess.run(DEMO, env=env, capture_output=True, text=True, check=False)
     assert demo.returncode == 0, demo.stdout[-3000:] + demo.stderr[-3000:]
-    command = [*DEMO[:-1], f"{DEMO[-1]}.ui"]
+    command = [*DEMO[:-1], f"{DEMO[-1]}.airflow_ui"]
     stop = signal.SIGINT
     with running(command, env=env, stdout=subprocess.PIPE, stop_signal=stop) as process:
         assert process.stdout is not None

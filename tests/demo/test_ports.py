@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from airflow_provider_platform.sandbox.demo.ui import free_port
+from airflow_provider_platform.sandbox.demo.airflow_ui import free_port
 
 
 def listening() -> socket.socket:

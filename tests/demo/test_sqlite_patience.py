@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_platform.sandbox.demo.ui import environment
+from airflow_provider_platform.sandbox.demo.airflow_ui import environment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -39,8 +39,8 @@ _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, http
 
 
 @asynccontextmanager
-async def translated(name: RequestName, seconds: float) -> AsyncIterator[None]:
-    """Turns time-outs and httpx errors inside the block into PlatformTransportError."""
+async def translated(name: RequestName, url: str, seconds: float) -> AsyncIterator[None]:
+    """Turns time-outs and httpx errors of a request to ``url`` into PlatformTransportError."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -50,8 +50,9 @@ async def translated(name: RequestName, seconds: float) -> AsyncIterator[None]:
         ) from None
     except _NEVER_SENT as error:
         raise PlatformTransportError(
-            f"{name.action}: no connection could be made ({reason(error)}). Check the address and "
-            "the network. For a certificate error, check CA bundle (ca_bundle).",
+            f"{name.action}: no connection could be made to {_server(url)} ({reason(error)}). "
+            "Check the address and the network. For a certificate error, check CA bundle "
+            "(ca_bundle).",
             where=name.where,
             processed=False,
         ) from error
@@ -137,6 +138,12 @@ def query_pairs(params: Mapping[str, Any] | None) -> list[tuple[str, Any]] | Non
         for one in (value if isinstance(value, list | tuple) else [value])
         if one is not None
     ]
+
+
+def _server(url: str) -> str:
+    """Scheme, host and port of an address, without the rest of it."""
+    parsed = httpx.URL(url)
+    return f"{parsed.scheme}://{parsed.netloc.decode('ascii')}"
 
 
 def reason(error: Exception) -> str:

@@ -209,7 +209,7 @@ class Transport:
         repeatable: bool = False,
     ) -> Stream:
         content = json_body(name, body)
-        async with translated(name, seconds):
+        async with translated(name, url, seconds):
             response = await self.connections.send(
                 self.config,
                 "POST",
@@ -284,7 +284,7 @@ class Transport:
             headers = {**headers, "Content-Type": "application/json"}
         elif content is not None:
             headers = {**headers, "Content-Length": "0"}  # some front ends answer 411 without
-        async with translated(name, seconds):
+        async with translated(name, url, seconds):
             response = await self.connections.send(
                 self.config,
                 method,

@@ -17,9 +17,10 @@ import time
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from airflow_provider_platform.sandbox.demo.airflow_home import kept
-from airflow_provider_platform.sandbox.demo.airflow_parts import AirflowParts
+from airflow_provider_platform.sandbox.demo.airflow_parts import SANDBOX, AirflowParts
 from airflow_provider_platform.sandbox.demo.checkout import (
     DAG_FILE,
     DAG_ID,
@@ -83,7 +84,7 @@ def _serve(sandbox: dict[str, Any]) -> None:
                 f"Connection    its values, to copy: {shown(HOME / 'connection.json')}\n"
                 "Ctrl-C stops both."
             )
-            _follow(process, port, addresses)
+            _follow(process, port, addresses, sandbox["url"])
             raise DemoError(f"Airflow has ended by itself; its log: {shown(_LOG)}")
 
 
@@ -127,14 +128,16 @@ def _prepare_database(connection: dict[str, Any], env: dict[str, str], log: Any)
             raise DemoError(f"The database could not be prepared; the log: {shown(_LOG)}")
 
 
-def _follow(process: subprocess.Popen[str], port: int, addresses: str) -> None:
+def _follow(process: subprocess.Popen[str], port: int, addresses: str, sandbox_url: str) -> None:
     """Tell until Airflow ends: each part as it comes up, is lost or comes back, and the addresses
     as soon as they can be opened. Raises `DemoError` when Airflow does not start."""
-    parts = AirflowParts(shown(_LOG))
+    parts = AirflowParts(shown(FOLDER))
     began = told = time.monotonic()
     opened, unanswered = False, 0
     while process.poll() is None:
         health = _health(port)
+        if health:
+            health[SANDBOX] = {"status": "healthy" if _listens(sandbox_url) else "silent"}
         unanswered = 0 if health else unanswered + 1
         news = parts.news(health) if health or unanswered >= _UNANSWERED else []
         for line in news:
@@ -167,6 +170,16 @@ def _health(port: int) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return health
+
+
+def _listens(url: str) -> bool:
+    """Whether a server accepts connections at the address."""
+    address = urlsplit(url)
+    try:
+        socket.create_connection((address.hostname, address.port), timeout=15).close()
+    except OSError:
+        return False
+    return True
 
 
 def _not_started(what: str) -> DemoError:

@@ -272,7 +272,7 @@ class TestChat:
 
 
 class TestSummary:
-    def test_one_line_for_each_side_and_both_must_work(self) -> None:
+    def test_one_line_for_each_side_and_the_one_that_does_not_work_first(self) -> None:
         good = SideReport("management", "https://acme.example.com/api", True, "Fine.")
         bad = SideReport("chat", "https://ai.example.com/chat", False, "Broken.")
         assert summary([good]) == (
@@ -281,9 +281,10 @@ class TestSummary:
         )
         ok, text = summary([good, bad])
         assert not ok
-        assert (
-            text.splitlines()[1] == "Chat API at https://ai.example.com/chat does not work: Broken."
-        )
+        assert text.splitlines() == [
+            "Chat API at https://ai.example.com/chat does not work: Broken.",
+            "Management API at https://acme.example.com/api works: Fine.",
+        ]
 
 
 class TestServiceToken:

@@ -95,9 +95,11 @@ def test_a_broken_answer(run: Run, broken: Answer) -> None:
     assert len(server.requests) == 1
 
 
-def test_no_connection(run: Run) -> None:
-    with pytest.raises(PlatformTransportError, match="no connection could be made") as caught:
-        run(config_for(f"http://127.0.0.1:{closed_port()}", max_attempts=2), POST)
+def test_an_error_without_a_connection_names_the_address(run: Run) -> None:
+    url = f"http://127.0.0.1:{closed_port()}"
+    with pytest.raises(PlatformTransportError) as caught:
+        run(config_for(url, max_attempts=2), POST)
+    assert f"no connection could be made to {url} (ConnectError" in caught.value.message
     assert caught.value.processed is False
 
 
