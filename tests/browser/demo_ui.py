@@ -98,7 +98,7 @@ class DemoUi:
     def failures(self, dag_id: str, run_id: str) -> dict[str, str]:
         """The tasks of a run that have not succeeded, with their states and what went wrong by
         their logs."""
-        told = {}
+        problems = {}
         for task in self.tasks(dag_id, run_id):
             if task["state"] != "success":
                 path = f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task['task_id']}"
@@ -108,8 +108,8 @@ class DemoUi:
                 except OSError:
                     lines = []
                 wrong = [str(line) for line in lines if line.get("level") in ("error", "warning")]
-                told[task["task_id"]] = f"{task['state']}: {' '.join(wrong)[:2000]}"
-        return told
+                problems[task["task_id"]] = f"{task['state']}: {' '.join(wrong)[:2000]}"
+        return problems
 
     def links(self, dag_id: str, run_id: str, task_id: str) -> list[str]:
         """The addresses of a task's links, those that are known."""

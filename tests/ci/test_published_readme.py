@@ -58,10 +58,10 @@ def test_every_link_of_the_readme_leads_to_a_file() -> None:
 
 def test_without_an_address_links_become_plain_text() -> None:
     text = "# Title\n\nsee [this](docs/a.md#part), ![it](docs/p.png)[out](https://semver.org)\n"
-    told = published_readme().without_links(text)
-    assert "see this, [out](https://semver.org)" in told
-    assert "docs/a.md" not in told
-    assert "docs/p.png" not in told
+    readme = published_readme().without_links(text)
+    assert "see this, [out](https://semver.org)" in readme
+    assert "docs/a.md" not in readme
+    assert "docs/p.png" not in readme
 
 
 def test_without_an_address_code_stays() -> None:
@@ -71,14 +71,14 @@ def test_without_an_address_code_stays() -> None:
 
 def test_without_an_address_sections_of_links_are_left_out() -> None:
     text = "# Title\n\n## More\n\n[a](a.md) ·\n[b](b.md)\n\n## License\n\nA [license](LICENSE).\n"
-    told = published_readme().without_links(text)
-    assert "More" not in told
-    assert told.endswith("## License\n\nA license.\n")
+    readme = published_readme().without_links(text)
+    assert "More" not in readme
+    assert readme.endswith("## License\n\nA license.\n")
 
 
 def test_without_an_address_the_readme_names_no_missing_file() -> None:
-    told = published_readme().without_links((PROJECT / "README.md").read_text())
-    assert not re.search(r"\]\((?!https?:|#)", told)
-    assert set(re.findall(r"\bdocs/[\w./-]+", told)) == {"docs/index.md"}
-    assert "## The connection" in told
-    assert "## Troubleshooting" in told
+    readme = published_readme().without_links((PROJECT / "README.md").read_text())
+    assert not re.search(r"\]\((?!https?:|#)", readme)
+    assert set(re.findall(r"\bdocs/[\w./-]+", readme)) == {"docs/index.md"}
+    assert "## The connection" in readme
+    assert "## Troubleshooting" in readme

@@ -60,7 +60,7 @@ def manager(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
         yield process
 
 
-def tell(manager: subprocess.Popen[bytes], **command: object) -> None:
+def send(manager: subprocess.Popen[bytes], **command: object) -> None:
     assert manager.stdin is not None
     manager.stdin.write(json.dumps(command).encode() + b"\n")
     manager.stdin.flush()
@@ -86,19 +86,19 @@ def test_a_service_that_ends_is_started_again_unless_it_was_stopped(
         file = folder / STATE_FILE
         return json.loads(file.read_text()).get(name, {}) if file.exists() else {}
 
-    tell(manager, **start_command(Service("failing", ["false"], restart=True)))
-    tell(manager, **start_command(Service("lasting", ["sleep", "300"], restart=True)))
+    send(manager, **start_command(Service("failing", ["false"], restart=True)))
+    send(manager, **start_command(Service("lasting", ["sleep", "300"], restart=True)))
     wait(lambda: state("failing").get("starts", 0) >= 3, "it was not started again")
-    tell(manager, stop="lasting", signal=signal.SIGTERM)
+    send(manager, stop="lasting", signal=signal.SIGTERM)
     wait(lambda: state("lasting").get("exit") == -signal.SIGTERM, "it has not ended")
-    tell(manager, stop="failing", signal=signal.SIGTERM)
+    send(manager, stop="failing", signal=signal.SIGTERM)
     assert state("lasting")["starts"] == 1
 
 
 def test_all_end_with_the_input(
     manager: subprocess.Popen[bytes], folder: Path, tmp_path: Path, stubborn: Service
 ) -> None:
-    tell(manager, **start_command(stubborn))
+    send(manager, **start_command(stubborn))
     child = wait_child(tmp_path)
     assert manager.stdin is not None
 

@@ -3,7 +3,7 @@ them when its own input ends.
 
 `python -m tests.cluster.service_manager FOLDER...`, started in a session of its own with a pipe as
 its input. Each line of the input is a command, as JSON: `{"start": Service}` or
-`{"stop": name, "signal": 9}`. The file `services.json` in the first folder tells how each service
+`{"stop": name, "signal": 9}`. The file `services.json` in the first folder says how each service
 is. When the input ends, so do all services, and the folders are removed: the pipe closes when
 whoever started this is gone, however that came about, so nothing outlives the tests.
 """

@@ -1,4 +1,4 @@
-"""A worker that is told to end while its task goes on says nothing of what the author wants."""
+"""SIGTERM to a worker does not mean that somebody ended its task."""
 
 from __future__ import annotations
 

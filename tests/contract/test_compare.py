@@ -157,31 +157,33 @@ def test_recursive_schemas_come_to_an_end() -> None:
 def test_explained_differences_are_no_findings() -> None:
     against = document(operationId="makeThing")
     differences = compare([create_thing], against)
-    told = Explanation(
+    explanation = Explanation(
         "POST /v1/things/{thingId}", "operation", differences[0].problem, "renamed", "history"
     )
     stale = Explanation("GET /x", "body", "not declared", "gone", "change history")
 
-    assert sort_out(differences, [told, stale]) == ([], [stale])
+    assert sort_out(differences, [explanation, stale]) == ([], [stale])
     assert sort_out(differences, [stale]) == (differences, [stale])
 
 
 def test_an_explanation_of_pages_explains_nothing_else() -> None:
-    told = Explanation(ANY_PAGED, "answer.data", "not in the document", "one model", "history")
+    explanation = Explanation(
+        ANY_PAGED, "answer.data", "not in the document", "one model", "history"
+    )
     place = ("GET /v1/things", "answer.data", "not in the document")
 
-    assert told.covers(Difference(*place, paged=True))
-    assert not told.covers(Difference(*place))
-    assert not told.covers(Difference(*place, incomplete=True))
-    assert not told.covers(Difference("GET /v1/things", "answer.data", "other", paged=True))
+    assert explanation.covers(Difference(*place, paged=True))
+    assert not explanation.covers(Difference(*place))
+    assert not explanation.covers(Difference(*place, incomplete=True))
+    assert not explanation.covers(Difference("GET /v1/things", "answer.data", "other", paged=True))
 
 
 def test_an_explanation_of_what_is_incomplete_explains_nothing_else() -> None:
-    told = Explanation(ANY_INCOMPLETE, "operation", "not declared", "unknown", "history")
+    explanation = Explanation(ANY_INCOMPLETE, "operation", "not declared", "unknown", "history")
     place = ("GET /v1/things", "operation", "not declared")
 
-    assert told.covers(Difference(*place, incomplete=True))
-    assert not told.covers(Difference(*place, paged=True))
+    assert explanation.covers(Difference(*place, incomplete=True))
+    assert not explanation.covers(Difference(*place, paged=True))
 
 
 def severities(against: dict[str, Any]) -> dict[str, str]:

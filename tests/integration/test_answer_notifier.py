@@ -132,17 +132,17 @@ def test_success_message_has_answer_table_and_chart(
 ) -> None:
     run = run_dag(asking(f"success_{deferrable}", keep, deferrable=deferrable))
     assert run.states == {"ask": "success"}
-    told = kept()
+    sent_message = kept()
     result = run.xcom("ask")
-    assert told["result"] == result
-    assert told["title"] == f"success_{deferrable}.ask: answer"
-    assert result["answer"] in told["text"]
-    assert re.search(r"^Office +69,?657", told["text"], re.MULTILINE)
-    assert re.search(r"^Office +█+ 69,657\.00$", told["text"], re.MULTILINE)
-    assert f"DAG: success_{deferrable}\nRun: " in told["text"]
-    assert told["pictures"] == ["\x89PNG"]
-    assert not Path(told["picture_paths"][0]).exists()
-    assert told["slack_blocks"][0]["type"] == "header"
+    assert sent_message["result"] == result
+    assert sent_message["title"] == f"success_{deferrable}.ask: answer"
+    assert result["answer"] in sent_message["text"]
+    assert re.search(r"^Office +69,?657", sent_message["text"], re.MULTILINE)
+    assert re.search(r"^Office +█+ 69,657\.00$", sent_message["text"], re.MULTILINE)
+    assert f"DAG: success_{deferrable}\nRun: " in sent_message["text"]
+    assert sent_message["pictures"] == ["\x89PNG"]
+    assert not Path(sent_message["picture_paths"][0]).exists()
+    assert sent_message["slack_blocks"][0]["type"] == "header"
 
 
 def test_a_notifier_of_the_authors_has_the_message_in_its_templates(
@@ -210,12 +210,12 @@ def test_a_notifier_in_a_mapped_group_has_the_answer_of_its_own_map_index(
 
         of_prompt.expand(prompt=prompts)
     run = run_dag(dag)
-    told = {
+    sent_message = {
         int(re.findall(r"Map index: (\d)", one["text"])[0]): one["result"]
         for one in map(json.loads, SENT)
     }
     results = {index: run.xcom("of_prompt.ask", "return_value", index) for index in (0, 1)}
-    assert told == results
+    assert sent_message == results
     assert results[0]["answer"] != results[1]["answer"]
 
 
@@ -250,14 +250,14 @@ def test_failure_message_has_the_reason_and_the_task_stays_failed(
     ask.on_failure_callback = [*ask.on_failure_callback, contexts.append]
     run = run_dag(dag)
     assert run.states == {"ask": "failed"}
-    told = kept()
-    assert told["result"] is None
+    sent_message = kept()
+    assert sent_message["result"] is None
     if "exception" not in contexts[0]:  # `DAG.test` of older releases does not say why
-        assert told["title"] == "failure.ask: no answer"
+        assert sent_message["title"] == "failure.ask: no answer"
         return
-    assert told["title"] == "failure.ask failed"
-    assert "What failed: " in told["text"]
-    assert "Bad branch: gone" in told["text"]
+    assert sent_message["title"] == "failure.ask failed"
+    assert "What failed: " in sent_message["text"]
+    assert "Bad branch: gone" in sent_message["text"]
 
 
 def test_the_reason_of_a_failure_holds_no_secret() -> None:
@@ -382,12 +382,12 @@ def test_missed_deadline_is_reported_on_an_event_loop(function: Any) -> None:
     asyncio.run(
         awaited(lambda: PlatformAnswerNotifier(function, task_id="ask", context=dict(DEADLINE)))
     )
-    told = kept()
-    assert told["title"] == "late.ask missed its deadline"
-    assert told["text"].startswith(
+    sent_message = kept()
+    assert sent_message["title"] == "late.ask missed its deadline"
+    assert sent_message["text"].startswith(
         "late.ask missed its deadline\nThe deadline was missed: 2026-01-01T03:00:00Z\n\nUp.\n"
     )
-    assert told["pictures"] == ["\x89PNG"]
+    assert sent_message["pictures"] == ["\x89PNG"]
 
 
 @needs_await

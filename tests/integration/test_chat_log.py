@@ -34,7 +34,7 @@ def test_log_shows_the_steps_of_a_chat_in_order(
     caplog: pytest.LogCaptureFixture,
     deferrable: bool,
 ) -> None:
-    # What arrives at once is told at once: no line for a thread whose prompt is accepted already.
+    # Records that arrive together are logged together: no line for an already accepted prompt.
     platform_sandbox.control.set(pace=0.1)
     with DAG(f"chat_log_{deferrable}", schedule=None) as dag:
         PlatformChatOperator(

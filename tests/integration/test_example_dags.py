@@ -202,6 +202,6 @@ def test_without_slack_the_message_stands_in_the_log(
 
 def test_every_example_is_tested() -> None:
     tests = (Path(__file__), *(Path(__file__).parents[1] / "recipes").glob("test_*.py"))
-    told = "".join(file.read_text() for file in tests)
+    code = "".join(file.read_text() for file in tests)
     for file in EXAMPLES.glob("*.py"):
-        assert file.stem in told, file.name
+        assert file.stem in code, file.name

@@ -40,12 +40,12 @@ def test_secrets_are_in_no_logged_error(
         )
     conf = {"platform_conn_id": "platform_default", "deferrable": on_loop}
     failed = run_dag(DAG_FILE, "secrets", conf).task("quoted_back")
-    told = caplog.text
+    logged = caplog.text
     assert failed.error is not None
     assert failed.error.startswith("ValueError: A careless error")
-    assert told.count("The service quotes what it was sent") >= len(QUOTING)
-    assert told.count("not with ***") + told.count("not with Bearer ***") >= 1
+    assert logged.count("The service quotes what it was sent") >= len(QUOTING)
+    assert logged.count("not with ***") + logged.count("not with Bearer ***") >= 1
     # A run inside this process masks nothing by itself: the task's own careless line shows that.
-    careful = [line for line in told.splitlines() if "A careless line" not in line]
+    careful = [line for line in logged.splitlines() if "A careless line" not in line]
     secrets = (CLIENT_SECRET, SESSION_ID, "eyJhbGci", base64.b64encode(b'{"sessionId":"').decode())
     assert [line for line in careful if any(secret in line for secret in secrets)] == []

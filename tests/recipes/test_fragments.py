@@ -58,9 +58,9 @@ PIECES = {
 def run(piece: str, places: dict[str, str] | None = None, **known: Any) -> dict[str, Any]:
     """Run a piece; returns what it defines. `places` are texts of it and what becomes of them."""
     code = PIECES[piece]
-    for told, ours in (places or {}).items():
-        assert told in code, f"{piece} does not speak of {told}"
-        code = code.replace(told, ours)
+    for original, ours in (places or {}).items():
+        assert original in code, f"{piece} does not speak of {original}"
+        code = code.replace(original, ours)
     names: dict[str, Any] = {"__name__": piece, **known}
     compiled = compile(code, piece, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     waiting = eval(compiled, names)

@@ -41,7 +41,7 @@ def run_page(name: str, run_dag: RunDag, folder: Path) -> FinishedRun:
 def test_the_pieces_of_a_page_are_a_dag_that_succeeds(
     name: str, platform_sandbox: Sandbox, run_dag: RunDag, tmp_path: Path
 ) -> None:
-    # What the page of pre-aggregations and the one on moving tell the reader to switch on.
+    # What the page of pre-aggregations and the one on moving ask the reader to switch on.
     platform_sandbox.control.set(default_api_scopes=["meta", "data", "graphql", "jobs"])
     run = run_page(name, run_dag, tmp_path)
     assert run.states, f"{name} has no tasks"

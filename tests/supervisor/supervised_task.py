@@ -2,9 +2,9 @@
 
 `python -m tests.supervisor.supervised_task FOLDER TRY MAX_TRIES DAG CONF`: the task is `ask` of
 that DAG among those of the system tests. What Airflow would say and store lies in the folder:
-`state` holds the state of the task (without it the API does not tell), `gone` is there where the
+`state` holds the state of the task (else the API reports none), `gone` is there where the
 try is no longer the task's current one, `store` holds what the task has stored,
-`told` becomes the states that the task reports, `log` what it logs, `pid` the task's process.
+`states` becomes the states that the task reports, `log` what it logs, `pid` the task's process.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class ExecutionApi:
                 (self._folder / "pid").write_text(str(body["pid"]))
                 return httpx.Response(200, json=self._context())
             case "PATCH", ["task-instances", _, "state"]:
-                with (self._folder / "told").open("a") as told:
-                    told.write(f"{body['state']}\n")
+                with (self._folder / "states").open("a") as states_file:
+                    states_file.write(f"{body['state']}\n")
                 return httpx.Response(204)
             case "PUT", ["task-instances", _, "heartbeat"] if (self._folder / "gone").exists():
                 return httpx.Response(410, json={"detail": {"reason": "not_found"}})
             case "GET", ["task-instances", "states"]:
                 state = self._folder / "state"
                 if not state.exists():
-                    return httpx.Response(404, json={"detail": "nobody tells"})
+                    return httpx.Response(404, json={"detail": "unknown state"})
                 states = {"run": {"ask": state.read_text()}}
                 return httpx.Response(200, json={"task_states": states})
             case "GET", ["store", *_]:

@@ -47,9 +47,9 @@ class Worker:
         return dict(json.loads(store.read_text() or "{}")) if store.exists() else {}
 
     def end(self) -> str:
-        """Wait for its end; the last state that it told Airflow."""
+        """Wait for its end; return the last state that it reported to Airflow."""
         self.process.wait(WAIT)
-        return (self._folder / "told").read_text().split()[-1]
+        return (self._folder / "states").read_text().split()[-1]
 
     def failure(self) -> list[dict[str, Any]]:
         """The errors, causes included, that the log's line of the failure shows."""
@@ -71,7 +71,7 @@ def working(
     conf = {"prompt": "revenue by country", "platform_conn_id": "platform", "deferrable": False}
     max_tries = 0 if dag_id == "ask_once" else 3
     arguments = [str(folder), str(try_number), str(max_tries), dag_id, json.dumps(conf)]
-    for name in ("log", "told", "pid"):
+    for name in ("log", "states", "pid"):
         (folder / name).unlink(missing_ok=True)
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.supervisor.supervised_task", *arguments],

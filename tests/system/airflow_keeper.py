@@ -1,5 +1,5 @@
 """Runs `airflow standalone` until its own input ends; replaces a triggerer that is gone, and an
-API server when it is told to.
+API server on request.
 
 `python -m tests.system.airflow_keeper`, started in a session of its own with a pipe as its input.
 The pipe closes when whoever started it is gone, however that came about, so Airflow never outlives

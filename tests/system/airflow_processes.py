@@ -1,7 +1,7 @@
 """Finds the processes of the Airflow under test, each by its own pid.
 
-Airflow renames its processes and with that wipes the environment they show; what tells ours from
-any other Airflow on the machine is the session that the keeper leads.
+Airflow renames its processes and with that wipes the environment they show; ours
+differ from any other Airflow on the machine by the session that the keeper leads.
 """
 
 from __future__ import annotations

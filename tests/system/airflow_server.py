@@ -145,7 +145,7 @@ def environment(home: Path, port: int) -> dict[str, str]:
 def wait_until_healthy(
     url: str, why_not: Callable[[], tuple[bool, str]], timeout: float = _HEALTHY_SECONDS
 ) -> None:
-    """Wait until all parts of an Airflow say that they work. `why_not` tells whether that is
+    """Wait until all parts of an Airflow say that they work. `why_not` says whether that is
     hopeless, and what the log says. Raises RuntimeError with it."""
     deadline = time.monotonic() + timeout
     parts = ("metadatabase", "scheduler", "triggerer", "dag_processor")

@@ -46,8 +46,8 @@ def check_history(sandbox: PatientControl, started: list[TaskRun], allowed: set[
         if not violations or not passing or time.monotonic() > deadline:
             break
         time.sleep(_POLL)
-    told = "\n".join([*map(str, violations), "--- the history", str(history)])
-    assert not violations, told
+    report = "\n".join([*map(str, violations), "--- the history", str(history)])
+    assert not violations, report
 
 
 def _tasks_of(run: TaskRun) -> list[Task]:

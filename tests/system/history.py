@@ -86,8 +86,10 @@ class Message:
         return self.events[0].at
 
     def __str__(self) -> str:
-        told = ", ".join(f"{event.what} {event.at - self.first_at:.1f}" for event in self.events)
-        return f"{self.message_id} {self.text!r}: {told}"
+        reported = ", ".join(
+            f"{event.what} {event.at - self.first_at:.1f}" for event in self.events
+        )
+        return f"{self.message_id} {self.text!r}: {reported}"
 
 
 @dataclass(frozen=True)
@@ -145,8 +147,8 @@ def history_of(state: SandboxState, tasks: Iterable[Task]) -> History:
             events[run.message_id].append(end)
     messages = [
         # Sorted by time alone: the order of what happened at one time is that of the journal.
-        Message(name, texts.get(name), tuple(sorted(told, key=lambda event: event.at)))
-        for name, told in events.items()
+        Message(name, texts.get(name), tuple(sorted(reported, key=lambda event: event.at)))
+        for name, reported in events.items()
     ]
     messages.sort(key=lambda message: message.first_at)
     return History(messages, list(tasks), state.syncs)

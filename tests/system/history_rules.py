@@ -1,6 +1,6 @@
 """What must hold of every history: nothing is asked, stopped or left without a rule that says why.
 
-A journal does not tell which task has sent a message. The tasks that may have sent it, those with
+A journal does not say which task has sent a message. The tasks that may have sent it, those with
 its text, answer for it together.
 """
 
@@ -142,8 +142,8 @@ def _left(group: _Askers) -> Iterator[Violation]:
     followers = sum(not task.has_ended for task in group.tasks)
     running = [message for message in group.messages if _can_be_followed(message)]
     if len(running) > followers:
-        told = "; ".join(map(str, running))
-        yield Violation(Rule.LEFT_RUNNING, f"and {followers} tasks that may follow: {told}")
+        described = "; ".join(map(str, running))
+        yield Violation(Rule.LEFT_RUNNING, f"and {followers} tasks that may follow: {described}")
 
 
 def _can_be_followed(message: Message) -> bool:

@@ -23,6 +23,6 @@ class MessageFile(BaseNotifier):
         answer = context["platform_answer"]
         path = Path(os.environ["AIRFLOW_HOME"]) / f"{self.name}.json"
         part = path.with_suffix(".part")
-        told = {"title": answer["title"], "text": answer["text"], "pid": os.getpid()}
-        part.write_text(json.dumps(told))
+        message = {"title": answer["title"], "text": answer["text"], "pid": os.getpid()}
+        part.write_text(json.dumps(message))
         part.replace(path)

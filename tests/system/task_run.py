@@ -134,7 +134,7 @@ class TaskRun:
         kill([self.processes.of_task(self.now())])
 
     def kill_with_supervisor(self) -> None:
-        """Kill -9 the process and the one that watches over it: nobody tells Airflow."""
+        """Kill -9 the process and its supervisor: nobody reports this to Airflow."""
         kill(self._with_supervisor())
 
     def send_sigterm(self, *who: Literal["supervisor", "task"]) -> None:

@@ -1,6 +1,6 @@
 """Two faults in one task, drawn at random: one answer, and nothing left running.
 
-A failure tells its seed; `SEED=... ROUNDS=1 pytest ...` draws the same again.
+A failure names its seed; `SEED=... ROUNDS=1 pytest ...` draws the same again.
 """
 
 from __future__ import annotations

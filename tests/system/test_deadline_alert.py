@@ -66,8 +66,8 @@ def test_triggerer_sends_the_answer_of_a_late_dag_run(
             assert triggerer.poll() is None, log.read_text()[-3000:]
             assert time.monotonic() < deadline, log.read_text()[-3000:]
             time.sleep(0.2)
-    told = json.loads(message.read_text())
-    assert told["title"] == "Late: late"
-    assert "The deadline was missed: 2" in told["text"]
-    assert run.xcom("ask", "answer") in told["text"]
-    assert told["pid"] != os.getpid()
+    content = json.loads(message.read_text())
+    assert content["title"] == "Late: late"
+    assert "The deadline was missed: 2" in content["text"]
+    assert run.xcom("ask", "answer") in content["text"]
+    assert content["pid"] != os.getpid()

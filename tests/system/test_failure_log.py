@@ -45,7 +45,7 @@ def test_failure_at_the_service_is_logged_in_one_sentence(
     sandbox.release()
     task.wait("failed")
     (error,) = logged_failure(task)
-    # Who follows by another connection than the one that failed hears only that there is no answer.
+    # Another connection than the one that failed shows only that there is no answer.
     assert error["exc_type"] == ("ChatNoAnswerError" if deferrable else "ChatStreamError")
     assert_one_sentence(error)
 

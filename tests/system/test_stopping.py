@@ -112,7 +112,7 @@ def test_clearing_a_task_in_a_given_thread_stops_its_own_run_only(
     first.wait("success")
     sandbox.hold("mid_stream", text="product", count=2)
     if deferrable:
-        # The trigger hears of no end, so that it is Airflow who ends it.
+        # The trigger sees no end, so Airflow ends it.
         sandbox.fault("silence", api="chat", has_input=False, after=1)
     chat_id = first.result["chat_id"]
     task = ask("and by product?", chat_id=chat_id, deferrable=deferrable)
@@ -140,7 +140,7 @@ def test_clearing_a_task_in_a_given_thread_stops_its_own_run_only(
 def test_end_of_a_task_does_not_stop_the_next_question_of_its_thread(
     ask: StartTask, sandbox: PatientControl, deferrable: bool
 ) -> None:
-    """The run is over, which its task has not been told yet, and another task asks meanwhile."""
+    """The run is over, its task does not know this yet, and another task asks meanwhile."""
     first = ask()
     first.wait("success")
     chat_id = first.result["chat_id"]
@@ -232,7 +232,7 @@ def test_a_dbt_sync_that_exceeds_its_time_is_cancelled(
 def test_a_chat_run_whose_trigger_does_not_report_in_time_is_stopped(
     ask: StartTask, api: AirflowApi, sandbox: PatientControl, connection_id: str
 ) -> None:
-    """Airflow wakes the task up to let it fail, and does not tell the trigger."""
+    """Airflow wakes the task up to let it fail, and does not notify the trigger."""
     api.put_connection(connection_id, sandbox.connection(stream_idle_timeout=10))
     sandbox.hold("mid_stream")
     task = ask(dag_id="ask_with_late_trigger")

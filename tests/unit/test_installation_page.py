@@ -24,10 +24,10 @@ def test_the_page_lists_every_extra_of_a_user() -> None:
 
 
 def test_the_page_names_what_an_extra_installs() -> None:
-    for extra, told in rows("Extras").items():
+    for extra, stated in rows("Extras").items():
         packages = METADATA["optional-dependencies"][extra]
         names = {re.split(r"[<>=\[]", package)[0] for package in packages}
-        assert {name.strip().lower() for name in told.split(",")} == names, extra
+        assert {name.strip().lower() for name in stated.split(",")} == names, extra
 
 
 def test_the_page_names_the_pythons_and_airflows_of_the_metadata() -> None:
@@ -40,6 +40,6 @@ def test_the_page_names_the_pythons_and_airflows_of_the_metadata() -> None:
     pythons = [
         name.rpartition(" ")[2] for name in METADATA["classifiers"] if "Python :: 3." in name
     ]
-    told = re.search(r"Airflow 3\.0 or later, Python ([\d., or]+), Linux", PAGE)
-    assert told is not None
-    assert re.findall(r"3\.\d+", told[1]) == pythons
+    stated = re.search(r"Airflow 3\.0 or later, Python ([\d., or]+), Linux", PAGE)
+    assert stated is not None
+    assert re.findall(r"3\.\d+", stated[1]) == pythons

@@ -84,8 +84,8 @@ class Played:
         sync.cancelled_at = self._now if status == "CANCELLED" else None
         self.state.syncs.append(sync)
 
-    def task(self, run: RunEntry | None = None, **told: Any) -> Task:
-        """A task that has succeeded with the answer of this run, unless told otherwise."""
+    def task(self, run: RunEntry | None = None, **options: Any) -> Task:
+        """A task that succeeded with the answer of this run, unless `options` differ."""
         result = (run.chat_id, run.message_id) if run else None
         facts: dict[str, Any] = {
             "name": self._name("task"),
@@ -96,7 +96,7 @@ class Played:
             "timeout": TIMEOUT,
             "result": result,
         }
-        task = Task(**{**facts, **told})
+        task = Task(**{**facts, **options})
         self.tasks.append(task)
         return task
 
@@ -300,7 +300,7 @@ def test_a_result_of_a_run_that_was_stopped(played: Played) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "told", "broken"),
+    ("first", "options", "broken"),
     [
         ("COMPLETED", {"clears": 1}, set()),
         ("FAILED", {}, set()),
@@ -311,11 +311,11 @@ def test_a_result_of_a_run_that_was_stopped(played: Played) -> None:
     ],
 )
 def test_a_sync_is_started_again_for_a_reason_only(
-    played: Played, first: str, told: dict[str, Any], broken: set[Rule]
+    played: Played, first: str, options: dict[str, Any], broken: set[Rule]
 ) -> None:
     played.sync(first)
     played.sync()
-    played.task(**{"kind": "sync", "tries": 2, **told})
+    played.task(**{"kind": "sync", "tries": 2, **options})
     assert played.broken() == broken
 
 

@@ -1,4 +1,4 @@
-"""Hold points: the server stands still where it is told to, until it is let go."""
+"""Hold points: the server stops at a chosen point until the test releases it."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_a_notification_is_switched_as_wanted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "told"),
+    ("record", "streaming"),
     [
         ({"id": "__cutoff__", "state": {"isStreaming": True}}, True),
         ({"id": "__cutoff__", "state": {"isStreaming": False}}, False),
@@ -82,8 +82,8 @@ def test_a_notification_is_switched_as_wanted() -> None:
         (["unknown"], None),
     ],
 )
-def test_record_says_whether_the_thread_is_streaming(record: Any, told: bool | None) -> None:
-    assert read_streaming("t", record) is told
+def test_record_says_whether_the_thread_is_streaming(record: Any, streaming: bool | None) -> None:
+    assert read_streaming("t", record) is streaming
 
 
 def test_each_kind_of_thread_error_has_its_own_class() -> None:

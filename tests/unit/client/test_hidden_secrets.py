@@ -1,5 +1,5 @@
 """A secret that a call sends or receives is hidden from then on, in whatever form the service
-quotes it: in errors, in what is logged, and whoever masks logs hears of it in time."""
+quotes it: in errors, in the log, and new secrets are added to the mask in time."""
 
 from __future__ import annotations
 

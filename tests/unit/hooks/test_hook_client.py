@@ -261,10 +261,10 @@ def test_wrong_work_is_refused_before_anything_is_sent(platform_sandbox: Sandbox
         ("/v1/reports", "or a program of the client, not str"),
     ]
     with PlatformHook() as hook:
-        for work, told in (*wrong, (hook.list_reports(), "not chain")):
-            with pytest.raises(PlatformInputError, match=re.escape(told)):
+        for work, words in (*wrong, (hook.list_reports(), "not chain")):
+            with pytest.raises(PlatformInputError, match=re.escape(words)):
                 hook.run(work)
-            with pytest.raises(PlatformInputError, match=re.escape(told)):
+            with pytest.raises(PlatformInputError, match=re.escape(words)):
                 asyncio.run(hook.arun(work))
         for walk in (hook.iterate, hook.aiterate):
             with pytest.raises(PlatformInputError, match="gives no list"):

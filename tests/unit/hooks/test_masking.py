@@ -116,9 +116,9 @@ def test_a_call_survives_a_log_that_cannot_be_masked(
     monkeypatch.setattr(_airflow, "mask_secrets", fail)
     token = hook.run(mint()).cube_api_token.get_secret_value()
     assert len(token) > 20
-    told = caplog.text + capfd.readouterr().out
-    assert "could not be masked" in told
-    assert token not in told
+    mask_calls = caplog.text + capfd.readouterr().out
+    assert "could not be masked" in mask_calls
+    assert token not in mask_calls
 
 
 def test_masking_nothing_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,8 +127,8 @@ def test_masking_nothing_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], bool]]:
-    """What Airflow is told to mask, and whether on an event loop."""
+def mask_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], bool]]:
+    """What Airflow is asked to mask, and whether on an event loop."""
     calls: list[tuple[list[str], bool]] = []
 
     def mask(texts: list[str]) -> None:
@@ -148,48 +148,48 @@ def tokens(count: int) -> list[str]:
 
 
 def test_only_the_first_hundred_credentials_are_added_to_the_mask(
-    told: list[tuple[list[str], bool]], caplog: pytest.LogCaptureFixture
+    mask_calls: list[tuple[list[str], bool]], caplog: pytest.LogCaptureFixture
 ) -> None:
     mask, secrets = LogMask(), tokens(1000)
     for _ in range(2):
         mask.learn(secrets)
     mask.learn(tokens(5))
-    assert [len(texts) for texts, _ in told] == [MOST_MASKED, 0, 0]
-    assert set(secrets[:50]) <= set(told[0][0])
+    assert [len(texts) for texts, _ in mask_calls] == [MOST_MASKED, 0, 0]
+    assert set(secrets[:50]) <= set(mask_calls[0][0])
     assert caplog.text.count("more than 100 credentials") == 1
 
 
 def test_the_first_credentials_of_answers_are_masked_in_every_form(
-    told: list[tuple[list[str], bool]],
+    mask_calls: list[tuple[list[str], bool]],
 ) -> None:
     mask, secrets = LogMask(), tokens(ENCODED + 1)
     mask.learn(secrets)
-    (texts, _), *_ = told
+    (texts, _), *_ = mask_calls
     assert set(maskable(secrets[:ENCODED])) <= set(texts)
     assert [text for text in texts if text not in maskable(secrets[:ENCODED])] == secrets[-1:]
 
 
 def test_a_credential_that_comes_again_takes_no_room_of_the_next_one(
-    told: list[tuple[list[str], bool]],
+    mask_calls: list[tuple[list[str], bool]],
 ) -> None:
     mask, (known, later) = LogMask(), tokens(2)
     for _ in range(ENCODED):
         mask.learn([known])
     mask.learn([later])
-    assert set(maskable([later])) == set(told[-1][0])
+    assert set(maskable([later])) == set(mask_calls[-1][0])
 
 
 def test_the_connections_own_credentials_are_masked_however_many_answers_brought(
-    told: list[tuple[list[str], bool]],
+    mask_calls: list[tuple[list[str], bool]],
 ) -> None:
     mask = LogMask()
     mask.learn(tokens(1000))
     mask.hide([SECRET])
-    assert set(maskable([SECRET])) == set(told[-1][0])
+    assert set(maskable([SECRET])) == set(mask_calls[-1][0])
 
 
 def test_a_text_is_masked_once_and_never_on_an_event_loop(
-    told: list[tuple[list[str], bool]],
+    mask_calls: list[tuple[list[str], bool]],
 ) -> None:
     mask, secrets = LogMask(), tokens(2)
 
@@ -199,9 +199,9 @@ def test_a_text_is_masked_once_and_never_on_an_event_loop(
             await mask.learn_on_loop(secrets)
 
     asyncio.run(wait_twice())
-    masked = [text for texts, _ in told for text in texts]
+    masked = [text for texts, _ in mask_calls for text in texts]
     assert len(masked) == len(set(masked)) >= 3
-    assert not any(on_loop for _, on_loop in told)
+    assert not any(on_loop for _, on_loop in mask_calls)
 
 
 def test_a_text_that_could_not_be_masked_is_given_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,12 +108,12 @@ def _ask_for_the_result(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Submission, "first_step", step)
 
 
-@breaks("a worker that is told to end always stops its run")
+@breaks("a worker that gets SIGTERM always stops its run")
 def _stop_at_every_signal(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(kills, "stops_run", lambda *_, **__: True)
 
 
-@breaks("a worker that is told to end never stops its run")
+@breaks("a worker that gets SIGTERM never stops its run")
 def _stop_at_no_signal(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(kills, "stops_run", lambda *_, **__: False)
 

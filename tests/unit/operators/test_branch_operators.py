@@ -191,7 +191,7 @@ class TestOpen:
     def test_a_branch_that_is_not_written_yet_is_opened_by_a_retry(
         self, control: SandboxControl, release: str
     ) -> None:
-        """A tenant without the history of dbt syncs does not tell when one is complete."""
+        """A tenant without the history of dbt syncs does not report when one is complete."""
         control.set(release=release)
         tries = TaskTries()
         with pytest.raises(BranchNotWrittenError, match="No branch has this name"):

@@ -109,9 +109,9 @@ def test_what_the_chat_sends_in_files(
         result["message_id"],
     )
     assert manifest["answer"] == result["answer"]
-    [told] = manifest["queries"]
-    assert (told["row_count"], told["total_rows"], told["difference"]) == (100, 480, -380)
-    assert (told["rows_from"], told["sql"]) == ("chat", query["sql"])
+    [entry] = manifest["queries"]
+    assert (entry["row_count"], entry["total_rows"], entry["difference"]) == (100, 480, -380)
+    assert (entry["rows_from"], entry["sql"]) == ("chat", query["sql"])
     assert data_requests(platform_sandbox) == []
 
 
@@ -152,8 +152,8 @@ def test_connections_row_limits_say_whether_all_rows_are_all(
         all_rows=True,
         all_rows_as="connection",
     )
-    [told] = manifest_of(result)["queries"]
-    assert (told["row_count"], told["truncated"]) == (2000 if not limits else 200, truncated)
+    [entry] = manifest_of(result)["queries"]
+    assert (entry["row_count"], entry["truncated"]) == (2000 if not limits else 200, truncated)
 
 
 @pytest.mark.parametrize("deferrable", WAYS.values(), ids=WAYS.keys())
@@ -200,8 +200,8 @@ def test_all_rows_are_read_with_the_token_of_the_user(
     assert query["rows"][0] == [1, 1, "11.21", "2025-01-26T01:30:00.000", True]
     table = pq.read_table(query["path"])
     assert (table.num_rows, str(table.schema.field("fee").type)) == (480, "decimal128(19, 2)")
-    [told] = manifest_of(result)["queries"]
-    assert (told["difference"], told["rows_from"]) == (0, "data API")
+    [entry] = manifest_of(result)["queries"]
+    assert (entry["difference"], entry["rows_from"]) == (0, "data API")
     [request] = data_requests(platform_sandbox)
     assert request.identity == "nightly-pipeline"
 
@@ -307,8 +307,8 @@ def test_files_hold_what_the_chat_sends_however_few_rows_go_to_xcom(
     assert (len(query["rows"]), query["truncated"]) == (1, True)
     assert (query["row_count"], query["total_rows"], len(query["chart_paths"])) == (4, 4, 1)
     assert len(Path(query["path"]).read_text().splitlines()) == 5
-    [told] = manifest_of(result)["queries"]
-    assert (told["difference"], told["chart_error"]) == (0, None)
+    [entry] = manifest_of(result)["queries"]
+    assert (entry["difference"], entry["chart_error"]) == (0, None)
     answer = (tmp_path / "dag/run/task/answer.md").read_text()
     assert sum(line.startswith("|") for line in answer.splitlines()) == 6
     # The document shows the picture beside it, and where the files are, to be copied.

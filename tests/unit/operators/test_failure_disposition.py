@@ -102,5 +102,5 @@ def test_a_submission_that_did_not_arrive_is_made_again() -> None:
 
 
 def test_an_error_of_the_trigger_is_judged_as_on_the_worker() -> None:
-    told = from_payload(DbtSyncFailedError("x").to_payload())
-    assert disposition_of(told, submitted=True, named=True, last_try=False) == FAILED
+    reported = from_payload(DbtSyncFailedError("x").to_payload())
+    assert disposition_of(reported, submitted=True, named=True, last_try=False) == FAILED

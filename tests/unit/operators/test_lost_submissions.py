@@ -239,7 +239,7 @@ class AwayStore(StateStore):
 def test_record_of_a_waiting_task_is_written_as_soon_as_the_store_answers(
     control: SandboxControl, task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run tells nothing meanwhile: a try that is killed now is taken up by the retry."""
+    """The run sends nothing meanwhile: if the try is killed now, the retry re-attaches."""
     monkeypatch.setattr(_submission, "WRITE_AGAIN_SECONDS", 0.05)
     control.hold("mid_stream")
     tries = TaskTries()
@@ -258,13 +258,15 @@ def test_record_of_a_waiting_task_is_written_as_soon_as_the_store_answers(
 def test_a_message_that_is_accepted_in_no_known_thread_is_sent_again_under_its_id(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def told(message_id: str) -> bytes:
+    def response(message_id: str) -> bytes:
         mark = {"id": "__cutoff__", "role": "assistant", "state": {"isStreaming": True}}
         own = {"id": message_id, "role": "user", "sort": 1, "content": PROMPT}
         return b"".join(json.dumps(record).encode() + b"\n" for record in (mark, own))
 
     def cut(exchange: Exchange) -> None:
-        answer(body=told(json.loads(exchange.request.body)["messageId"]), length=10**6)(exchange)
+        answer(body=response(json.loads(exchange.request.body)["messageId"]), length=10**6)(
+            exchange
+        )
 
     with serving(cut, cut) as server:
         monkeypatch.setenv(

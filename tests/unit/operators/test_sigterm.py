@@ -299,7 +299,7 @@ def test_a_signal_that_comes_again_meanwhile_changes_nothing(
 def test_a_later_signal_is_asked_about_again(
     control: SandboxControl, task: Any, task_state: TaskState
 ) -> None:
-    """A try that was told to end and waits for its prompt to be accepted is then marked failed."""
+    """A try that got SIGTERM and waits for its prompt to be accepted is then marked failed."""
     task_state.state = "running"
     control.hold("before_call", has_input=True)
     control.hold("mid_stream")

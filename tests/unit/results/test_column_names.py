@@ -1,4 +1,4 @@
-"""Names of columns in files: every reader can tell the columns apart."""
+"""Names of columns in files: no two columns have the same name."""
 
 from __future__ import annotations
 

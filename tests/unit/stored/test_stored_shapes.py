@@ -209,7 +209,7 @@ def test_names() -> None:
 
 
 def test_errors() -> None:
-    """Their names, and what each is told with: an event's error is made anew from both."""
+    """Their names and arguments: an event's error is made again from both."""
     found = {}
     for name, kind in vars(errors).items():
         if isinstance(kind, type) and issubclass(kind, PlatformError):

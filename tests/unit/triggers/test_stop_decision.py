@@ -64,7 +64,7 @@ class Ti:
 
 
 @pytest.mark.parametrize(
-    ("map_index", "told", "state"),
+    ("map_index", "states", "state"),
     [
         (-1, {"run": {"task": "running"}}, "running"),
         (3, {"run": {"task_3": "failed"}}, "failed"),
@@ -75,7 +75,7 @@ class Ti:
     ],
 )
 def test_state_is_read_from_the_response_of_airflow(
-    monkeypatch: pytest.MonkeyPatch, map_index: int, told: Any, state: str | None
+    monkeypatch: pytest.MonkeyPatch, map_index: int, states: Any, state: str | None
 ) -> None:
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
@@ -83,7 +83,7 @@ def test_state_is_read_from_the_response_of_airflow(
 
     def answer(**what: Any) -> Any:
         asked.append(what)
-        return told
+        return states
 
     monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(answer))
     ti = Ti()

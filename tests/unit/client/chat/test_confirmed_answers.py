@@ -34,8 +34,8 @@ OPEN = Turn(closing=False)
 HALF = final(ANSWER[:9], isInProcess=True)
 
 
-def told(*records: Record, messages: list[Record] | None = None) -> list[Any]:
-    """What the stream tells of a run of these records, and what a look tells of it later."""
+def streamed(*records: Record, messages: list[Record] | None = None) -> list[Any]:
+    """What the stream sends of a run of these records, and what a later read returns."""
     return [cutoff(), echo(), *records, state(messages)]
 
 
@@ -65,7 +65,7 @@ def test_a_complete_answer_needs_no_reading_of_the_thread() -> None:
 
 @pytest.mark.parametrize("kept", [ANSWER, ANSWER[:9], "Rewritten."])
 def test_the_record_that_the_thread_shows_as_complete_is_the_answer(kept: str) -> None:
-    call = asked(told(HALF), [echo(), final(kept), cutoff(), state()])
+    call = asked(streamed(HALF), [echo(), final(kept), cutoff(), state()])
     assert call.result()["answer"] == kept
     assert len(call.service.bodies) == 2
 
@@ -84,7 +84,7 @@ def test_the_record_that_the_thread_shows_as_complete_is_the_answer(kept: str) -
 def test_unconfirmed_answer_is_not_an_answer(look: list[Any]) -> None:
     """Nor do the messages of the stream: the thread may have kept the same half in them."""
     messages = [serialized("HumanMessage", PROMPT), serialized("AIMessage", HALF["content"])]
-    for first in (told(HALF), told(HALF, messages=messages)):
+    for first in (streamed(HALF), streamed(HALF, messages=messages)):
         call = asked(first, look)
         assert len(call.service.bodies) == 2
         with pytest.raises(ChatNoAnswerError, match="last said"):
@@ -115,5 +115,5 @@ def test_thread_is_not_read_after_the_deadline() -> None:
 
 
 def test_the_usage_of_the_stream_is_kept_after_the_thread_is_read() -> None:
-    call = asked([*told(HALF), usage()], [echo(), final(ANSWER), cutoff(), state()])
+    call = asked([*streamed(HALF), usage()], [echo(), final(ANSWER), cutoff(), state()])
     assert call.result()["usage"] == usage()["usage"]

@@ -198,8 +198,8 @@ def test_a_busy_thread_is_recognised_after_a_byte_order_mark(body: str) -> None:
 
 def test_a_stream_after_a_byte_order_mark_is_read() -> None:
     run = new_run()
-    told = encode(cutoff(), echo(), final(ANSWER), state())
-    assert feed(run, codecs.BOM_UTF8 + told) is Verdict.OVER
+    sent = encode(cutoff(), echo(), final(ANSWER), state())
+    assert feed(run, codecs.BOM_UTF8 + sent) is Verdict.OVER
     assert run.result().answer == ANSWER
 
 

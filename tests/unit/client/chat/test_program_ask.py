@@ -226,7 +226,7 @@ def test_a_service_that_names_no_thread() -> None:
 
 
 def test_a_thread_that_shows_nothing_leaves_a_lost_prompt_to_a_later_search() -> None:
-    """The try that sent it may not take it for dead: the thread may tell a retry more."""
+    """The try that sent it may not take it for dead: a retry may read more in the thread."""
     service = PlayedService(scripted=[[cutoff()]] * 9)
     with pytest.raises(PlatformTransportError, match="A retry looks for the message"):
         new_call(service, thread=True).ask()

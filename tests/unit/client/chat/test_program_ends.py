@@ -118,14 +118,14 @@ def test_credentials_are_read_again_once() -> None:
         assert len(twice.bodies) == 2
 
 
-@pytest.mark.parametrize("told", [1, 2, 3])
+@pytest.mark.parametrize("received", [1, 2, 3])
 @pytest.mark.parametrize("thread", [False, True])
 @pytest.mark.parametrize("until_end", [False, True])
 def test_message_is_not_sent_again_after_a_refusal_in_mid_stream(
-    told: int, thread: bool, until_end: bool
+    received: int, thread: bool, until_end: bool
 ) -> None:
     turn = Turn()
-    first = [*turn.stream()[:told], RPC]
+    first = [*turn.stream()[:received], RPC]
     after = [*turn.records(), cutoff(), *turn.end()]
     service = PlayedService(scripted=[first, after, after], reloads=[True])
     call = new_call(service, thread=thread)
@@ -158,10 +158,10 @@ def test_credentials_are_read_again_after_a_json_rpc_error(asking: bool) -> None
 
 
 def stages_of(service: PlayedService) -> tuple[int, list[int]]:
-    """How many changes of stage a run tells, and what it says of the others."""
+    """How many changes of stage a run reports, and the number of the others."""
     assert new_call(service).ask() is True
-    told = sum(isinstance(one, StageChanged) for one in service.notices)
-    return told, [one.count for one in service.notices if isinstance(one, StagesNotShown)]
+    received = sum(isinstance(one, StageChanged) for one in service.notices)
+    return received, [one.count for one in service.notices if isinstance(one, StagesNotShown)]
 
 
 @pytest.mark.parametrize("more", [0, 1, 10_000])
@@ -193,6 +193,6 @@ def test_changes_of_stage_are_bounded_through_broken_connections() -> None:
         pace=0.0,
         faults=[Fault("reset", size // 2), Fault("reset", size)],
     )
-    told, [hidden] = stages_of(service)
+    received, [hidden] = stages_of(service)
     own, _ = stages_of(PlayedService())
-    assert (told, hidden) == (SHOWN_STAGES, 1000 + own - SHOWN_STAGES)
+    assert (received, hidden) == (SHOWN_STAGES, 1000 + own - SHOWN_STAGES)

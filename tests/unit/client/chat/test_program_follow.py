@@ -1,4 +1,4 @@
-"""Following: how a run ends, how long anyone waits, and what looking once tells."""
+"""Following: how a run ends, how long anyone waits, and what one poll returns."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_reading_once_more_is_no_condition() -> None:
 
 
 def test_thread_that_still_streams_after_the_end_is_read_again() -> None:
-    """The usage comes late: who looks before is subscribed, and hears nothing of the run."""
+    """The usage comes late: an earlier reader is subscribed, and receives nothing of the run."""
     service = PlayedService(replay="none", pace=10.0)
     call = accepted_call(service)
     service.now += 120
@@ -150,8 +150,8 @@ def test_progress_resets_the_count() -> None:
 
 def test_reported_streaming_resets_the_count_and_the_deadline_ends_the_wait() -> None:
     """The run stays silent, but the service says that it streams."""
-    told = len(encode(Turn().records()[0], cutoff(streaming=True)))
-    service = PlayedService(faults=[Fault("close", told)] * 999, pace=10**6)
+    sent = len(encode(Turn().records()[0], cutoff(streaming=True)))
+    service = PlayedService(faults=[Fault("close", sent)] * 999, pace=10**6)
     call = accepted_call(service)
     with pytest.raises(PlatformDeadlineError, match="did not end before its deadline"):
         call.follow()
@@ -268,8 +268,8 @@ def test_a_run_that_never_resumes() -> None:
 
 
 def test_a_suspended_thread_that_claims_to_stream_does_not_wait_for_ever() -> None:
-    told = [Turn().records()[0], cutoff(streaming=True), suspended()]
-    service = PlayedService(scripted=[told] * 9)
+    sent = [Turn().records()[0], cutoff(streaming=True), suspended()]
+    service = PlayedService(scripted=[sent] * 9)
     with pytest.raises(ChatSuspendedError):
         accepted_call(service).follow()
 
@@ -321,7 +321,7 @@ def test_poll_that_is_asked_to_wait_beyond_its_deadline_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "over"),
+    ("sent", "over"),
     [
         ([cutoff(streaming=True)], False),
         ([cutoff()], False),
@@ -330,8 +330,8 @@ def test_poll_that_is_asked_to_wait_beyond_its_deadline_ends() -> None:
         ([cutoff(), BUSY], False),
     ],
 )
-def test_a_run_without_an_end_is_not_over(told: list[Record], over: bool) -> None:
-    service = PlayedService(scripted=[told] * 9)
+def test_a_run_without_an_end_is_not_over(sent: list[Record], over: bool) -> None:
+    service = PlayedService(scripted=[sent] * 9)
     assert look(service, accepted_call(service, thread=True)) is over
 
 
@@ -380,11 +380,11 @@ IDLE: dict[str, list[Record]] = {
 }
 
 
-@pytest.mark.parametrize("told", IDLE.values(), ids=IDLE)
+@pytest.mark.parametrize("sent", IDLE.values(), ids=IDLE)
 def test_run_is_lost_if_its_idle_thread_shows_no_end(
-    told: list[Record],
+    sent: list[Record],
 ) -> None:
-    service = PlayedService(scripted=[told] * 9)
+    service = PlayedService(scripted=[sent] * 9)
     with pytest.raises(ChatEndUnknownError, match="stopped streaming"):
         accepted_call(service, thread=True).follow()
     assert len(service.bodies) <= FUTILE_RECONNECTS + 1

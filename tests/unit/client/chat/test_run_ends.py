@@ -36,8 +36,8 @@ SERVERS_ECHO = echo("made-by-the-service")
 
 def test_equal_text_under_another_id_identifies_the_question_in_a_new_thread() -> None:
     run = new_run()
-    told = [cutoff(), SERVERS_ECHO, final(ANSWER), state()]
-    assert feed(run, *told) is Verdict.OVER
+    sent = [cutoff(), SERVERS_ECHO, final(ANSWER), state()]
+    assert feed(run, *sent) is Verdict.OVER
     assert run.result().answer == ANSWER
     read_later = new_run(chat_id=CHAT_ID)
     replayed = [SERVERS_ECHO, final(ANSWER), cutoff(), state()]
@@ -45,19 +45,19 @@ def test_equal_text_under_another_id_identifies_the_question_in_a_new_thread() -
     assert read_later.result().answer == ANSWER
 
 
-@pytest.mark.parametrize("told_as", [echo(EARLIER_ID), echo("made-by-the-service", "Rewritten")])
+@pytest.mark.parametrize("first_echo", [echo(EARLIER_ID), echo("made-by-the-service", "Rewritten")])
 def test_first_message_of_a_new_thread_is_the_question(
-    told_as: Record,
+    first_echo: Record,
 ) -> None:
-    """Nobody else can have written there; its id tells it again in a replay."""
+    """Nobody else can have written there; its id identifies it in a replay."""
     run = new_run()
-    assert feed(run, cutoff(), told_as) is Verdict.BROKEN
+    assert feed(run, cutoff(), first_echo) is Verdict.BROKEN
     assert run.accepted
-    replayed = [told_as, final(ANSWER), *EARLIER_TURN[1:], cutoff(), state()]
-    assert feed(run, told_as, final(ANSWER), cutoff(), state(), submits=False) is Verdict.OVER
+    replayed = [first_echo, final(ANSWER), *EARLIER_TURN[1:], cutoff(), state()]
+    assert feed(run, first_echo, final(ANSWER), cutoff(), state(), submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
-    told_of_another = [*replayed[:2], echo("1732519999999-message", "Else?"), final("No.", sort=99)]
-    assert feed(run, *told_of_another, cutoff(), state(), submits=False) is Verdict.OVER
+    with_another = [*replayed[:2], echo("1732519999999-message", "Else?"), final("No.", sort=99)]
+    assert feed(run, *with_another, cutoff(), state(), submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
@@ -66,15 +66,15 @@ def test_our_own_id_goes_before_the_first_message() -> None:
     other = [echo(EARLIER_ID, "Old?"), final("Old.", record_id="old")]
     assert feed(run, cutoff(), *other, echo(), final(ANSWER, sort=9), state()) is Verdict.OVER
     assert run.result().answer == ANSWER
-    told = [echo(), final(ANSWER, sort=9), *other]
-    assert feed(run, *told, cutoff(), state(), submits=False) is Verdict.OVER
+    sent = [echo(), final(ANSWER, sort=9), *other]
+    assert feed(run, *sent, cutoff(), state(), submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
 def test_equal_text_does_not_identify_the_question_in_a_given_thread() -> None:
     run = given_thread()
-    told = [cutoff(), SERVERS_ECHO, final(ANSWER), state()]
-    assert feed(run, *told) is Verdict.UNCLEAR
+    sent = [cutoff(), SERVERS_ECHO, final(ANSWER), state()]
+    assert feed(run, *sent) is Verdict.UNCLEAR
     assert not run.accepted
 
 
@@ -171,8 +171,8 @@ def test_busy_accepts_nothing_although_it_names_the_thread() -> None:
 def test_nothing_counts_after_the_end() -> None:
     run = new_run()
     late = final("Too late.", record_id="late")
-    told = [cutoff(), echo(), final(ANSWER), state(), late, {"error": "late"}, aborted()]
-    assert feed(run, *told, b"no JSON\n") is Verdict.OVER
+    sent = [cutoff(), echo(), final(ANSWER), state(), late, {"error": "late"}, aborted()]
+    assert feed(run, *sent, b"no JSON\n") is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
@@ -194,8 +194,8 @@ def test_unknown_kinds_are_passed_over(unknown: Any) -> None:
     run = new_run()
     feed(run, cutoff(), unknown)
     assert not run.accepted
-    told = [cutoff(), unknown, echo(), unknown, final(ANSWER), unknown, state(), unknown]
-    assert feed(run, *told) is Verdict.OVER
+    sent = [cutoff(), unknown, echo(), unknown, final(ANSWER), unknown, state(), unknown]
+    assert feed(run, *sent) is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
@@ -221,12 +221,12 @@ def test_acceptance_of_a_prompt(records: list[Record], accepted: bool) -> None:
 
 
 def test_acceptance_without_echo_counts_only_for_our_own_prompt_or_thread() -> None:
-    told = [cutoff(streaming=True), final("Hm.", graphPath=["agent"])]
+    sent = [cutoff(streaming=True), final("Hm.", graphPath=["agent"])]
     looking = given_thread()
-    feed(looking, *told, submits=False)
+    feed(looking, *sent, submits=False)
     assert not looking.accepted
     own = new_run(chat_id=CHAT_ID)
-    feed(own, *told, submits=False)
+    feed(own, *sent, submits=False)
     assert own.accepted
 
 

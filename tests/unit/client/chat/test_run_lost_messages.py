@@ -87,15 +87,15 @@ def test_a_thread_that_streams_is_asked_again_unless_the_answer_is_whole() -> No
     half = final("Half", isInProcess=True)
     assert feed(run, echo(), half, streams, state(), submits=False) is Verdict.STREAMING
     more = tool("SqlApi", record_id="more")
-    told = [echo(), final(ANSWER), more, streams, state()]
-    assert feed(run, *told, submits=False) is Verdict.STREAMING
+    sent = [echo(), final(ANSWER), more, streams, state()]
+    assert feed(run, *sent, submits=False) is Verdict.STREAMING
     assert feed(run, echo(), final(ANSWER), streams, state(), submits=False) is Verdict.OVER
 
 
 def test_a_run_that_a_later_turn_follows_is_not_the_one_that_streams() -> None:
     run = given_thread(accepted=True)
-    told = [echo(), tool("SqlApi"), echo("1732512999999-message"), cutoff(streaming=True), state()]
-    assert feed(run, *told, submits=False) is Verdict.OVER
+    sent = [echo(), tool("SqlApi"), echo("1732512999999-message"), cutoff(streaming=True), state()]
+    assert feed(run, *sent, submits=False) is Verdict.OVER
     with pytest.raises(ChatNoAnswerError):
         run.result()
 
@@ -107,12 +107,12 @@ LATER = echo("1732512999999-message")
 def test_a_run_that_is_answered_and_followed_by_a_later_turn_is_over(rest: list[Record]) -> None:
     """Whatever becomes of the later turn: what ends it says nothing of ours."""
     run = given_thread(accepted=True)
-    told = [echo(), final(ANSWER), LATER, *rest, cutoff()]
-    assert feed(run, *told, submits=False) is Verdict.OVER
+    sent = [echo(), final(ANSWER), LATER, *rest, cutoff()]
+    assert feed(run, *sent, submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
-@pytest.mark.parametrize("told", [tool("SqlApi"), final("Half", isInProcess=True)])
-def test_a_run_without_an_answer_is_not_over_by_a_later_turn_alone(told: Record) -> None:
+@pytest.mark.parametrize("sent", [tool("SqlApi"), final("Half", isInProcess=True)])
+def test_a_run_without_an_answer_is_not_over_by_a_later_turn_alone(sent: Record) -> None:
     run = given_thread(accepted=True)
-    assert feed(run, echo(), told, LATER, cutoff(), submits=False) is Verdict.BROKEN
+    assert feed(run, echo(), sent, LATER, cutoff(), submits=False) is Verdict.BROKEN

@@ -103,8 +103,8 @@ class LongWay(ChatRun):
         return False
 
 
-def told(run: ChatRun, *connections: tuple[bool, list[bytes]]) -> list[Any]:
-    """All that a run says of itself while it is told, and at last."""
+def reported(run: ChatRun, *connections: tuple[bool, list[bytes]]) -> list[Any]:
+    """Every event of a run while its records arrive, and its result."""
     said: list[Any] = []
     for submits, pieces in connections:
         run.connect(submits=submits)
@@ -155,7 +155,7 @@ def test_the_short_way_folds_as_the_long_one_does(
     ]
     options = {"chat_id": CHAT_ID if given_thread else None, "in_existing_thread": given_thread}
     short, long = (
-        told(new_run(kind, max_rows=1, **options), *connections) for kind in (ChatRun, LongWay)
+        reported(new_run(kind, max_rows=1, **options), *connections) for kind in (ChatRun, LongWay)
     )
     assert short == long
 

@@ -101,8 +101,8 @@ def test_rows_beyond_the_limit_are_dropped_of_a_long_result_while_reading(length
 def test_how_many_rows_there_are(
     rows: int, total: Any, max_rows: int, expected: tuple[int, int, bool]
 ) -> None:
-    told = {**query_result([[n] for n in range(rows)]), "totalRows": total}
-    [query] = result_of(tool("SqlApi", {}, told), final("Done."), max_rows=max_rows).queries
+    response = {**query_result([[n] for n in range(rows)]), "totalRows": total}
+    [query] = result_of(tool("SqlApi", {}, response), final("Done."), max_rows=max_rows).queries
     assert (len(query.rows), query.total_rows, query.truncated) == expected
 
 
@@ -205,10 +205,10 @@ def column(name: str) -> dict[str, str]:
 def test_rows_are_lists_in_column_order(
     data: list[Any], has_schema: bool, columns: list[Record], rows: list[list[Any]]
 ) -> None:
-    told: Record = {**query_result([]), "data": data}
+    response: Record = {**query_result([]), "data": data}
     if not has_schema:
-        del told["schema"]
-    [query] = result_of(tool("SqlApi", {}, told), final("Done.")).queries
+        del response["schema"]
+    [query] = result_of(tool("SqlApi", {}, response), final("Done.")).queries
     assert (query.columns, query.rows) == (columns, rows)
     assert query.total_rows == len(data)
 
@@ -222,10 +222,10 @@ CELLS = st.none() | st.integers(0, 9)
     st.booleans(),
 )
 def test_no_value_of_a_row_is_lost(data: list[Any], has_schema: bool) -> None:
-    told: Record = {**query_result([]), "data": data}
+    response: Record = {**query_result([]), "data": data}
     if not has_schema:
-        del told["schema"]
-    [query] = result_of(tool("SqlApi", {}, told), final("Done.")).queries
+        del response["schema"]
+    [query] = result_of(tool("SqlApi", {}, response), final("Done.")).queries
     names = [found["name"] for found in query.columns]
     assert len(set(names)) == len(names)
     for row, given_row in zip(query.rows, data, strict=True):
@@ -277,8 +277,8 @@ def test_the_first_error_is_in_the_message() -> None:
 
 
 def test_a_query_in_full() -> None:
-    told = query_result([["x", 1]], vegaSpec='{"mark": "bar"}', memoryId="m", later={"a": 1})
-    [query] = result_of(tool("SqlApi", {}, told), final("Done.")).queries
+    response = query_result([["x", 1]], vegaSpec='{"mark": "bar"}', memoryId="m", later={"a": 1})
+    [query] = result_of(tool("SqlApi", {}, response), final("Done.")).queries
     assert query == Query(
         title="Revenue",
         description="by month",

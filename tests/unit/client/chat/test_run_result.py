@@ -64,10 +64,10 @@ def test_a_final_answer_stands_at_the_end_of_the_graph(path: Any, counts: bool) 
 
 
 def test_the_last_final_record_counts() -> None:
-    told = [final("First.", record_id="a"), final("Second.", record_id="b")]
-    assert result_of(*told).answer == "Second."
-    assert result_of(*told, final("Note.", record_id="c", graphPath=["x"])).answer == "Second."
-    assert result_of(*told, final("First, again.", record_id="a")).answer == "First, again."
+    sent = [final("First.", record_id="a"), final("Second.", record_id="b")]
+    assert result_of(*sent).answer == "Second."
+    assert result_of(*sent, final("Note.", record_id="c", graphPath=["x"])).answer == "Second."
+    assert result_of(*sent, final("First, again.", record_id="a")).answer == "First, again."
 
 
 def test_the_last_final_record_is_the_last_one_received_whatever_its_sequence_number() -> None:
@@ -96,19 +96,19 @@ def test_a_run_that_has_not_ended_has_no_result_of_its_own() -> None:
 
 
 def test_words_of_the_agent_are_quoted_as_one_line() -> None:
-    told = final("line one\n::group::two", graphPath=["agent"])
+    sent = final("line one\n::group::two", graphPath=["agent"])
     with pytest.raises(ChatNoAnswerError) as caught:
-        result_of(told)
+        result_of(sent)
     assert "line one\\n:\\:group::two" in caught.value.message
     assert "\n" not in caught.value.message
 
 
 def test_a_delta_appends_and_a_full_record_replaces() -> None:
     delta = {"isDelta": True}
-    told = [final("Re", **delta), final("venue", **delta)]
-    assert result_of(*told).answer == "Revenue"
-    assert result_of(*told, final("Income")).answer == "Income"
-    assert result_of(*told, final("Income"), final(" rose", **delta)).answer == "Income rose"
+    sent = [final("Re", **delta), final("venue", **delta)]
+    assert result_of(*sent).answer == "Revenue"
+    assert result_of(*sent, final("Income")).answer == "Income"
+    assert result_of(*sent, final("Income"), final(" rose", **delta)).answer == "Income rose"
 
 
 def test_content_may_come_in_parts() -> None:
@@ -144,15 +144,15 @@ def test_completely_received_run_without_a_final_record_has_no_answer(
     run = new_run(in_existing_thread=given, chat_id=CHAT_ID if given else None)
     note = final("Let me see.", graphPath=["agent"], record_id="note")
     end = state([serialized("HumanMessage", PROMPT, MESSAGE_ID), WORKING])
-    told = {
+    sent = {
         "none": [cutoff(), echo(), note, end],
         "before": [echo(), note, cutoff(streaming=True), end],
         "after": [cutoff(streaming=True), echo(), note, end],
     }[replay]
     if replay != "none":
         assert feed(run, cutoff(), echo(), clean=False) is Verdict.BROKEN
-        told[-1]["state"]["isStreaming"] = False
-    assert feed(run, *told, submits=replay == "none") is Verdict.OVER
+        sent[-1]["state"]["isStreaming"] = False
+    assert feed(run, *sent, submits=replay == "none") is Verdict.OVER
     with pytest.raises(ChatNoAnswerError, match=r"last said: Let me see\."):
         run.result()
 
@@ -176,9 +176,9 @@ def test_replay_with_missing_records_is_not_the_complete_run() -> None:
 @pytest.mark.parametrize("given", [False, True])
 def test_our_id_makes_a_message_ours_whatever_its_words(given: bool) -> None:
     run = new_run(in_existing_thread=given, chat_id=CHAT_ID if given else None)
-    told = [serialized("HumanMessage", "Rewritten", MESSAGE_ID), serialized("AIMessage", "So.")]
+    sent = [serialized("HumanMessage", "Rewritten", MESSAGE_ID), serialized("AIMessage", "So.")]
     assert feed(run, cutoff(), echo(), clean=False) is Verdict.BROKEN
-    assert feed(run, cutoff(), state(told), submits=False) is Verdict.OVER
+    assert feed(run, cutoff(), state(sent), submits=False) is Verdict.OVER
     assert run.result().answer == "So."
 
 
@@ -224,11 +224,11 @@ def test_a_streamed_answer_goes_before_the_messages() -> None:
 
 
 def test_an_earlier_turn_never_leaks() -> None:
-    """Not its answer, not its queries, wherever it is told."""
+    """Not its answer, not its queries, in any record."""
     earlier = Turn(prompt="Old?", message_id=EARLIER_ID, answer="An old answer.", name="old-")
     own = echo()
     thought = final("Hm.", graphPath=["agent"], record_id="hm")
-    for told in (
+    for sent in (
         [*earlier.records(), cutoff(), own, thought],
         [cutoff(), *earlier.records(), own, thought],
         [cutoff(), own, thought, *earlier.records()],
@@ -237,7 +237,7 @@ def test_an_earlier_turn_never_leaks() -> None:
         [own, thought, cutoff(), *earlier.records()],
     ):
         run = new_run(in_existing_thread=True, chat_id=CHAT_ID)
-        assert feed(run, *told, state(earlier.messages())) is Verdict.OVER
+        assert feed(run, *sent, state(earlier.messages())) is Verdict.OVER
         with pytest.raises(ChatNoAnswerError, match="last said: Hm"):
             run.result()
         assert run._fold.queries() == []
@@ -275,15 +275,15 @@ def test_a_thought_that_comes_in_pieces_is_reported_once_and_cut() -> None:
     [thought] = [event for event in events if isinstance(event, Thought)]
     assert str(thought).startswith(r"Thinking: Let me see.\nxxx")
     assert len(str(thought)) <= len("Thinking: ") + 500
-    told_again: list[ChatEvent] = []
-    feed(run, cutoff(), echo(), *pieces, final(ANSWER), submits=False, events=told_again)
-    assert told_again == []
+    repeated: list[ChatEvent] = []
+    feed(run, cutoff(), echo(), *pieces, final(ANSWER), submits=False, events=repeated)
+    assert repeated == []
 
 
 def test_details_are_in_the_result_where_they_are_asked_for() -> None:
     cubes = [{"name": "orders", "members": []}]
     searched = {"searchQuery": "revenue", "cubes": cubes, "padding": "x" * 70_000}
-    told = [
+    sent = [
         final("", record_id="t", graphPath=["x"], isDelta=True, thinking="Let me "),
         final("", record_id="t", graphPath=["x"], isDelta=True, thinking="see."),
         tool("serviceMeta", {"searchQuery": "revenue"}, searched, record_id="m"),
@@ -291,7 +291,7 @@ def test_details_are_in_the_result_where_they_are_asked_for() -> None:
         tool("serviceSqlApi", {"userRequest": PROMPT}, query_result([["a", 1]] * 3)),
         final(ANSWER),
     ]
-    found = result_of(*told, details=True, max_rows=2)
+    found = result_of(*sent, details=True, max_rows=2)
     assert found.thinking == ["Let me see."]
     assert found.searches == [Search("revenue", cubes), Search("orders", error="No model")]
     assert (found.queries[0].user_request, found.queries[0].sent_rows) == (PROMPT, 3)
@@ -301,7 +301,7 @@ def test_details_are_in_the_result_where_they_are_asked_for() -> None:
     detailed = found.to_json(details=True)
     assert detailed.keys() == {*plain, "searches", "thinking"}
     assert detailed["queries"][0]["user_request"] == PROMPT
-    short = result_of(*told)
+    short = result_of(*sent)
     assert (short.searches, short.thinking) == ([], [])
 
 
@@ -339,9 +339,9 @@ def test_characters_that_the_database_cannot_store_are_replaced() -> None:
     run = new_run()
     asked = tool("SqlApi", {"sqlQuery": "a\0"}, {"data": [["b\0"]], "schema": [{"name": "c\0"}]})
     feed(run, cutoff(), echo(), json.dumps(asked).encode() + b"\n", final("d\0"), state())
-    told = json.dumps(as_plain(run.result()))
-    assert "\\u0000" not in told
-    assert told.count("\\ufffd") == 4
+    sent = json.dumps(as_plain(run.result()))
+    assert "\\u0000" not in sent
+    assert sent.count("\\ufffd") == 4
 
 
 def test_half_characters_of_queries_and_usage_are_replaced() -> None:
@@ -349,7 +349,7 @@ def test_half_characters_of_queries_and_usage_are_replaced() -> None:
     half = "x\ud83d"
     rows = {"data": [{"name": half}], "schema": [{"name": half, "type": "String"}]}
     asked = tool("SqlApi", {"queryTitle": half, "sqlQuery": half}, rows)
-    told = {"id": "__usage__", "role": "assistant", "usage": {half: half}}
+    sent = {"id": "__usage__", "role": "assistant", "usage": {half: half}}
     feed(
         run,
         cutoff(),
@@ -357,7 +357,7 @@ def test_half_characters_of_queries_and_usage_are_replaced() -> None:
         json.dumps(asked).encode() + b"\n",
         final(ANSWER),
         state(),
-        json.dumps(told).encode() + b"\n",
+        json.dumps(sent).encode() + b"\n",
     )
     plain = as_plain(run.result())
     json.dumps(plain, ensure_ascii=False).encode()

@@ -1,4 +1,4 @@
-"""A run told over one connection or many, in any pieces: always the same result."""
+"""A run over one connection or many, in any pieces: always the same result."""
 
 from __future__ import annotations
 
@@ -131,18 +131,18 @@ def test_any_cuts_and_replays_give_the_same(data: st.DataObject, turn: Turn, his
     assert run.accepted
     for _ in range(data.draw(st.integers(0, 3), label="further cuts")):
         kind = data.draw(st.sampled_from(["before", "after", "live"]))
-        told = replays(
+        streamed = replays(
             turn, kind, sent, raw=data.draw(st.booleans()), overlap=1 + data.draw(st.integers(0, 4))
         )
         sent = data.draw(st.integers(sent, len(until_end)))
         missing = len(until_end) - sent
-        body = encode(*earlier, *(told[: len(told) - missing] if missing else told))
+        body = encode(*earlier, *(streamed[: len(streamed) - missing] if missing else streamed))
         assert feed(run, *cut_up(body, data.draw(places)), submits=False) is Verdict.BROKEN
     kind = data.draw(st.sampled_from(["before", "after", "live"]), label="at last")
-    told = replays(turn, kind, sent, raw=data.draw(st.booleans()), overlap=4)
+    streamed = replays(turn, kind, sent, raw=data.draw(st.booleans()), overlap=4)
     # Without a closing record the answer is in process: the messages of the state confirm it.
     end = [state(), usage()] if turn.closing else turn.end([EARLIER] if history else [])
-    body = encode(*earlier, *told, *end)
+    body = encode(*earlier, *streamed, *end)
     assert feed(run, *cut_up(body, data.draw(places)), submits=False) is Verdict.OVER
     assert finished(run) == EXPECTED
 
@@ -168,17 +168,17 @@ def test_the_answer_only_in_the_messages_of_the_state() -> None:
 
 @pytest.mark.parametrize("closing", [True, False])
 def test_half_an_answer_is_none(closing: bool) -> None:
-    """The connection broke while the answer came; the thread tells its end, but not its records."""
+    """The connection broke while the answer came; the thread shows its end, but not its records."""
     turn = Turn(closing=closing)
     for known in range(len(turn.records()) - 5, len(turn.records())):
-        told_by_state, untold = new_run(), new_run()
-        for run in (told_by_state, untold):
+        with_state, without_state = new_run(), new_run()
+        for run in (with_state, without_state):
             feed(run, cutoff(), *turn.records()[:known], clean=False)
-        assert feed(told_by_state, cutoff(), turn.end()[0], submits=False) is Verdict.OVER
-        assert told_by_state.result().answer == ANSWER
-        assert feed(untold, cutoff(), state(), submits=False) is Verdict.OVER
+        assert feed(with_state, cutoff(), turn.end()[0], submits=False) is Verdict.OVER
+        assert with_state.result().answer == ANSWER
+        assert feed(without_state, cutoff(), state(), submits=False) is Verdict.OVER
         with pytest.raises(ChatNoAnswerError):
-            untold.result()
+            without_state.result()
 
 
 def test_deltas_without_a_closing_record() -> None:
@@ -203,16 +203,16 @@ def test_the_rest_without_echo_after_a_full_record() -> None:
     start = next(at for at, record in enumerate(records) if record["id"] == "answer")
     opening = {**records[start], "isDelta": False}
     last = {**records[-1], "isInProcess": False}
-    told = [*records[:start], opening, *records[start + 1 : -1], last]
-    for known in range(start + 1, len(told)):
+    streamed = [*records[:start], opening, *records[start + 1 : -1], last]
+    for known in range(start + 1, len(streamed)):
         run = new_run()
-        feed(run, cutoff(), *told[:known], clean=False)
-        feed(run, cutoff(), *told[start:], state(), submits=False)
+        feed(run, cutoff(), *streamed[:known], clean=False)
+        feed(run, cutoff(), *streamed[start:], state(), submits=False)
         assert run.result().answer == ANSWER
 
 
 def test_lost_deltas_of_one_sort_are_made_up_from_the_state() -> None:
-    """With one `sort` for a message nobody can tell a repeat from a new delta."""
+    """With one `sort` for a message a repeat looks like a new delta."""
     turn = Turn(one_sort=True, closing=False)
     records = turn.records()
     run = new_run()
@@ -262,8 +262,8 @@ def test_the_usage_of_an_earlier_turn_is_not_ours() -> None:
     run = new_run(chat_id=CHAT_ID, in_existing_thread=True, accepted=True)
     later = Turn(message_id="1732512345999-message", name="later-")
     theirs = {**usage(), "usage": {"totalTokens": 1}}
-    told = [*EARLIER.records(), theirs, *Turn().records(), *later.records(), cutoff()]
-    assert feed(run, *told, state(), theirs, submits=False) is Verdict.OVER
+    streamed = [*EARLIER.records(), theirs, *Turn().records(), *later.records(), cutoff()]
+    assert feed(run, *streamed, state(), theirs, submits=False) is Verdict.OVER
     assert without_usage(run.result()) == finished(run)
 
 
@@ -307,24 +307,24 @@ def half_an_answer(**fields: Any) -> Record:
 
 
 @pytest.mark.parametrize("delta", [True, False])
-@pytest.mark.parametrize("told", KEPT.values(), ids=KEPT)
-def test_half_an_answer_that_broke_off_is_not_an_answer(told: Any, delta: bool) -> None:
-    """A run that was stopped, and whose thread tells no `__aborted__` of it."""
+@pytest.mark.parametrize("streamed", KEPT.values(), ids=KEPT)
+def test_half_an_answer_that_broke_off_is_not_an_answer(streamed: Any, delta: bool) -> None:
+    """A run that was stopped, and whose thread shows no `__aborted__`."""
     run = new_run(chat_id=CHAT_ID, accepted=True, in_existing_thread=True)
-    look = told(half_an_answer(isDelta=delta))
+    look = streamed(half_an_answer(isDelta=delta))
     assert feed(run, *look, state([WORKING]), submits=False) is Verdict.OVER
     assert run.answer_in_process  # so that the thread is read once more
     with pytest.raises(ChatNoAnswerError, match=f"last said: {HALF}"):
         run.result()
-    closed = told(final(ANSWER))
+    closed = streamed(final(ANSWER))
     assert feed(run, *closed, state(), submits=False) is Verdict.OVER
     assert run.result().answer == ANSWER
 
 
 def test_a_stopped_thread_whose_prompt_is_repeated_sends_what_it_has_kept() -> None:
     run = new_run(chat_id=CHAT_ID, accepted=True)
-    told = [Turn().records()[0], half_an_answer(), cutoff(), state()]
-    assert feed(run, *told, submits=True) is Verdict.OVER
+    streamed = [Turn().records()[0], half_an_answer(), cutoff(), state()]
+    assert feed(run, *streamed, submits=True) is Verdict.OVER
     with pytest.raises(ChatNoAnswerError):
         run.result()
 
@@ -335,8 +335,8 @@ def test_the_messages_of_the_state_may_complete_an_answer_that_broke_off(
 ) -> None:
     run = new_run(chat_id=CHAT_ID, accepted=True)
     messages = [serialized("HumanMessage", PROMPT), serialized("AIMessage", said)]
-    told = [Turn().records()[0], half_an_answer(), cutoff(), state(messages)]
-    assert feed(run, *told, submits=False) is Verdict.OVER
+    streamed = [Turn().records()[0], half_an_answer(), cutoff(), state(messages)]
+    assert feed(run, *streamed, submits=False) is Verdict.OVER
     if answer is not None:
         assert run.result().answer == answer
         return

@@ -121,16 +121,16 @@ def test_other_spellings_of_a_question(message: Record) -> None:
 
 def test_a_tools_result_in_the_name_of_the_user_is_no_question() -> None:
     call = {"type": "tool_use", "id": "call-1", "name": "serviceSqlApi", "input": {}}
-    told = [
+    sent = [
         {"role": "user", "content": PROMPT},
         {"role": "assistant", "content": [{"type": "text", "text": "Let me see"}, call]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call-1"}]},
     ]
-    read = read_messages(told)
+    read = read_messages(sent)
     assert read is not None
     assert read.humans == (("", PROMPT),)
     assert read.answer == ""
-    answered = read_messages([*told, {"role": "assistant", "content": ANSWER}])
+    answered = read_messages([*sent, {"role": "assistant", "content": ANSWER}])
     assert answered is not None
     assert answered.answer == ANSWER
 

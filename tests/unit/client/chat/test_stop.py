@@ -98,7 +98,7 @@ def own_thread() -> ChatRun:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "sent",
     [
         [echo(), cutoff(streaming=True), LATER, tool("SqlApi", record_id="x")],
         [echo("renamed-by-the-service", "In other words"), LATER, cutoff(), state()],
@@ -115,14 +115,14 @@ def own_thread() -> ChatRun:
     ],
     ids=["later echo", "renamed echo and a later one", "busy", "messages"],
 )
-def test_later_question_in_a_new_thread_is_not_stopped(told: list[Record]) -> None:
-    service = PlayedService(scripted=[told])
+def test_later_question_in_a_new_thread_is_not_stopped(sent: list[Record]) -> None:
+    service = PlayedService(scripted=[sent])
     assert stop(service, own_thread()) is False
     assert service.aborts == []
 
 
 @pytest.mark.parametrize(
-    "told",
+    "sent",
     [
         [echo("renamed-by-the-service", "In other words"), cutoff(streaming=True)],
         [cutoff(streaming=True), state()],
@@ -131,8 +131,8 @@ def test_later_question_in_a_new_thread_is_not_stopped(told: list[Record]) -> No
     ],
     ids=["renamed echo", "no messages", "no echo", "other words"],
 )
-def test_a_thread_of_our_own_without_a_later_question_is_aborted(told: list[Record]) -> None:
-    service = PlayedService(scripted=[told])
+def test_a_thread_of_our_own_without_a_later_question_is_aborted(sent: list[Record]) -> None:
+    service = PlayedService(scripted=[sent])
     assert stop(service, own_thread()) is True
 
 
@@ -190,7 +190,7 @@ THEIRS = [serialized("HumanMessage", PROMPT, MESSAGE_ID), serialized("HumanMessa
 
 
 @pytest.mark.parametrize(
-    "told",
+    "sent",
     [
         [*OURS, LATER, cutoff(streaming=True), tool("SqlApi", record_id="x")],
         [*OURS, cutoff(streaming=True), LATER, tool("SqlApi", record_id="x")],
@@ -204,9 +204,9 @@ THEIRS = [serialized("HumanMessage", PROMPT, MESSAGE_ID), serialized("HumanMessa
 )
 @pytest.mark.parametrize("by_lines", [True, False])
 def test_another_run_in_an_existing_thread_is_left_alone(
-    told: list[Record], by_lines: bool
+    sent: list[Record], by_lines: bool
 ) -> None:
-    service = PlayedService(scripted=[told], by_lines=by_lines)
+    service = PlayedService(scripted=[sent], by_lines=by_lines)
     assert stop(service, given_thread()) is False
     assert service.aborts == []
 
@@ -277,8 +277,8 @@ def test_a_refused_abort_is_sent_again_with_other_credentials() -> None:
 
 def test_a_run_that_others_follow_is_over_and_not_stopped() -> None:
     later = Turn(prompt="Later?", message_id="1732512999999-message", name="later-")
-    told = [*Turn().records(), *later.records(), cutoff(), state()]
-    service = PlayedService(scripted=[told])
+    sent = [*Turn().records(), *later.records(), cutoff(), state()]
+    service = PlayedService(scripted=[sent])
     assert stop(service, given_thread()) is False
 
 

@@ -72,10 +72,10 @@ def test_thread_whose_last_turn_never_ends_is_not_read_on(endless: Any) -> None:
 
 def test_replayed_text_counts_once() -> None:
     run = new_run()
-    told = [echo(), *(delta(number) for number in range(90))]
+    sent = [echo(), *(delta(number) for number in range(90))]
     full = [final(PIECE * 150) for _ in range(30)]
     for _ in range(3):
-        feed(run, cutoff(), *told, *full, clean=False)
+        feed(run, cutoff(), *sent, *full, clean=False)
     assert len(run._fold.final_answer().content) == 150_000  # type: ignore[union-attr]
 
 

@@ -59,7 +59,7 @@ def read(service: PlayedService, **options: Any) -> ChatThread:
     return drive(read_thread(CHAT_ID, None, service.clock, **given), service)
 
 
-def told(*records: Any, **options: Any) -> ChatThread:
+def thread_of(*records: Any, **options: Any) -> ChatThread:
     """The thread that an answer of these records shows."""
     return read(PlayedService(scripted=[list(records)]), **options)
 
@@ -67,7 +67,7 @@ def told(*records: Any, **options: Any) -> ChatThread:
 @pytest.mark.parametrize("form", [list, folded])
 def test_a_thread_has_its_turns_with_answers_and_queries(form: Any) -> None:
     history = [*form(EARLIER.records()), *form(Turn().records())]
-    thread = told(*history, cutoff(), *Turn().end([EARLIER]))
+    thread = thread_of(*history, cutoff(), *Turn().end([EARLIER]))
     assert (thread.chat_id, thread.streaming) == (CHAT_ID, False)
     earlier, own = thread.to_json()["turns"]
     assert own == {**OWN, "usage": usage()["usage"]}
@@ -96,7 +96,7 @@ def test_any_pieces_show_the_same_thread(places: list[int]) -> None:
 def test_a_turn_that_is_streaming_has_no_answer_yet() -> None:
     half = Turn().records()[:-1]
     live = [*EARLIER.records(), *half, cutoff(streaming=True), state(Turn().messages())]
-    thread = told(*live)
+    thread = thread_of(*live)
     assert thread.streaming
     assert [turn.answer for turn in thread.turns] == [EARLIER.answer, None]
     assert thread.turns[1].queries[0].rows == EXPECTED["queries"][0]["rows"]
@@ -114,15 +114,15 @@ def test_a_stream_that_continues_is_left_after_a_moment() -> None:
 
 def test_a_final_record_in_process_is_an_answer_only_where_the_messages_complete_it() -> None:
     half = final(ANSWER[:9], isInProcess=True)
-    complete = told(echo(), half, cutoff(), state(Turn().messages()))
+    complete = thread_of(echo(), half, cutoff(), state(Turn().messages()))
     assert complete.turns[0].answer == ANSWER
     for messages in (None, [], Turn().messages(answered=False), Turn(answer="Else.").messages()):
-        assert told(echo(), half, cutoff(), state(messages)).turns[0].answer is None
+        assert thread_of(echo(), half, cutoff(), state(messages)).turns[0].answer is None
 
 
 def test_a_stopped_turn_has_no_answer_and_does_not_take_the_next_one() -> None:
     stopped = [echo(EARLIER_ID, "Old?"), final("", graphPath=["agent"])]
-    thread = told(*stopped, *Turn().records(), cutoff(), state())
+    thread = thread_of(*stopped, *Turn().records(), cutoff(), state())
     assert [turn.answer for turn in thread.turns] == [None, ANSWER]
 
 
@@ -144,7 +144,7 @@ def test_a_thread_without_history_is_read_from_its_messages(shape: str) -> None:
     if shape == "role":
         messages = [{"role": names[one["id"][-1]], **one["kwargs"]} for one in messages]
     for mark, answer in ((cutoff(), ANSWER), (cutoff(streaming=True), None)):
-        thread = told(mark, state(messages))
+        thread = thread_of(mark, state(messages))
         assert [turn.message_id for turn in thread.turns] == [EARLIER_ID, MESSAGE_ID]
         assert thread.turns[0].answer == EARLIER.answer
         assert thread.turns[1].answer == answer
@@ -154,12 +154,12 @@ def test_a_thread_without_history_is_read_from_its_messages(shape: str) -> None:
 
 def test_rows_beyond_the_limit_are_not_kept() -> None:
     turn = Turn(rows=[["a", 1.0], ["b", 2.0], ["c", 3.0]])
-    [query] = told(*turn.records(), cutoff(), state(), max_rows=1).turns[0].queries
+    [query] = thread_of(*turn.records(), cutoff(), state(), max_rows=1).turns[0].queries
     assert (len(query.rows), query.total_rows, query.truncated) == (1, 3, True)
 
 
 def test_details_are_kept_and_shown_where_they_are_asked_for() -> None:
-    thread = told(*Turn().records(), cutoff(), state())
+    thread = thread_of(*Turn().records(), cutoff(), state())
     [turn] = thread.turns
     assert turn.searches[0].cubes == [{"name": "orders"}]
     assert turn.thinking == ["Let me think."]
@@ -197,7 +197,7 @@ def test_an_unknown_thread_is_not_asked_for_again() -> None:
 
 
 def test_a_busy_thread_is_streaming() -> None:
-    assert told(BUSY).to_json() == {"chat_id": CHAT_ID, "streaming": True, "turns": []}
+    assert thread_of(BUSY).to_json() == {"chat_id": CHAT_ID, "streaming": True, "turns": []}
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def _read(result: Any) -> ToolCall:
 
 
 def _noted(call: ToolCall) -> dict[str, Any]:
-    """Everything that is told of a call."""
+    """Everything that the records say about a call."""
     return {
         "title": call.title,
         "error": call.error,

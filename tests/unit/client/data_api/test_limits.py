@@ -1,4 +1,4 @@
-"""Whether a query has a limit of its own: told from its tokens, in two readings of one rule."""
+"""Whether a query has a limit of its own, read from its tokens, in two readings of one rule."""
 
 from __future__ import annotations
 

@@ -120,8 +120,8 @@ class PlayedBranches(PlayedTenant):
         if branch_name is None:
             mode = "production" if self.dev_mode is None else "dev_mode"
             return {"status": "built", "branchName": self.dev_mode or "main", "mode": mode}
-        told = self.builds.pop(0) if len(self.builds) > 1 else self.builds[0]
-        return {"branchName": branch_name, "mode": "dev_mode", **told}
+        build = self.builds.pop(0) if len(self.builds) > 1 else self.builds[0]
+        return {"branchName": branch_name, "mode": "dev_mode", **build}
 
     def _merge(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
         branch = self._existing(body["branchName"])

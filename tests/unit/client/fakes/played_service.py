@@ -1,7 +1,7 @@
 """A chat service played by a test: it answers a program's effects, and its clock is ours.
 
 It keeps one thread, starts a run when it processes a prompt, produces the run's records one after
-the other, a second apart, whoever listens, and spoils single answers as told (`Fault`).
+the other, a second apart, whoever listens, and spoils single answers by a `Fault`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class PlayedService:
     input is subscribed at all, `history` whether records are replayed to those who are not.
     `ends` is what the run ends with, after `turn`'s records; it pauses before record `suspends_at`
     until a request resumes it (one with input, if `resume` says so). `scripted` are first answers
-    that are told as they stand, without any effect. `pace` is the time between two records, in
+    that are sent unchanged, without any effect. `pace` is the time between two records, in
     seconds; with `by_lines` every record comes by itself. `chat_id` names its thread.
     """
 
@@ -136,16 +136,16 @@ class PlayedService:
         """What the run has brought forth by now, its end included."""
         if not self.starts:
             return []
-        told = [*(self.records or []), *(self.ends or [])]
+        all_records = [*(self.records or []), *(self.ends or [])]
         if self._stopped_at is not None:
-            return [*told[: self._count(self._stopped_at - self.starts[0])], aborted()]
+            return [*all_records[: self._count(self._stopped_at - self.starts[0])], aborted()]
         pause = self.suspends_at
         if pause is None:
-            return told[: self._count(self.now - self.starts[0])]
+            return all_records[: self._count(self.now - self.starts[0])]
         first = min(pause, self._count(self.now - self.starts[0]))
         if self._resumed_at is None:
-            return told[:first]
-        return told[: pause + self._count(self.now - self._resumed_at)]
+            return all_records[:first]
+        return all_records[: pause + self._count(self.now - self._resumed_at)]
 
     def _count(self, seconds: float) -> int:
         return int(seconds / self.pace + _ROUNDING) + 1 if self.pace else 10**9
@@ -219,12 +219,12 @@ class PlayedService:
             self.starts.append(self.now)
             return [*history, self._mark(streaming=False)], 0
         if self.suspended and self._resumes(prompted=prompted):
-            told = len(self._own())
+            all_records = len(self._own())
             self._resumed_at = self.now
-            return self._joined(history, self._own()[:told]), told
+            return self._joined(history, self._own()[:all_records]), all_records
         if self.suspended:
-            told_so_far = [*history, *folded(self._own())]
-            return [*told_so_far, self._mark(streaming=False), suspended()], None
+            sent_so_far = [*history, *folded(self._own())]
+            return [*sent_so_far, self._mark(streaming=False), suspended()], None
         if self.streaming and (prompted or self.follow_up == "subscribe"):
             return self._joined(history, self._own()), len(self.produced())
         return [*history, *self._rest()], None

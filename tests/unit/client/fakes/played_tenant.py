@@ -56,7 +56,7 @@ class PlayedTenant:
     started_at: list[float] = field(default_factory=list)
     calls: list[tuple[float, str]] = field(default_factory=list)
     deadlines: list[float | None] = field(default_factory=list)
-    told: list[Any] = field(default_factory=list)
+    events: list[Any] = field(default_factory=list)
 
     def clock(self) -> float:
         return self.now
@@ -76,7 +76,7 @@ class PlayedTenant:
                         self.now += effect.seconds
                     else:
                         assert isinstance(effect, Notify)
-                        self.told.append(effect.event)
+                        self.events.append(effect.event)
                 except PlatformError as error:
                     effect = program.throw(error)
                 else:

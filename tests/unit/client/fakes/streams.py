@@ -49,7 +49,7 @@ EXPECTED: Record = {
 }
 """The result of a `Turn`, whatever happens on the way."""
 LATE: Record = {**EXPECTED, "usage": None}
-"""The same, read from the thread after the run: the usage is told to those who are there."""
+"""The same, read from the thread after the run: only connected clients get the usage."""
 
 
 ANY_JSON: list[Any] = [
@@ -182,23 +182,23 @@ class Turn:
         sorts = count(2)
         given = {"sqlQuery": "SELECT 1", "queryTitle": "Revenue", "userRequest": self.prompt}
         meta = {"searchQuery": "revenue"}
-        told = [
+        sent = [
             self._record("thought", sorts, graph="agent", thinking="Let me think.", content=""),
             *self._text("note", "I look at the model – first. ", sorts, graph="agent"),
             *self._tool("meta", "Meta", meta, {"cubes": [{"name": "orders"}], **meta}, sorts),
             *self._tool("query", "SqlApi", given, query_result(self.rows), sorts),
             *self._text("answer", self.answer, sorts, graph="final", closing=self.closing),
         ]
-        return [echo(self.message_id, self.prompt), *told]
+        return [echo(self.message_id, self.prompt), *sent]
 
     def messages(self, *, answered: bool = True) -> list[Record]:
         """The turn as it stands in the messages of `__state__`."""
-        told = [
+        sent = [
             serialized("HumanMessage", self.prompt, self.message_id),
             serialized("AIMessage", "", tool_calls=[{"name": self.prefix + "SqlApi"}]),
             serialized("ToolMessage", "{}"),
         ]
-        return [*told, serialized("AIMessage", self.answer)] if answered else told
+        return [*sent, serialized("AIMessage", self.answer)] if answered else sent
 
     def end(self, earlier: Iterable[Turn] = (), *, answered: bool = True) -> list[Record]:
         """`__state__` and `__usage__`."""
@@ -229,13 +229,13 @@ class Turn:
         self, name: str, text: str, sorts: count[int], *, graph: str, closing: bool = True
     ) -> list[Record]:
         pieces = [text[at : at + 9] for at in range(0, len(text), 9)]
-        told = [
+        sent = [
             self._record(name, sorts, graph=graph, content=piece, isDelta=True, isInProcess=True)
             for piece in pieces
         ]
         if closing:
-            told.append(self._record(name, sorts, graph=graph, content=text))
-        return self._sorted(told)
+            sent.append(self._record(name, sorts, graph=graph, content=text))
+        return self._sorted(sent)
 
     def _tool(
         self, name: str, kind: str, given: Record, result: Record, sorts: count[int]
@@ -316,7 +316,7 @@ def cut_up(data: bytes, places: Iterable[int]) -> list[bytes]:
 
 
 def result_of(*records: Record, rule: Any = "never", **options: Any) -> ChatResult:
-    """The result of a run of these records, told on one connection."""
+    """The result of a run whose records come on one connection."""
     run = new_run(**options)
     assert feed(run, cutoff(), echo(), *records, state()) is Verdict.OVER
     return run.result(fail_on_tool_error=rule)

@@ -97,7 +97,7 @@ def test_other_texts_are_not_cut(text: str) -> None:
 
 
 def outcome(read: Any, text: str | bytes) -> tuple[str, str]:
-    """The value, in a form that tells 0 from 0.0 and -0.0, or the error."""
+    """The value, in a form that distinguishes 0 from 0.0 and -0.0, or the error."""
     try:
         return "value", repr(read(text))
     except ValueError as error:

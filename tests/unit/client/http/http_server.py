@@ -1,4 +1,4 @@
-"""A tiny HTTP server for tests of the transport: every answer is written byte by byte as told."""
+"""A tiny HTTP server for tests of the transport: each test writes every byte of an answer."""
 
 from __future__ import annotations
 
@@ -137,9 +137,9 @@ def _serve(connection: socket.socket, server: Server) -> None:
         if request is None:
             return
         server.requests.append(request)
-        told = server.answers.pop(0) if server.answers else answer(599)
+        respond = server.answers.pop(0) if server.answers else answer(599)
         try:
-            told(Exchange(connection, request))
+            respond(Exchange(connection, request))
         except OSError:
             return  # the client has left
 

@@ -63,7 +63,7 @@ def plain(body: bytes = b"[1]") -> Reply:
 def keeping(
     reply: Reply | None = None, *, tls: ssl.SSLContext | None = None, vanish: Any = ()
 ) -> Iterator[KeepingServer]:
-    """A server on a free loopback port; it closes a connection only when it is told to."""
+    """A server on a free loopback port; it closes a connection only on request."""
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
         port = listener.getsockname()[1]
         server = KeepingServer(port, reply or plain(), tls, list(vanish))

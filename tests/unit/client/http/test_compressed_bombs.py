@@ -36,8 +36,8 @@ def packed(head: bytes, unit: bytes, megabytes: int, tail: bytes = b"") -> bytes
 
 def reading(kind: str, body: bytes, coding: str = "gzip") -> dict[str, Any]:
     """What reading this answer took: the outcome, megabytes of memory, turns that others had."""
-    told = answer(body=body, headers={"Content-Encoding": coding})
-    with serving(answer(), told) as server:
+    compressed = answer(body=body, headers={"Content-Encoding": coding})
+    with serving(answer(), compressed) as server:
         process = subprocess.run(
             [sys.executable, "-m", "tests.unit.client.http.bombed", kind, server.url],
             cwd=ROOT,

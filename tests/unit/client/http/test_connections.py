@@ -104,7 +104,7 @@ def test_a_whole_wait_uses_one_connection(run: Run, idle: Any) -> None:
 
 
 def test_cookies_of_the_service_come_back_to_it_alone(run: Run) -> None:
-    """Balancers of load tell by them which of many servers a wait belongs to."""
+    """By these cookies a load balancer knows which server a wait belongs to."""
     seen: list[list[bytes]] = []
 
     def reply(connection: Connection, request: bytes) -> bytes:

@@ -108,14 +108,14 @@ def rows_of(request: pytest.FixtureRequest) -> Callable[..., Any]:
 def streamed(*pieces: bytes, headers: bytes = b"", then: Answer | None = None) -> Answer:
     """A chunked answer; what comes after its last piece instead of the last chunk, if anything."""
 
-    def told(exchange: Exchange) -> None:
+    def respond(exchange: Exchange) -> None:
         exchange.send(STREAM_HEAD % headers + b"".join(chunk(piece) for piece in pieces))
         if then is None:
             exchange.send(chunk(b""))
         else:
             then(exchange)
 
-    return told
+    return respond
 
 
 def open_ended(body: bytes, headers: bytes = b"") -> Answer:
@@ -154,13 +154,13 @@ def test_broken_tls_in_a_response_is_a_broken_connection(
 ) -> None:
     """What may be repeated is; what must not be sent twice is sent once and fails."""
 
-    def told(exchange: Exchange) -> None:
+    def respond(exchange: Exchange) -> None:
         if at == "in the body":
             answer(body=b"[1", length=3)(exchange)
         spoil(exchange)
 
     tls: Any = SpoilableTls(certified(authority))
-    with serving(told, told, answer(body=b"[1]"), told, tls=tls) as server:
+    with serving(respond, respond, answer(body=b"[1]"), respond, tls=tls) as server:
         config = config_for(server, ca_bundle=str(bundle))
         assert run(config, GET) == [1]
         with pytest.raises(PlatformTransportError, match="the connection broke") as caught:
@@ -190,11 +190,11 @@ GZIP = b"Content-Encoding: gzip\r\n"
 
 def test_all_members_of_a_compressed_result_are_read(rows_of: Callable[..., Any]) -> None:
     body = gzip.compress(SCHEMA + THREE) + gzip.compress(TEN[len(THREE) :])
-    for told in (
+    for respond in (
         streamed(body, headers=GZIP),
         streamed(*(body[at : at + 1] for at in range(len(body))), headers=GZIP),
     ):
-        with serving(told) as server:
+        with serving(respond) as server:
             came, rows = rows_of(server)
         assert (len(came), rows.truncated) == (10, False)
 
@@ -256,9 +256,9 @@ def test_file_that_shows_no_end_is_an_error(run: Run) -> None:
 def test_content_encoding_that_was_not_requested_is_a_protocol_error(
     run: Run, rows_of: Callable[..., Any], coding: str
 ) -> None:
-    told = answer(body=b"[1]", headers={"Content-Encoding": coding})
+    respond = answer(body=b"[1]", headers={"Content-Encoding": coding})
     refused = pytest.raises(PlatformProtocolError, match=f"content encoding is '{coding}'")
-    with serving(told, told, told) as server:
+    with serving(respond, respond, respond) as server:
         for work in (lambda: run(config_for(server), GET), lambda: rows_of(server)):
             with refused:
                 work()
@@ -269,8 +269,8 @@ def test_content_encoding_that_was_not_requested_is_a_protocol_error(
 
 
 def test_error_status_counts_in_an_unknown_content_encoding(run: Run) -> None:
-    told = answer(500, b"??", {"Content-Encoding": "br"})
-    with serving(told) as server, pytest.raises(PlatformServerError) as caught:
+    respond = answer(500, b"??", {"Content-Encoding": "br"})
+    with serving(respond) as server, pytest.raises(PlatformServerError) as caught:
         run(config_for(server, max_attempts=1), GET)
     assert isinstance(caught.value, PlatformApiError)
     assert caught.value.service_message is None

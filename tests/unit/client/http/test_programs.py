@@ -38,26 +38,26 @@ if TYPE_CHECKING:
 
 
 def test_notices_come_before_the_program_goes_on() -> None:
-    told: list[Any] = []
+    received: list[Any] = []
 
     def program() -> Program[str]:
         yield Notify("one")
-        told.append("between")
+        received.append("between")
         yield Sleep(-1.0)
         yield Notify("two")
         return "done"
 
     config = config_for("http://127.0.0.1:9")
     with PlatformClient(config) as client:
-        assert client.run(program(), told.append) == "done"
-    assert told == ["one", "between", "two"]
+        assert client.run(program(), received.append) == "done"
+    assert received == ["one", "between", "two"]
 
     async def run() -> str:
         async with AsyncPlatformClient(config) as aclient:
-            return await aclient.run(program(), told.append)
+            return await aclient.run(program(), received.append)
 
     assert asyncio.run(run()) == "done"
-    assert told == ["one", "between", "two"] * 2
+    assert received == ["one", "between", "two"] * 2
 
 
 @pytest.mark.parametrize("failure", [ZeroDivisionError("no"), PlatformTransportError("no")])
@@ -117,7 +117,7 @@ def test_a_signal_cancels_what_is_under_way(work: Any) -> None:
     """As when Airflow stops a task: the handler raises in the middle of `run`."""
     left = threading.Event()
 
-    def told(exchange: Exchange) -> None:
+    def received(exchange: Exchange) -> None:
         if work is None:
             exchange.send(STREAM_HEAD % b"" + chunk(b"one\n"))
         os.kill(os.getpid(), signal.SIGUSR1)
@@ -129,7 +129,7 @@ def test_a_signal_cancels_what_is_under_way(work: Any) -> None:
 
     before = signal.signal(signal.SIGUSR1, stop)
     try:
-        answers = [told, answer(body=b"[1]")]
+        answers = [received, answer(body=b"[1]")]
         with serving(*answers) as server, PlatformClient(config_for(server)) as client:
             with pytest.raises(Stopped):
                 client.run(work or reading({}))
@@ -146,13 +146,13 @@ def test_cancelling_a_task_closes_its_connection() -> None:
         arrived = asyncio.Event()
         loop = asyncio.get_running_loop()
 
-        def told(exchange: Exchange) -> None:
+        def received(exchange: Exchange) -> None:
             exchange.send(STREAM_HEAD % b"" + chunk(b"one\n"))
             loop.call_soon_threadsafe(arrived.set)
             if exchange.wait_for_the_client_to_leave():
                 left.set()
 
-        server.answers.append(told)
+        server.answers.append(received)
         async with AsyncPlatformClient(config_for(server)) as client:
             task = asyncio.create_task(client.run(reading({})))
             await arrived.wait()

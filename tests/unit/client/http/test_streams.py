@@ -36,13 +36,13 @@ pytestmark = pytest.mark.one_case_in(2)
 
 
 def streaming(*pieces: bytes, end: bytes = b"", encoding: bytes = b"") -> Answer:
-    def told(exchange: Exchange) -> None:
+    def respond(exchange: Exchange) -> None:
         exchange.send(STREAM_HEAD % encoding)
         for piece in pieces:
             exchange.send(chunk(piece))
         exchange.send(end)
 
-    return told
+    return respond
 
 
 def joined(pieces: list[bytes | None]) -> bytes:
@@ -65,20 +65,20 @@ def test_a_compressed_stream_comes_as_it_is_sent(run: Run) -> None:
     """Each piece can be read before the next one is written."""
     packer = zlib.compressobj(wbits=31)
     packed = [packer.compress(n) + packer.flush(zlib.Z_SYNC_FLUSH) for n in (b"one\n", b"two\n")]
-    heard = threading.Event()
+    acknowledged = threading.Event()
 
-    def told(exchange: Exchange) -> None:
+    def respond(exchange: Exchange) -> None:
         exchange.send(STREAM_HEAD % b"Content-Encoding: gzip\r\n" + chunk(packed[0]))
-        heard.wait(20)
+        acknowledged.wait(20)
         exchange.send(chunk(packed[1] + packer.flush()) + chunk(b""))
 
     def listening() -> Program[list[bytes]]:
         yield OpenStream({}, timeout=20.0)
         first = yield ReadStream(20.0)
-        heard.set()
+        acknowledged.set()
         return [first, (yield ReadStream(20.0)), (yield ReadStream(20.0))]
 
-    with serving(told) as server:
+    with serving(respond) as server:
         assert run(config_for(server), listening()) == [b"one\n", b"two\n", b""]
 
 
@@ -94,42 +94,42 @@ def test_a_stream_that_breaks(run: Run, encoding: bytes) -> None:
 def test_a_stream_that_falls_silent(run: Run) -> None:
     left = threading.Event()
 
-    def told(exchange: Exchange) -> None:
+    def respond(exchange: Exchange) -> None:
         exchange.send(STREAM_HEAD % b"" + chunk(b"one\n"))
         if exchange.wait_for_the_client_to_leave():
             left.set()
 
-    with serving(told) as server:
+    with serving(respond) as server:
         assert run(config_for(server), reading({}, timeout=1.0))[-1] is None
     assert left.is_set()
 
 
 def test_a_stream_that_never_starts(run: Run) -> None:
-    def told(exchange: Exchange) -> None:
+    def respond(exchange: Exchange) -> None:
         exchange.wait_for_the_client_to_leave()
 
     timed_out = pytest.raises(PlatformTransportError, match="within 1 seconds")
-    with serving(told) as server, timed_out as caught:
+    with serving(respond) as server, timed_out as caught:
         run(config_for(server), reading({}, timeout=1.0))
     assert caught.value.processed is None
 
 
 @pytest.mark.parametrize(
-    ("told", "error", "words"),
+    ("respond", "error", "words"),
     [
         (answer(500, b'{"error": "Out of order"}'), PlatformServerError, "Out of order"),
         (answer(404, b""), PlatformNotFoundError, "premium or enterprise"),
         (answer(429, b"", {"Retry-After": "9"}), PlatformRateLimitError, "429"),
     ],
 )
-def test_a_stream_that_is_refused(run: Run, told: Answer, error: Any, words: str) -> None:
-    with serving(told) as server, pytest.raises(error, match=words):
+def test_a_stream_that_is_refused(run: Run, respond: Answer, error: Any, words: str) -> None:
+    with serving(respond) as server, pytest.raises(error, match=words):
         run(config_for(server), reading({}))
     assert len(server.requests) == 1
 
 
 def test_a_stream_under_the_content_type_of_a_page_is_read(run: Run) -> None:
-    """The service's document names it for this answer: what it is, its first bytes tell."""
+    """The service's document names it for this answer: its first bytes show what it is."""
     with serving(answer(200, b"{}\n", {"Content-Type": "text/html; charset=utf-8"})) as server:
         assert joined(run(config_for(server), reading({}))) == b"{}\n"
 
@@ -147,8 +147,8 @@ def test_an_abort_that_is_not_confirmed(run: Run) -> None:
 
 
 def test_an_abort_has_its_own_time_out(run: Run) -> None:
-    def told(exchange: Exchange) -> None:
+    def respond(exchange: Exchange) -> None:
         exchange.wait_for_the_client_to_leave()
 
-    with serving(told) as server, pytest.raises(PlatformTransportError, match="1 seconds"):
+    with serving(respond) as server, pytest.raises(PlatformTransportError, match="1 seconds"):
         run(config_for(server), abort("c1", None, timeout=1.0))

@@ -163,11 +163,11 @@ def test_a_redirect_to_what_is_no_address_is_a_wrong_address_too(run: Run) -> No
 
 
 def test_typed_results_contain_no_credential_of_the_connection(run: Run) -> None:
-    told = json.dumps({"data": [], "items": [{"id": 1, "name": f"is {TOKEN}", TOKEN: [KEY]}]})
-    with serving(answer(body=told.encode()), answer(body=told.encode())) as server:
+    text = json.dumps({"data": [], "items": [{"id": 1, "name": f"is {TOKEN}", TOKEN: [KEY]}]})
+    with serving(answer(body=text.encode()), answer(body=text.encode())) as server:
         page = run(config_for(server), list_reports(deployment_id=7))
         assert page.to_json()["items"] == [{"id": 1, "name": "is ***", "***": ["***"]}]
-        assert run(config_for(server), GET) == json.loads(told)
+        assert run(config_for(server), GET) == json.loads(text)
 
 
 def test_an_error_whose_body_breaks_is_still_that_error(run: Run) -> None:
@@ -212,7 +212,7 @@ def test_an_answer_that_is_too_long(run: Run, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_repeated_delete_succeeds_if_its_first_response_was_lost(run: Run) -> None:
-    """The second is told that there is nothing left; what there was, nobody says any more."""
+    """The second response says that nothing is left; no response has the deleted fields."""
     operation = disconnect_report(
         deployment_id=7,
         report_id=9,

@@ -55,49 +55,49 @@ def waiting(
     return tenant.run(program)
 
 
-def told(*builds: dict[str, Any], **options: Any) -> PlayedBranches:
+def tenant_with(*builds: dict[str, Any], **options: Any) -> PlayedBranches:
     """A tenant that gives these build statuses, the last one for ever."""
     return PlayedBranches(builds=list(builds), **options)
 
 
 def lines(tenant: PlayedBranches) -> list[str]:
-    return [str(event) for event in tenant.told]
+    return [str(event) for event in tenant.events]
 
 
 class TestStatus:
     def test_a_built_branch_ends_the_wait_with_its_commit(self) -> None:
-        tenant = told({"status": "building"}, {**BUILT, "lastHash": "abc"})
+        tenant = tenant_with({"status": "building"}, {**BUILT, "lastHash": "abc"})
         assert waiting(tenant) == Build("built", "abc", "dev_mode")
 
     @given(st.lists(st.text(max_size=12), max_size=8))
     def test_any_unknown_status_means_that_the_build_goes_on(self, statuses: list[str]) -> None:
         ends = {"built", "failed", "cancelled", "none", "stopped"}
         going = [{"status": status} for status in statuses if status not in ends]
-        assert waiting(told(*going, BUILT)).status == "built"
+        assert waiting(tenant_with(*going, BUILT)).status == "built"
 
     @pytest.mark.parametrize("status", ["failed", "cancelled"])
     def test_a_build_that_ended_otherwise_fails_with_the_services_text(self, status: str) -> None:
-        tenant = told({"status": status, "errorText": "orders.yml: no such column"})
+        tenant = tenant_with({"status": status, "errorText": "orders.yml: no such column"})
         with pytest.raises(BuildFailedError, match=f"{status}: orders.yml: no such column"):
             waiting(tenant)
 
     def test_every_call_names_the_branch(self) -> None:
-        tenant = told({"status": "building"}, {"status": "none"}, BUILT)
+        tenant = tenant_with({"status": "building"}, {"status": "none"}, BUILT)
         waiting(tenant, opened=True)
         assert [operation.query for operation in tenant.operations] == [{"branchName": FORK}] * 3
 
     def test_a_build_that_takes_too_long_is_reported_with_its_last_status(self) -> None:
-        tenant = told({"status": "warmup", "errorText": "still loading"})
+        tenant = tenant_with({"status": "warmup", "errorText": "still loading"})
         with pytest.raises(PlatformDeadlineError, match=r"last status was warmup.*still loading"):
             waiting(tenant)
 
     def test_a_branch_that_is_built_during_the_last_pause_is_seen(self) -> None:
-        tenant = told({"status": "building"}, BUILT)
+        tenant = tenant_with({"status": "building"}, BUILT)
         assert waiting(tenant, seconds=3.0).status == "built"
 
     def test_each_change_is_reported_once(self) -> None:
         building = {"status": "building"}
-        waiting(tenant := told(building, building, {"status": "warmup"}, building, BUILT))
+        waiting(tenant := tenant_with(building, building, {"status": "warmup"}, building, BUILT))
         statuses = [line.removesuffix(f" (branch {FORK})") for line in lines(tenant)]
         assert statuses == [
             "Build status: building",
@@ -110,40 +110,42 @@ class TestErrorText:
     @pytest.mark.parametrize("status", ["building", "built", "failed", "none"])
     @pytest.mark.parametrize("opened", [False, True])
     def test_bad_branch_ends_the_wait_at_once(self, status: str, opened: bool) -> None:
-        tenant = told({"status": status, "errorText": "BadRequestError: Bad branch (x)"}, BUILT)
+        tenant = tenant_with(
+            {"status": status, "errorText": "BadRequestError: Bad branch (x)"}, BUILT
+        )
         with pytest.raises(BranchNotFoundError, match="Bad branch"):
             waiting(tenant, opened=opened)
         assert len(tenant.calls) == 1
 
     def test_a_text_inside_an_object_counts_too(self) -> None:
-        tenant = told({"status": "building", "errorText": {"message": "Bad branch"}}, BUILT)
+        tenant = tenant_with({"status": "building", "errorText": {"message": "Bad branch"}}, BUILT)
         with pytest.raises(BranchNotFoundError, match="Bad branch"):
             waiting(tenant)
 
     def test_the_texts_are_searched_as_they_are_written(self) -> None:
-        tenant = told(
+        tenant = tenant_with(
             {"status": "building", "errorText": "bad branch, branch is not active"}, BUILT
         )
         assert waiting(tenant).status == "built"
 
     def test_an_inactive_branch_ends_a_mere_wait_at_once(self) -> None:
-        tenant = told(INACTIVE, BUILT)
+        tenant = tenant_with(INACTIVE, BUILT)
         with pytest.raises(BranchNotActiveError, match="PlatformOpenBranchOperator"):
             waiting(tenant)
         assert len(tenant.calls) == 1
 
     def test_an_inactive_branch_is_tolerated_right_after_we_opened_it(self) -> None:
-        tenant = told(*[INACTIVE] * 10, BUILT)
+        tenant = tenant_with(*[INACTIVE] * 10, BUILT)
         assert waiting(tenant, opened=True).status == "built"
 
     def test_a_branch_that_stays_inactive_fails_after_the_grace_time(self) -> None:
-        tenant = told(INACTIVE)
+        tenant = tenant_with(INACTIVE)
         with pytest.raises(BranchClosedError, match="opened more than 60 seconds ago"):
             waiting(tenant, opened=True)
         assert ACTIVATION_GRACE <= tenant.now - NOON < ACTIVATION_GRACE + 2 * INTERVAL
 
     def test_any_other_text_is_shown_and_waited_through(self) -> None:
-        tenant = told({"status": "building", "errorText": "yesterday's failure"}, BUILT)
+        tenant = tenant_with({"status": "building", "errorText": "yesterday's failure"}, BUILT)
         assert waiting(tenant).status == "built"
         assert "yesterday's failure" in lines(tenant)[0]
 
@@ -167,7 +169,7 @@ class TestIdle:
             in_a_row = in_a_row + 1 if status in {"none", "stopped"} else 0
             longest = max(longest, in_a_row)
         fails = (longest - 1) * (INTERVAL + LATENCY) >= NOT_FOUND_GRACE
-        tenant = told(*[{"status": status} for status in polls], BUILT)
+        tenant = tenant_with(*[{"status": status} for status in polls], BUILT)
         try:
             waiting(tenant)
         except BranchNotServedError:
@@ -176,7 +178,7 @@ class TestIdle:
             assert not fails
 
     def test_transient_failures_do_not_reset_the_minute(self) -> None:
-        tenant = told({"status": "none"})
+        tenant = tenant_with({"status": "none"})
         tenant.faults["buildStatus"] = [None, NO_ANSWER] * 50
         with pytest.raises(BranchNotServedError):
             waiting(tenant)
@@ -188,29 +190,29 @@ class TestCommit:
     NEW: ClassVar[dict[str, Any]] = {"lastHash": "new"}
 
     def test_a_wanted_commit_is_waited_for(self) -> None:
-        tenant = told(
+        tenant = tenant_with(
             {**BUILT, **self.OLD}, {"status": "building", **self.NEW}, {**BUILT, **self.NEW}
         )
         assert waiting(tenant, hash="new").hash == "new"
         assert "of commit old" in lines(tenant)[0]
 
     def test_the_failure_of_another_commit_is_waited_through(self) -> None:
-        tenant = told({"status": "failed", **self.OLD}, {**BUILT, **self.NEW})
+        tenant = tenant_with({"status": "failed", **self.OLD}, {**BUILT, **self.NEW})
         assert waiting(tenant, hash="new").hash == "new"
 
     def test_the_failure_of_the_wanted_commit_is_not(self) -> None:
         with pytest.raises(BuildFailedError):
-            waiting(told({"status": "failed", **self.NEW}, BUILT), hash="new")
+            waiting(tenant_with({"status": "failed", **self.NEW}, BUILT), hash="new")
 
     def test_a_service_that_names_no_commit_is_believed(self) -> None:
-        assert waiting(told({**BUILT, "lastHash": None}), hash="new").hash is None
+        assert waiting(tenant_with({**BUILT, "lastHash": None}), hash="new").hash is None
 
     def test_a_commit_that_a_sensor_wants_is_waited_for_to_the_deadline(self) -> None:
         with pytest.raises(PlatformDeadlineError):
-            waiting(told({**BUILT, **self.OLD}), hash="new")
+            waiting(tenant_with({**BUILT, **self.OLD}), hash="new")
 
     def test_build_of_another_commit_is_accepted_after_the_grace_time(self) -> None:
-        tenant = told({**BUILT, "lastHash": "newer"})
+        tenant = tenant_with({**BUILT, "lastHash": "newer"})
         assert waiting(tenant, hash="new", opened=True).hash == "newer"
         assert ACTIVATION_GRACE <= tenant.now - NOON < ACTIVATION_GRACE + 2 * INTERVAL
 
@@ -218,15 +220,15 @@ class TestCommit:
 class TestFailures:
     @pytest.mark.parametrize("error", [DOWN, NO_ANSWER])
     def test_five_failures_in_a_row_are_tolerated_and_no_more(self, error: PlatformError) -> None:
-        tenant = told(BUILT, faults={"buildStatus": [error] * TOLERATED_FAILURES})
+        tenant = tenant_with(BUILT, faults={"buildStatus": [error] * TOLERATED_FAILURES})
         assert waiting(tenant).status == "built"
-        tenant = told(BUILT, faults={"buildStatus": [error] * (TOLERATED_FAILURES + 1)})
+        tenant = tenant_with(BUILT, faults={"buildStatus": [error] * (TOLERATED_FAILURES + 1)})
         with pytest.raises(type(error)):
             waiting(tenant)
 
     def test_an_answer_without_a_build_ends_the_row_of_failures(self) -> None:
         row: list[PlatformError | None] = [*[DOWN] * TOLERATED_FAILURES, None]
-        tenant = told({"status": "building"}, {"status": "building"}, BUILT)
+        tenant = tenant_with({"status": "building"}, {"status": "building"}, BUILT)
         tenant.faults["buildStatus"] = row * 2
         assert waiting(tenant).status == "built"
 
@@ -235,7 +237,7 @@ class TestFailures:
         [PlatformPermissionError("no", status=403), PlatformNotFoundError("no", status=404)],
     )
     def test_what_a_repeat_cannot_mend_ends_the_wait(self, error: PlatformError) -> None:
-        tenant = told(BUILT, faults={"buildStatus": [error]})
+        tenant = tenant_with(BUILT, faults={"buildStatus": [error]})
         with pytest.raises(type(error)):
             waiting(tenant)
 
@@ -254,7 +256,7 @@ class TestLog:
         ],
     )
     def test_the_error_of_a_failed_build_ends_with_its_log(self, log: Any) -> None:
-        tenant = told(self.FAILED, log=log)
+        tenant = tenant_with(self.FAILED, log=log)
         with pytest.raises(
             BuildFailedError, match=r"Compile errors.*ends with: two \| three \| four"
         ):
@@ -264,20 +266,20 @@ class TestLog:
     @pytest.mark.parametrize("log", [None, "", [], {}, {"items": None}, 7, {"items": [7, None]}])
     def test_a_tenant_without_a_log_fails_the_same_way(self, log: Any) -> None:
         with pytest.raises(BuildFailedError, match="Compile errors"):
-            waiting(told(self.FAILED, log=log))
+            waiting(tenant_with(self.FAILED, log=log))
 
     def test_only_the_last_lines_are_shown(self) -> None:
-        tenant = told(self.FAILED, log=[f"line {number}" for number in range(1000)])
+        tenant = tenant_with(self.FAILED, log=[f"line {number}" for number in range(1000)])
         with pytest.raises(BuildFailedError):
             waiting(tenant)
         assert lines(tenant)[-1] == "build log: line 999"
-        assert len(tenant.told) == 20
+        assert len(tenant.events) == 20
 
     @pytest.mark.parametrize(
         ("mode", "source"), [("production", "production"), ("dev_mode", "dev")]
     )
     def test_the_log_is_that_of_the_environment(self, mode: str, source: str) -> None:
-        tenant = told({**self.FAILED, "mode": mode}, log="x")
+        tenant = tenant_with({**self.FAILED, "mode": mode}, log="x")
         with pytest.raises(BuildFailedError):
             waiting(tenant)
         assert tenant.operations[-1].query["source"] == source
@@ -304,7 +306,7 @@ class TestCondition:
         return tenant.run(program)
 
     def test_a_built_branch(self) -> None:
-        found = self.seen(told({"status": "none"}, {**BUILT, "lastHash": "abc"}))
+        found = self.seen(tenant_with({"status": "none"}, {**BUILT, "lastHash": "abc"}))
         assert found == {
             "branch_name": FORK,
             "status": "built",
@@ -314,25 +316,29 @@ class TestCondition:
 
     def test_an_inactive_branch_ends_the_wait_at_once(self) -> None:
         with pytest.raises(BranchNotActiveError):
-            self.seen(told(INACTIVE, BUILT))
+            self.seen(tenant_with(INACTIVE, BUILT))
 
     def test_a_branch_without_a_build_is_tolerated_for_a_minute(self) -> None:
-        tenant = told({"status": "stopped"})
+        tenant = tenant_with({"status": "stopped"})
         with pytest.raises(BranchNotServedError):
             self.seen(tenant)
         assert tenant.now - NOON >= NOT_FOUND_GRACE
 
     def test_without_a_name_the_production_branch_is_named(self) -> None:
-        tenant = told(BUILT)
+        tenant = tenant_with(BUILT)
         assert self.seen(tenant, branch_name=None)["branch_name"] == "main"
         assert tenant.operations[-1].query == {"branchName": "main"}
 
     def test_a_tenant_without_settings_names_it_in_the_build_status(self) -> None:
-        tenant = told(BUILT, faults={"getDeploymentSettings": [PlatformAddressError("HTML")]})
+        tenant = tenant_with(
+            BUILT, faults={"getDeploymentSettings": [PlatformAddressError("HTML")]}
+        )
         assert self.seen(tenant, branch_name=None)["branch_name"] == "main"
 
     def test_the_branch_in_dev_mode_is_not_taken_for_production(self) -> None:
-        tenant = told(BUILT, faults={"getDeploymentSettings": [PlatformAddressError("HTML")]})
+        tenant = tenant_with(
+            BUILT, faults={"getDeploymentSettings": [PlatformAddressError("HTML")]}
+        )
         tenant.dev_mode = FORK
         with pytest.raises(PlatformError, match="Give branch_name"):
             self.seen(tenant, branch_name=None)

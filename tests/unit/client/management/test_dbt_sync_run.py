@@ -73,7 +73,7 @@ class TestWait:
         tenant = under_way((12.0, "QUEUED"), (30.0, "GENERATING"), (0.0, "COMPLETED"))
         outcome = waiting(tenant)
         assert (outcome.sync_job_id, outcome.result["cubeCount"]) == (SYNC, 3)
-        assert [event.status for event in tenant.told] == ["QUEUED", "GENERATING", "COMPLETED"]
+        assert [event.status for event in tenant.events] == ["QUEUED", "GENERATING", "COMPLETED"]
 
     def test_what_the_service_said_of_one_that_failed(self) -> None:
         tenant = under_way((12.0, "PARSING"), (0.0, "FAILED"), error="No manifest\nfound.")

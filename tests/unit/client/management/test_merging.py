@@ -179,7 +179,7 @@ class TestLostAnswer:
         )
         merge = sent(played, planned(played), delete_branch=delete)
         assert (merge.merged, len(played.merges)) == (True, 1)
-        # Only where the commits cannot tell is the merge sent again.
+        # The merge is sent again only if the commits do not decide.
         assert len(bodies(played)) == (1 if fast_forward or delete else 2)
 
     @pytest.mark.parametrize("error", [NO_ANSWER, DOWN])

@@ -53,9 +53,9 @@ def test_cron_expressions_that_pass(expression: str) -> None:
 )
 def test_cron_expressions_that_the_service_may_know(expression: str, doubt: str) -> None:
     assert check_cron(expression) == expression
-    told = cron_doubt(expression)
-    assert told is not None
-    assert doubt in told
+    warning = cron_doubt(expression)
+    assert warning is not None
+    assert doubt in warning
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is told of a run, as lines of a log that a person reads."""
+"""The events of a run as lines of a log that a person reads."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def test_the_later_steps_of_a_long_run_are_folded_and_its_end_is_not(steps: int)
     tell.close()
     lines.info("the end")
 
-    told = [f"step {number}" for number in range(steps)]
-    folded = told[SHOWN_STEPS:]
+    shown = [f"step {number}" for number in range(steps)]
+    folded = shown[SHOWN_STEPS:]
     group = ["::group::Further steps", *folded, "::endgroup::"] if folded else []
-    assert lines.said == [*told[:SHOWN_STEPS], *group, "the end"]
+    assert lines.said == [*shown[:SHOWN_STEPS], *group, "the end"]
 
 
 def test_thoughts_are_shown_at_debug_level_without_secrets(

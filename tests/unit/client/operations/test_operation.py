@@ -160,11 +160,11 @@ def test_path_parameters_name_one_resource(value: Any) -> None:
     assert caught.value.field == "sync_id"
 
 
-def refused(call: Callable[[], Any], *told: str) -> PlatformInputError:
+def refused(call: Callable[[], Any], *words: str) -> PlatformInputError:
     """What a wrong call raises; its message says what was wrong and what to write."""
     with pytest.raises(PlatformInputError, match=r"^Nothing was sent: ") as caught:
         call()
-    for text in told:
+    for text in words:
         assert text in str(caught.value)
     return caught.value
 

@@ -496,7 +496,7 @@ def test_raw_list_is_walked_by_the_numbers_that_are_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "words"),
     [
         ({"first": 2, "offset": 0}, "cannot be combined"),
         ({"after": "c", "page": 1}, "cannot be combined"),
@@ -510,14 +510,14 @@ def test_raw_list_is_walked_by_the_numbers_that_are_given() -> None:
     ],
 )
 def test_raw_list_with_a_query_that_cannot_be_walked_is_refused(
-    query: dict[str, Any], told: str
+    query: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(PlatformInputError, match=f"Nothing was sent: .*{told}"):
+    with pytest.raises(PlatformInputError, match=f"Nothing was sent: .*{words}"):
         raw_listing("/v1/x", query=query)
 
 
 @pytest.mark.parametrize(
-    ("work", "told"),
+    ("work", "words"),
     [
         (get_report(report_id=1), "get report gives no list .* write run"),
         (list_reports, r"list_reports was not called. Write iterate\(list_reports\("),
@@ -526,7 +526,7 @@ def test_raw_list_with_a_query_that_cannot_be_walked_is_refused(
         ("/v1/reports", "takes a list operation.* not str"),
     ],
 )
-def test_what_is_no_list_is_refused_before_the_first_page(work: Any, told: str) -> None:
+def test_what_is_no_list_is_refused_before_the_first_page(work: Any, words: str) -> None:
     for walk in (paging.iterate, paging.aiterate):
-        with pytest.raises(PlatformInputError, match=f"Nothing was sent: .*{told}"):
+        with pytest.raises(PlatformInputError, match=f"Nothing was sent: .*{words}"):
             walk(work, lambda _: pytest.fail("a page was asked for"))

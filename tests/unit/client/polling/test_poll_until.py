@@ -33,7 +33,7 @@ class World:
         self.now = NOON
         self.polls = list(polls)
         self.slept: list[float] = []
-        self.told: list[object] = []
+        self.events: list[object] = []
 
     def condition(self) -> Program[Any]:
         found = self.polls.pop(0) if self.polls else None
@@ -50,7 +50,7 @@ class World:
                     self.slept.append(effect.seconds)
                     self.now += effect.seconds
                 elif isinstance(effect, Notify):
-                    self.told.append(effect.event)
+                    self.events.append(effect.event)
                 effect = program.send(None)
         except StopIteration as end:
             return end.value
@@ -86,7 +86,7 @@ def test_looks_a_last_time_at_the_deadline() -> None:
 def test_five_failures_in_a_row_are_tolerated_and_reported() -> None:
     world = World(DOWN, LOST, DOWN, LOST, DOWN, {"id": 1})
     assert world.poll_until(PollInterval(1.0)) == {"id": 1}
-    assert [type(event) for event in world.told] == [PollFailed] * 5
+    assert [type(event) for event in world.events] == [PollFailed] * 5
 
 
 def test_sixth_failure_in_a_row_is_raised() -> None:
