@@ -32,7 +32,7 @@ class AirflowParts:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._up: set[str] = set()
+        self._up = {SANDBOX}  # it was ready before Airflow was started
         self._lost: set[str] = set()
 
     def missing(self) -> str:
