@@ -140,7 +140,7 @@ def test_the_form_of_a_new_run_offers_questions(
 def test_the_page_of_a_failed_task_shows_why(page: Page, demo_ui: DemoUi) -> None:
     """On a screen of a notebook's size the reason is in sight; the log has link and SQL too."""
     page.set_viewport_size({"width": 1400, "height": 760})
-    run_id = demo_ui.start_run(question="sql: SELECT missing FROM orders")
+    run_id = demo_ui.start_run(report_id=101, question="sql: SELECT missing FROM orders")
     demo_ui.wait_for_task(run_id, "ask_agent", "up_for_retry", "failed")
     page.goto(demo_ui.task_page("ask_agent", run_id=run_id))
     reason = re.compile(r"Every query of the run failed: no such column: missing")
@@ -154,7 +154,7 @@ def test_failed_task_leads_from_its_run_to_its_reason_and_its_thread(
     page: Page, demo_ui: DemoUi, pictures: Path
 ) -> None:
     """The walk of the page "A task failed: where to look", on a screen of a notebook's height."""
-    run_id = demo_ui.start_run(question="sql: SELECT missing FROM orders")
+    run_id = demo_ui.start_run(report_id=101, question="sql: SELECT missing FROM orders")
     demo_ui.wait_for_task(run_id, "ask_agent", "failed")
     page.goto(f"{demo_ui.airflow}/dags/{DAG_ID}/runs/{quote(run_id)}")
     # The list of the run's tasks; the grid beside it has links of the same name.
