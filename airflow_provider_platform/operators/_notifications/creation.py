@@ -202,18 +202,18 @@ class PlatformCreateNotificationOperator(
         if differing := body.differing_settings(created):
             self.log.warning(
                 "The service stored other values than the task sent for the %s of notification "
-                "%s. Its release may not support these settings. Correct the notification or this "
-                "task. Otherwise the next run does not recognize the notification and creates "
-                "another one.",
+                "%s. The tenant's release may not support these settings. Correct the notification "
+                "or this task. Otherwise the next run does not recognize the notification and "
+                "creates another one.",
                 " and ".join(differing),
                 created.id,
             )
         elif unclear := body.unclear_settings(created):
             self.log.warning(
                 "The service does not report the %s of notification %s in a form that the task can "
-                "read. Its release may not support these settings. Check the notification in the "
-                "platform. The next run cannot compare the notification with this task, so it "
-                "creates nothing and fails.",
+                "read. The tenant's release may not support these settings. Check the notification "
+                "in the platform. The next run cannot compare the notification with this task, so "
+                "it creates nothing and fails.",
                 " and ".join(unclear),
                 created.id,
             )

@@ -178,9 +178,9 @@ def _notes(
             "Install fonts for this script (for example the package fonts-noto), or set "
             "chart_fonts to a folder with fonts."
             if reads_fonts
-            else "Charts on this worker are drawn without the fonts of the worker. To use these "
-            "fonts, the worker needs Linux 5.13 or newer with Landlock, which limits the drawing "
-            "process to the files of fonts."
+            else "Charts on this worker can use only the built-in fonts of the drawing library. "
+            "For other fonts (also those in chart_fonts), the worker needs Linux 5.13 or newer "
+            "with Landlock. Landlock limits the drawing process to the files of fonts."
         )
         notes.append(
             "No font has a glyph for "
