@@ -1,4 +1,7 @@
-"""Which secrets Airflow masks in its own logs, and how many.
+"""How many secrets Airflow masks in its own logs, and when.
+
+Which values are secrets is decided elsewhere: `PlatformConfig.secrets` for those of a connection,
+`client.operations.secret_names` for those of requests and responses.
 
 This package redacts what it logs and stores (`client.redaction`). Airflow's mask is for what a DAG
 author prints, for example a token that a method of the hook returned. For each new secret, Airflow

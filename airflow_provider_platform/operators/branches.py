@@ -13,7 +13,7 @@ from airflow_provider_platform.links import BranchLink, Links
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.failures import ShortTraceback
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
-from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
+from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
 
 BUILD_TIMEOUT = 900.0
 MERGE_TIMEOUT = 1800.0

@@ -14,7 +14,7 @@ from airflow_provider_platform.operators._files.answer import (
     ANSWER_RULES,
     AnswerOutput,
 )
-from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
+from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
 
 if TYPE_CHECKING:
     import os
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.config import PlatformConfig
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.operators._submission.attempt import Attempt
+    from airflow_provider_platform.operators._submission.try_state import Attempt
     from airflow_provider_platform.runs.chat import ChatRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 

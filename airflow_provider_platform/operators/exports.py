@@ -17,7 +17,7 @@ from airflow_provider_platform.operators._files.storage_paths import (
     storage_path,
 )
 from airflow_provider_platform.operators._notifications.schedule import dashboard_settings
-from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
+from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
 
 if TYPE_CHECKING:
     import os
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.client.management.exports.run import ExportOutcome
     from airflow_provider_platform.client.operations.rules import Rule
     from airflow_provider_platform.operators._base.operator import Checks
-    from airflow_provider_platform.operators._submission.attempt import Attempt
+    from airflow_provider_platform.operators._submission.try_state import Attempt
     from airflow_provider_platform.runs.exports import ExportRunKind
     from airflow_provider_platform.runs.run_kind import Ids
 

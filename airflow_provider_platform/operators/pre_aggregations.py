@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.operators._base import arguments
 from airflow_provider_platform.operators._base.operator import DeploymentOperator
-from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
+from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
 from airflow_provider_platform.operators.query import one_query
 
 if TYPE_CHECKING:

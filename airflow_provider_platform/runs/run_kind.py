@@ -4,7 +4,7 @@ A `RunKind` holds the arguments of one run and is given to the operator, which s
 waits for it on the worker, and to the trigger, which waits for it in the triggerer. Its methods are
 programs, so both carry out the same steps: the worker with the synchronous client, the triggerer on
 its event loop. When a run is submitted, followed or stopped is not the kind's business: see
-`operators/_submission/remote_run.py`.
+`operators/_submission/submit_or_reattach.py`.
 
 A program that submits a run notifies of what the record of the task must say (`Intended`, `Traced`,
 `Identified`, `RunAccepted`). A program stands still until its caller has handled an event, so the

@@ -19,7 +19,7 @@ from airflow_provider_platform.runs.stop_decision import UNKNOWN, run_within, st
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from airflow_provider_platform.operators._submission.attempt import Attempt
+    from airflow_provider_platform.operators._submission.try_state import Attempt
     from airflow_provider_platform.runs.run_kind import Ids
 
 KILL_SECONDS = 4.0

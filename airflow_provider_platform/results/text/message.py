@@ -13,7 +13,7 @@ from typing import Any
 from airflow_provider_platform.client.formats.service_text import log_line
 from airflow_provider_platform.client.redaction import printable
 from airflow_provider_platform.results.text.bars import bar_chart
-from airflow_provider_platform.results.text.table import aligned_table, rows_shown
+from airflow_provider_platform.results.text.table import aligned_table
 
 LOG_ROWS = 10
 LOG_LINE = 500
@@ -172,3 +172,9 @@ def _log_lines(text: str) -> Iterator[str]:
     for whole in text.split("\n"):
         for start in range(0, max(len(whole), 1), LOG_LINE):
             yield log_line(whole[start : start + LOG_LINE])
+
+
+def rows_shown(shown: int, total: int) -> str:
+    """How many rows there are, and how many of them are shown."""
+    rows = "row" if total == 1 else "rows"
+    return f"{total:,} {rows}" if shown >= total else f"{shown:,} of {total:,} {rows}"

@@ -63,12 +63,6 @@ def aligned_table(
     return [heading, rule, *(line(row) for row in body)]
 
 
-def rows_shown(shown: int, total: int) -> str:
-    """How many rows there are, and how many of them are shown."""
-    rows = "row" if total == 1 else "rows"
-    return f"{total:,} {rows}" if shown >= total else f"{shown:,} of {total:,} {rows}"
-
-
 def cell(value: Any, most: int = 40) -> str:
     """A value as one printable line of at most so many columns; nothing for None."""
     if value is None:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from airflow_provider_platform.sandbox.data_api import build_jobs, load, members, requests
+from airflow_provider_platform.sandbox.data_api import jobs_route, load, members, requests
 from airflow_provider_platform.sandbox.data_api.column_types import declared, sent
 from airflow_provider_platform.sandbox.data_api.limits import row_limit
 from airflow_provider_platform.sandbox.data_api.queries import RunningQueries
@@ -44,7 +44,7 @@ def routes() -> list[Route]:
         "cubesql": (_cubesql, ("POST",)),
         "load": (_load, ("GET", "POST")),
         "meta": (_meta, ("GET",)),
-        "pre-aggregations/jobs": (build_jobs.jobs, ("POST",)),
+        "pre-aggregations/jobs": (jobs_route.jobs, ("POST",)),
     }
     return [
         Route(f"{place}/cubejs-api/v1/{name}", _endpoint(*operation), methods=list(VERBS))

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG
 
-from airflow_provider_platform.operators._submission import remote_run as _remote_run
+from airflow_provider_platform.operators._submission import (
+    submit_or_reattach as _submit_or_reattach,
+)
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 
 if TYPE_CHECKING:
     from airflow.triggers.base import BaseTrigger
 
-_remote_run.BACKSTOP_SECONDS = 1.0
+_submit_or_reattach.BACKSTOP_SECONDS = 1.0
 
 
 class AskWithLateTrigger(PlatformChatOperator):

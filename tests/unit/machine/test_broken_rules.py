@@ -14,7 +14,7 @@ import pytest
 from airflow_provider_platform.client.management.data_model import merging
 from airflow_provider_platform.operators._submission import kills, remote_run
 from airflow_provider_platform.operators._submission.record import Step, Submission
-from airflow_provider_platform.operators._submission.remote_run import RemoteRunOperator
+from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
 from airflow_provider_platform.runs import merges
 from airflow_provider_platform.runs.chat import ChatRunKind
 from airflow_provider_platform.runs.dbt_sync import DbtSyncRunKind

@@ -32,7 +32,6 @@ from airflow_provider_platform.operators._base.operator import (
     default_deferrable,
     earliest_deadline,
 )
-from airflow_provider_platform.operators._submission.attempt import Attempt
 from airflow_provider_platform.operators._submission.kills import RunKill
 from airflow_provider_platform.operators._submission.orphaned_runs import (
     find_orphaned_run,
@@ -45,6 +44,7 @@ from airflow_provider_platform.operators._submission.record import (
     read_record,
     run_is_dead,
 )
+from airflow_provider_platform.operators._submission.try_state import Attempt
 from airflow_provider_platform.runs.run_kind import (
     LOOK_SECONDS,
     Blocked,
