@@ -234,6 +234,18 @@ def test_closed_gate_says_its_number_and_its_limit(
     assert "has 480 orders, fewer than the least of 1000" in said
 
 
+def test_rows_that_the_deployment_cuts_fail_the_quality_check(
+    platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """480 orders look like 100, which are not too many."""
+    platform_sandbox.control.set(data_max_rows=100)
+    connection = platform_sandbox.connection_json(max_row_limit=100)
+    monkeypatch.setenv("AIRFLOW_CONN_PLATFORM_DEFAULT", connection)
+    run = run_dag(without_retries("quality_check"), conf={"most_orders": 200})
+    assert run.states == {"check": "success", "orders": "failed", "count": "upstream_failed"}
+    assert "100 rows" in str(run.task("orders").error)
+
+
 def test_too_many_rows_fail_the_run(platform_sandbox: Sandbox, run_dag: RunDag) -> None:
     run = run_dag(EXAMPLES / "quality_check.py", conf={"most_orders": 480})
     assert set(run.states.values()) == {"success"}
