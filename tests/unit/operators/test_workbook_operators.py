@@ -174,6 +174,11 @@ class TestPublish:
         assert type(caught.value.__context__) is PlatformBadRequestError
         assert posts(platform_sandbox) == 1
 
+    def test_refused_permission_to_publish_is_named(self, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.set(token_lacks=["WorkbookManage"])
+        with pytest.raises(AirflowFailException, match=r"403.*lacks.*: WorkbookManage"):
+            run(PlatformPublishWorkbookOperator, on_review_required="skip")
+
     def test_first_publication_needs_no_review(self, platform_sandbox: Sandbox) -> None:
         platform_sandbox.control.set(reviewed_dashboards=["501"])
         found = run(PlatformPublishWorkbookOperator, workbook_id=303)

@@ -113,6 +113,7 @@ _WORKBOOKS = "/v1/deployments/{deploymentId}/workbooks"
 _WORKBOOK = _WORKBOOKS + "/{workbookId}"
 _READ = "WorkbookRead on the workbook"
 _EDIT = "WorkbookEdit on the workbook"
+_PUBLISH = "WorkbookManage on the workbook, or WorkbookEdit (the API does not document which)"
 
 
 @endpoint("GET", _WORKBOOKS, operation_id="getWorkbooks")
@@ -174,7 +175,7 @@ def duplicate_workbook(
     workbooks, and for a shared clone without a published dashboard."""
 
 
-@endpoint("POST", f"{_WORKBOOK}/publish", operation_id="publishDashboard", permission=_EDIT)
+@endpoint("POST", f"{_WORKBOOK}/publish", operation_id="publishDashboard", permission=_PUBLISH)
 def publish_workbook(
     *,
     workbook_id: int | str,
