@@ -23,6 +23,7 @@ LONGEST = 160
 PARAMETERS: dict[str, dict[str, Any]] = {
     "answer_to_slack": {"channel": "#revenue"},
     "nightly_pipeline": {"report_id": 101},
+    "deliveries": {"delivery_id": 502, "scheduled_task_id": 601},
     "notifications": {"dashboard_id": 501, "email": "analyst@acme.example.com"},
     "reports_and_workbooks": {
         "report": "Revenue by country",

@@ -33,7 +33,8 @@ MADE = "This page is generated from the code: `make reference`."
 PREFIXES = {
     "branches": ("Branch", "Build", "DevMode", "MergedBuild"),
     "chat": ("Chat", "DataQuery", "ResultWrite"),
-    "dbt_sync": ("DbtSync", "Branch", "Build"),
+    "dbt_sync": ("DbtSync", "AlreadyRunning", "Branch", "Build"),
+    "deliveries": ("AlreadyRunning", "FeatureNotActivated", "ReportDelivery", "ScheduledTask"),
     "exports": ("DashboardExport", "ResultWrite"),
     "query": ("Data", "Result"),
 }

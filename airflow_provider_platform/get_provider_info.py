@@ -14,12 +14,13 @@ PACKAGE = "airflow_provider_platform"
 MODULES = {
     "hooks": ("platform", "sql"),
     "operators": (
-        *("api", "branches", "chat", "dbt_sync", "exports", "notifications", "pre_aggregations"),
-        *("query", "reports", "workbooks"),
+        *("api", "branches", "chat", "dbt_sync", "deliveries", "exports", "notifications"),
+        *("pre_aggregations", "query", "reports", "workbooks"),
     ),
     "sensors": ("account", "branches", "chat", "dbt_sync", "notifications", "reports"),
     "triggers": (
-        *("branches", "chat", "dbt_sync", "exports", "pre_aggregations", "query", "sensors"),
+        *("branches", "chat", "dbt_sync", "deliveries", "exports", "pre_aggregations", "query"),
+        "sensors",
     ),
 }
 DECORATORS = {

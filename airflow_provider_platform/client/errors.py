@@ -283,6 +283,30 @@ class DbtSyncInputDroppedError(PlatformError):
     for."""
 
 
+class AlreadyRunningError(PlatformError):
+    """What was to be started is running already, and the task must not follow that run. A retry can
+    find it over."""
+
+    retryable = True
+
+
+class FeatureNotActivatedError(PlatformError):
+    """The tenant lacks a feature: its release is older, or the feature is not activated for the
+    account."""
+
+
+class ReportDeliveryFailedError(PlatformError):
+    """A run of a report delivery ended without a success."""
+
+    retryable = True
+
+
+class ScheduledTaskFailedError(PlatformError):
+    """A run of a scheduled task failed."""
+
+    retryable = True
+
+
 class BranchNotFoundError(PlatformError):
     """The data model has no branch of this name."""
 

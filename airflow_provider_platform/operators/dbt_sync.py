@@ -46,6 +46,24 @@ def _opens_what_it_waits_for(
         raise ValueError("open_branch needs a branch, and output_mode='files' writes none")
 
 
+def _compares_what_the_history_shows(
+    if_running: str, branch_name: str | None, source: str | None, output_mode: str | None
+) -> None:
+    """A rule: the history of syncs shows whether one of a branch, from a ref, is going on."""
+    if if_running == "start":
+        return
+    if branch_name is None:
+        raise ValueError(
+            f"if_running={if_running!r} needs branch_name: without it each sync writes a branch of "
+            "its own"
+        )
+    if source == "manifest" or output_mode == "files":
+        raise ValueError(
+            f"if_running={if_running!r} needs a sync from git into a branch: the history of syncs "
+            "shows neither manifests nor output_mode"
+        )
+
+
 class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
     """Start a dbt sync and wait until it has written the data model.
 
@@ -78,6 +96,12 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
     :param open_branch: open the synced branch and wait until it is built: `staging` (releases since
         v0.4.0), `dev_mode` (one open branch for each credential), `if_supported` (staging, else dev
         mode, else a warning), or None to leave the branch closed
+    :param if_running: what to do if a sync from the same ref into the same `branch_name` is going
+        on: `start` one all the same (the default), `follow` that one, which reads no commit that
+        came after its start, `fail` with an AlreadyRunningError, which a retry can mend, or `skip`
+        this task. All but `start` need `branch_name` and release v0.4.0. A followed sync is not
+        cancelled with this task, and its `workflow_id` is None. The task looks before it starts:
+        two tasks of one moment can both start a sync
     :param timeout: seconds (or a timedelta) of wall time from submission, for sync and build
         together; an earlier `execution_timeout` counts too
     :param multiple_outputs: push the result key by key too, so that `sync.output["branch_name"]`
@@ -96,11 +120,16 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
         "manifest": arguments.mapping,
         "output_mode": partial(arguments.optional_choice, choices=("branch", "files")),
         "open_branch": partial(arguments.optional_choice, choices=ENVIRONMENTS),
+        "if_running": partial(arguments.choice, choices=("start", "follow", "fail", "skip")),
     }
 
     rules: ClassVar[Sequence[Rule]] = (
         (("manifest", "source"), _manifest_fits),
         (("open_branch", "wait_for_completion", "output_mode"), _opens_what_it_waits_for),
+        (
+            ("if_running", "branch_name", "source", "output_mode"),
+            _compares_what_the_history_shows,
+        ),
     )
 
     def __init__(
@@ -113,6 +142,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
         manifest: dict[str, Any] | None = None,
         output_mode: Literal["branch", "files"] | None = None,
         open_branch: Literal["staging", "dev_mode", "if_supported"] | None = None,
+        if_running: Literal["start", "follow", "fail", "skip"] = "start",
         timeout: float | timedelta = DBT_SYNC_TIMEOUT,
         multiple_outputs: bool = True,
         **kwargs: Any,
@@ -125,6 +155,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
         self.manifest = manifest
         self.output_mode = output_mode
         self.open_branch = open_branch
+        self.if_running: Any = if_running
         self.validate_known_arguments()
 
     def run_kind(self) -> DbtSyncRunKind:
@@ -142,6 +173,7 @@ class PlatformDbtSyncOperator(DeploymentOperator, RemoteRunOperator):
             body=body,
             wait_for_completion=self.wait_for_completion,
             open_branch=self.open_branch,
+            if_running=self.if_running,
             deployment_id=self.deployment_id,
         )
 

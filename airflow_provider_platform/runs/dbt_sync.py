@@ -13,6 +13,7 @@ from typing import Any
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import (
+    AlreadyRunningError,
     PlatformError,
     PlatformInputError,
     PlatformNotFoundError,
@@ -27,6 +28,7 @@ from airflow_provider_platform.client.management.dbt_sync.start import (
     HistoryState,
     KnownSyncs,
     can_be_followed,
+    find_equal,
     find_started,
     read_known,
     refuse_dropped,
@@ -35,6 +37,7 @@ from airflow_provider_platform.client.management.dbt_sync.start import (
 )
 from airflow_provider_platform.client.management.dbt_sync.syncs import (
     DbtSyncResponse,
+    DbtSyncRun,
     StartDbtSyncInput,
     cancel_dbt_sync,
 )
@@ -87,6 +90,7 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     body: StartDbtSyncInput | None = None
     wait_for_completion: bool | str = "if_supported"
     open_branch: str | None = None
+    if_running: str = "start"
     deployment_id: int | None = None
 
     def idempotency_key(self, config: PlatformConfig) -> str:
@@ -104,6 +108,9 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
         untold = _why_untold(history.state)
         if known is None:
             self._refuse_blind_wait(untold)
+        running = yield from self._equal_sync(deployment_id, history)
+        if running is not None:
+            return (yield from self._follow_other(env, deployment_id, running))
         intent: Ids = {
             "deployment_id": deployment_id,
             "known": known,
@@ -218,7 +225,8 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
     def stop(
         self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
     ) -> Program[bool]:
-        if "sync_job_id" not in ids or "opened" in ids:  # the sync itself is over
+        is_over = "sync_job_id" not in ids or "opened" in ids  # the sync itself
+        if is_over or ids.get("followed"):
             return False
         cancel = cancel_dbt_sync(deployment_id=ids["deployment_id"], sync_job_id=ids["sync_job_id"])
         yield from call(cancel, deadline=clock() + seconds if seconds else None)
@@ -308,6 +316,54 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             )
         )
 
+    def _equal_sync(self, deployment_id: int, history: KnownSyncs) -> Program[DbtSyncRun | None]:
+        """The equal sync that is going on and that `if_running` says to follow, None where a sync
+        is to be started. Raises AlreadyRunningError where neither is to be done."""
+        if self.if_running == "start":
+            return None
+        equal, others = find_equal(history.running, self._body())
+        if equal is None:
+            for other in others:
+                yield warn(
+                    f"dbt sync {other.sync_job_id} is writing branch {other.branch_name} too, from "
+                    f"ref {other.git_ref or 'unknown'}. It is not an equal sync, so this task "
+                    "starts its own."
+                )
+            return None
+        if self.if_running == "follow":
+            return equal
+        step = (
+            "The task is skipped (if_running='skip')."
+            if self.if_running == "skip"
+            else "A retry starts a sync once that sync is over. With if_running='follow' the task "
+            "waits for that sync instead of starting one."
+        )
+        raise AlreadyRunningError(
+            f"Nothing was started: an equal dbt sync of branch {equal.branch_name} is going on "
+            f"(started at {equal.started_at or 'an unknown time'}). {step}",
+            where=f"dbt sync {equal.sync_job_id}, deployment {deployment_id}",
+        )
+
+    def _follow_other(
+        self, env: RunEnvironment, deployment_id: int, running: DbtSyncRun
+    ) -> Program[DbtSyncOutcome | None]:
+        """Follow a sync that something else has started. It is not stopped with this task."""
+        run: Ids = {
+            "deployment_id": deployment_id,
+            "sync_job_id": running.sync_job_id,
+            "workflow_id": None,
+            "branch_name": running.branch_name,
+            "waits": self.wait_for_completion is not False,
+            "followed": True,
+            "submitted_at": env.now,
+        }
+        yield Notify(RunAccepted({**run}))
+        yield say(
+            f"An equal dbt sync of branch {running.branch_name} is going on. Following it instead "
+            f"of starting one: dbt sync {running.sync_job_id}"
+        )
+        return None if run["waits"] else _only_started(run)
+
     def _read_history(self, deployment_id: int, deadline: float) -> Program[KnownSyncs]:
         """Return the history before the start, if the task needs it. Raises PlatformInputError if
         the history shows that the tenant would ignore an argument."""
@@ -317,10 +373,18 @@ class DbtSyncRunKind(RunKind[DbtSyncOutcome]):
             for name, value in (("source", body.source), ("output_mode", body.output))
             if value in ("manifest", "files")
         ]
-        if self.wait_for_completion is False and not newer:
+        compares = self.if_running != "start"
+        if self.wait_for_completion is False and not newer and not compares:
             return KnownSyncs("unread")
-        must_tell = self.wait_for_completion is True
+        must_tell = self.wait_for_completion is True or compares
         history = yield from read_known(deployment_id, must_tell=must_tell, deadline=deadline)
+        if compares and history.state in ("none", "denied"):
+            raise PlatformInputError(
+                f"Nothing was started: {_why_untold(history.state)}, so the task cannot know "
+                "whether an equal sync is going on. Leave if_running out to start a sync in any "
+                "case.",
+                field="if_running",
+            )
         if history.state == "none" and newer:
             raise PlatformInputError(
                 "Nothing was started: this tenant runs a release before v0.4.0, which would "

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 REQUIRED: dict[str, dict[str, Any]] = {
     "nightly_pipeline": {"report_id": 101},
+    "deliveries": {"delivery_id": 502, "scheduled_task_id": 601},
     "notifications": {"dashboard_id": 501, "email": "analyst@acme.example.com"},
     "reports_and_workbooks": {
         "report": "Revenue by country",
@@ -36,6 +37,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
 """Parameters without a default, since they name somebody's own resources."""
 CHANGED: dict[str, dict[str, Any]] = {
     "answer_to_slack": {"question": "top 5 products", "channel": "#other"},
+    "deliveries": {"delivery_id": 501, "scheduled_task_id": 602},
     "nightly_pipeline": {
         "question": "top 5 products",
         "output_folder": "{folder}/nightly",

@@ -121,6 +121,24 @@ def test_builds_are_reported_only_if_they_have_rows(
     assert words in str(run.task("build").error)
 
 
+@pytest.mark.parametrize("outcome", ["succeeded", "failed"])
+def test_delivery_runs_with_its_schedule_paused_which_is_resumed_in_any_case(
+    platform_sandbox: Sandbox, run_dag: RunDag, outcome: str
+) -> None:
+    platform_sandbox.control.set(delivery_outcome=outcome)
+    conf = {"delivery_id": 502, "scheduled_task_id": 601}
+    run = run_dag(without_retries("deliveries"), conf=conf)
+    state = platform_sandbox.control.state()
+    assert len(state.changed("report-delivery-runs")) == 1
+    assert run.xcom("resume")["status"] == "active"
+    assert run.xcom("pause")["status"] in ("paused", "running")
+    if outcome == "succeeded":
+        assert set(run.states.values()) == {"success"}
+        assert run.xcom("summary")["started"] is True
+        return
+    assert (run.states["deliver"], run.states["summary"]) == ("failed", "upstream_failed")
+
+
 def test_each_customer_is_asked_about_once_and_gets_the_own_answer_by_mail(
     platform_sandbox: Sandbox, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:

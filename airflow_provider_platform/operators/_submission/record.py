@@ -30,6 +30,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_platform.client.errors import (
+    AlreadyRunningError,
     BuildFailedError,
     ChatAbortedError,
     ChatEndUnknownError,
@@ -45,6 +46,8 @@ from airflow_provider_platform.client.errors import (
     PlatformProtocolError,
     PreAggregationBuildFailedError,
     PreAggregationJobsLostError,
+    ReportDeliveryFailedError,
+    ScheduledTaskFailedError,
 )
 
 if TYPE_CHECKING:
@@ -336,6 +339,8 @@ def _run_has_ended(error: PlatformError) -> bool:
         | DashboardExportFailedError
         | PreAggregationBuildFailedError
         | PreAggregationJobsLostError
+        | ReportDeliveryFailedError
+        | ScheduledTaskFailedError
         | ChatError
     )
     return isinstance(error, ends) and not isinstance(error, ChatRpcError)
@@ -345,4 +350,5 @@ def _was_not_taken(error: PlatformError) -> bool:
     """Return whether an error means that a submission was refused or did not reach the service."""
     from airflow_provider_platform.client.http.retry import cannot_have_been_processed
 
-    return not error.retryable or cannot_have_been_processed(error)
+    refused = not error.retryable or isinstance(error, AlreadyRunningError)
+    return refused or cannot_have_been_processed(error)

@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_platform.client.errors import (
+    AlreadyRunningError,
     PlatformError,
     PlatformInterruptedError,
     from_payload,
@@ -82,6 +83,9 @@ class RemoteRunOperator(PlatformOperator):
         "timeout": arguments.seconds,
         "cancel_on_kill": arguments.boolean,
     }
+
+    if_running: Any = None
+    """What to do where the run to start is going on already; None for a kind that does not tell."""
 
     def __init__(
         self,
@@ -386,6 +390,10 @@ class RemoteRunOperator(PlatformOperator):
             outcome = attempt.client.run(submit, self._listener(attempt))
         except PlatformError as error:
             self._give_up(attempt, error, submitted=attempt.ids is not None)
+            if isinstance(error, AlreadyRunningError) and self.if_running == "skip":
+                from airflow_provider_platform._airflow import AirflowSkipException
+
+                raise AirflowSkipException(error.message) from None
             raise
         accepted: Ids = attempt.ids or {}
         if outcome is not None:

@@ -206,6 +206,37 @@ class Settings(BaseModel):
     export_limit: Count = 5
     """Exports in flight at once for one rendered identity."""
 
+    deliveries_activated: Annotated[bool, Field(strict=True)] = True
+    """Whether report deliveries are activated for the account; every path answers 404 otherwise."""
+    delivery_seconds: Seconds = 0.0
+    """Time that a run of a report delivery takes."""
+    delivery_outcome: Literal["succeeded", "failed", "unreported"] = "succeeded"
+    """How runs of deliveries that start from now on end; ``unreported``: without an error and
+    without a success."""
+    delivery_error: str = "The delivery would overwrite filled cells (Revenue!A1:C40)"
+    """What a run that failed reports as its error."""
+    delivery_ends: Literal["states", "finished"] = "states"
+    """How the status of a run that is over reads, which is not documented: as the states of the
+    platform's pages, or one word for all ends."""
+    delivery_success_delay: Seconds = 0.0
+    """Time from the end of a run until the delivery's ``lastSuccessAt`` shows it."""
+    delivery_pause_again: Literal["200", "409"] = "200"
+    """What pausing a paused delivery answers, and resuming one that is active."""
+    run_ids: Literal["id", "runId", "none"] = "id"
+    """How the runs of deliveries and scheduled tasks name themselves in a list."""
+    tasks_enabled: Annotated[bool, Field(strict=True)] = True
+    """Whether scheduled tasks are enabled for the account (403 otherwise)."""
+    task_seconds: Seconds = 0.0
+    """Time that a run of a scheduled task takes."""
+    task_outcome: Literal["complete", "failed"] = "complete"
+    """How runs of scheduled tasks that start from now on end."""
+    task_start_answer: Literal["runId", "empty"] = "runId"
+    """What starting a scheduled task answers, which is not documented: the run's id, or nothing."""
+    task_run_status: Literal["status", "none"] = "status"
+    """Whether a run of a scheduled task has a ``status``: no property of it is documented."""
+    task_while_running: Literal["start", "409"] = "start"
+    """What running a scheduled task does while a run of it is going on."""
+
     embed_tenant_path: Literal["slash", "plain"] = "slash"
     """Whether the path that deletes an embed tenant ends in ``/``, as on older tenants."""
     embed_tenant_other_path: Literal["404", "405", "redirect"] = "404"

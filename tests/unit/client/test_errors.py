@@ -35,6 +35,7 @@ TREE = [
     if isinstance(value, type) and issubclass(value, PlatformError)
 ]
 RETRYABLE = {
+    "AlreadyRunningError",
     "BranchClosedError",
     "BranchNotServedError",
     "BranchNotWrittenError",
@@ -52,6 +53,8 @@ RETRYABLE = {
     "DbtSyncCancelledError",
     "DbtSyncFailedError",
     "DevModeBusyError",
+    "MergedBuildFailedError",
+    "PagesChangedError",
     "PlatformDeadlineError",
     "PlatformInterruptedError",
     "PlatformProtocolError",
@@ -62,10 +65,10 @@ RETRYABLE = {
     "PlatformTriggerError",
     "PreAggregationBuildFailedError",
     "PreAggregationJobsLostError",
-    "ResultWriteError",
-    "MergedBuildFailedError",
-    "PagesChangedError",
+    "ReportDeliveryFailedError",
     "ResultEmptyError",
+    "ResultWriteError",
+    "ScheduledTaskFailedError",
 }
 
 

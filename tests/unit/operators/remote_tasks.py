@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform._airflow import AirflowFailException, AirflowSkipException
 from airflow_provider_platform.client.errors import PlatformError, PlatformTransportError
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
@@ -112,7 +112,7 @@ class Try(threading.Thread):
     def run(self) -> None:
         try:
             self._operator.execute(self._context)
-        except (PlatformError, AirflowFailException) as error:
+        except (PlatformError, AirflowFailException, AirflowSkipException) as error:
             self.error = error
 
     def end(self) -> BaseException | None:

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform._airflow import AirflowFailException
+from airflow_provider_platform._airflow import AirflowFailException, AirflowSkipException
 from airflow_provider_platform.client.errors import (
+    AlreadyRunningError,
+    PlatformDeadlineError,
+    PlatformInputError,
     PlatformNotFoundError,
     PlatformOutcomeUnknownError,
     PlatformProtocolError,
@@ -27,6 +30,7 @@ from tests.unit.operators.task_context import TaskTries
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.unit.operators.captured_log import Capture
 
 
 def sync(**arguments: Any) -> PlatformDbtSyncOperator:
@@ -259,3 +263,114 @@ def test_a_look_at_a_sync_that_is_gone_ends_without_a_hot_loop() -> None:
     with pytest.raises(PlatformNotFoundError):
         play()
     assert calls < 10
+
+
+class TestEqualSync:
+    """What `if_running` does with a sync of the same branch and ref that is going on."""
+
+    @pytest.fixture(autouse=True)
+    def _a_sync_that_goes_on(self, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.set(dbt_pace=300.0)
+
+    @staticmethod
+    def start_elsewhere(**arguments: Any) -> str:
+        result = sync(wait_for_completion=False, **arguments).execute(TaskTries().context())
+        sync_job_id: str = result["sync_job_id"]
+        return sync_job_id
+
+    @staticmethod
+    def syncs(sandbox: Sandbox) -> int:
+        return len(sandbox.control.state().syncs)
+
+    def test_another_sync_is_started_unless_the_author_says_otherwise(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        self.start_elsewhere()
+        self.start_elsewhere()
+        assert self.syncs(platform_sandbox) == 2
+
+    @pytest.mark.parametrize("ref", [None, "feature"])
+    def test_an_equal_sync_is_followed(self, platform_sandbox: Sandbox, ref: str | None) -> None:
+        running = self.start_elsewhere(ref=ref)
+        result = sync(if_running="follow", ref=ref, wait_for_completion=False).execute(
+            TaskTries().context()
+        )
+        assert (result["sync_job_id"], result["workflow_id"]) == (running, None)
+        assert result["branch_name"] == "b1"
+        assert self.syncs(platform_sandbox) == 1
+
+    def test_a_followed_sync_goes_on_where_the_task_is_too_late(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        running = self.start_elsewhere()
+        tries = TaskTries()
+        for _ in range(2):
+            with pytest.raises(PlatformDeadlineError):
+                sync(if_running="follow", timeout=0.4).execute(tries.context())
+        (entry,) = platform_sandbox.control.state().syncs
+        assert (entry.sync_job_id, entry.cancelled_at) == (running, None)
+
+    def test_an_own_sync_is_cancelled_where_the_task_is_too_late(
+        self, platform_sandbox: Sandbox
+    ) -> None:
+        with pytest.raises(PlatformDeadlineError):
+            sync(if_running="follow", timeout=0.4).execute(TaskTries().context())
+        (entry,) = platform_sandbox.control.state().syncs
+        assert entry.cancelled_at is not None
+
+    @pytest.mark.parametrize(
+        ("if_running", "error"),
+        [("fail", AlreadyRunningError), ("skip", AirflowSkipException)],
+    )
+    def test_an_equal_sync_fails_or_skips_the_task(
+        self, platform_sandbox: Sandbox, if_running: str, error: type[Exception]
+    ) -> None:
+        running = self.start_elsewhere()
+        tries = TaskTries()
+        with pytest.raises(error, match=running):
+            sync(if_running=if_running).execute(tries.context())
+        assert self.syncs(platform_sandbox) == 1
+        assert STORE_KEY not in tries.store or tries.store[STORE_KEY]["phase"] == "failed"
+
+    @pytest.mark.parametrize(
+        "other", [{"branch_name": "b2"}, {"ref": "feature"}, {"branch_name": None}]
+    )
+    def test_a_sync_of_another_branch_or_ref_is_not_followed(
+        self, platform_sandbox: Sandbox, other: dict[str, Any], capture: Capture
+    ) -> None:
+        running = self.start_elsewhere(**other)
+        result = sync(if_running="follow", wait_for_completion=False).execute(TaskTries().context())
+        assert result["sync_job_id"] != running
+        assert self.syncs(platform_sandbox) == 2
+        assert ("starts its own" in "\n".join(capture.lines())) == ("ref" in other)
+
+    def test_a_sync_that_is_over_is_not_followed(self, platform_sandbox: Sandbox) -> None:
+        platform_sandbox.control.set(dbt_pace=0.0)
+        over = sync().execute(TaskTries().context())["sync_job_id"]
+        result = sync(if_running="follow").execute(TaskTries().context())
+        assert result["sync_job_id"] != over
+        assert result["status"] == "COMPLETED"
+
+    @pytest.mark.parametrize("settings", [{"release": "0.2.1"}, {"token_lacks": ["SchemaRead"]}])
+    def test_a_tenant_that_shows_no_history_starts_nothing(
+        self, platform_sandbox: Sandbox, settings: dict[str, Any]
+    ) -> None:
+        platform_sandbox.control.set(**settings)
+        with pytest.raises(AirflowFailException, match="whether an equal sync is going on"):
+            sync(if_running="follow").execute(TaskTries().context())
+        assert self.syncs(platform_sandbox) == 0
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {"branch_name": None},
+            {"source": "manifest", "manifest": {"nodes": {}}},
+            {"output_mode": "files"},
+        ],
+    )
+    def test_what_the_history_does_not_show_is_refused_when_the_dag_is_parsed(
+        self, arguments: dict[str, Any]
+    ) -> None:
+        with pytest.raises(PlatformInputError) as caught:
+            sync(if_running="follow", **arguments)
+        assert caught.value.field == "if_running"

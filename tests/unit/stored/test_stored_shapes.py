@@ -32,6 +32,10 @@ from airflow_provider_platform.operators.branches import (
 )
 from airflow_provider_platform.operators.chat import PlatformChatOperator
 from airflow_provider_platform.operators.dbt_sync import PlatformDbtSyncOperator
+from airflow_provider_platform.operators.deliveries import (
+    PlatformRunDeliveryOperator,
+    PlatformRunScheduledTaskOperator,
+)
 from airflow_provider_platform.operators.exports import PlatformExportDashboardOperator
 from airflow_provider_platform.operators.notifications import PlatformCreateNotificationOperator
 from airflow_provider_platform.operators.pre_aggregations import (
@@ -72,6 +76,8 @@ RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
         PlatformBuildPreAggregationsOperator,
         {"cubes": ["customers"], "verify_sql": "SELECT 1 AS one"},
     ),
+    "delivery": (PlatformRunDeliveryOperator, {"delivery_id": 501}),
+    "scheduled task": (PlatformRunScheduledTaskOperator, {"scheduled_task_id": 601}),
     "query": (PlatformQueryOperator, {"sql": "SELECT 1 AS one", "branch_name": "nightly"}),
     "query in pages": (
         PlatformQueryOperator,

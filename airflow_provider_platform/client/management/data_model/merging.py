@@ -62,15 +62,15 @@ from airflow_provider_platform.client.management.data_model.build_status import 
     judge_with_log,
     wait_for_build,
 )
-from airflow_provider_platform.client.management.data_model.opening import (
-    all_rows,
-    check_tenant,
-    may_be_missing,
-)
+from airflow_provider_platform.client.management.data_model.opening import all_rows
 from airflow_provider_platform.client.management.deployments.deployments import (
     BuildStatusResponse,
     DeploymentSettings,
     get_deployment_settings,
+)
+from airflow_provider_platform.client.management.missing_operations import (
+    check_tenant,
+    may_be_missing,
 )
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import Clock, Program, call

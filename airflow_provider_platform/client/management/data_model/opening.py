@@ -56,7 +56,10 @@ from airflow_provider_platform.client.management.deployments.environments import
     EnvironmentsQuery,
     list_environments,
 )
-from airflow_provider_platform.client.management.reports.reports import ReportsQuery, list_reports
+from airflow_provider_platform.client.management.missing_operations import (
+    check_tenant,
+    may_be_missing,
+)
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.paging import Page, PageWalk
 from airflow_provider_platform.client.operations.program import Notify, Program, call
@@ -68,8 +71,6 @@ IF_SUPPORTED = "if_supported"
 
 STAGING_SINCE = "v0.4.0 (August 2026)"
 DEV_MODE_SINCE = "v0.3.0"
-
-_MISSING = frozenset({404, 405})
 
 
 @dataclass(frozen=True)
@@ -421,13 +422,6 @@ def _leave_dev_mode(where: _Where, environment: str) -> Program[NothingToClose |
     return None
 
 
-def may_be_missing(error: PlatformError) -> bool:
-    """Whether an error can mean that the tenant lacks the operation."""
-    if isinstance(error, PlatformApiError):
-        return error.status in _MISSING
-    return isinstance(error, PlatformAddressError)
-
-
 def _has_branches(where: _Where, missing: PlatformError) -> Program[bool]:
     """Whether the tenant has the list of branches, and so dev mode.
 
@@ -450,20 +444,6 @@ def _has_branches(where: _Where, missing: PlatformError) -> Program[bool]:
             where=where,
         ) from missing
     return True
-
-
-def check_tenant(
-    deployment_id: int, missing: PlatformError, deadline: float | None
-) -> Program[None]:
-    """Raise `missing` where the address is not the platform's, or the deployment does not exist.
-    Every release can list its reports."""
-    query = ReportsQuery.build(first=1)
-    try:
-        yield from call(list_reports(deployment_id=deployment_id, query=query), deadline=deadline)
-    except (PlatformAddressError, PlatformNotFoundError):
-        raise missing from None
-    except PlatformError:
-        return
 
 
 def _parent_of(deployment_id: int, branch_name: str) -> Program[str | None]:

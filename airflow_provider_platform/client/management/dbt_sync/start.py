@@ -33,6 +33,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.retry import is_transient, may_have_been_processed
 from airflow_provider_platform.client.management.dbt_sync.syncs import (
+    RUNNING,
     DbtSyncQuery,
     DbtSyncResponse,
     DbtSyncRun,
@@ -62,12 +63,14 @@ HistoryState = Literal["listed", "none", "denied", "unclear", "unread"]
 
 @dataclass(frozen=True)
 class KnownSyncs:
-    """What the history says before a start. `ids` are the syncs in it. `state` is `listed`; `none`
-    where the tenant has no history, and so no status, operation; `denied` for a credential that
-    may not read it; `unclear` where it failed; `unread` where nobody asked."""
+    """What the history says before a start. `ids` are the syncs in it, `running` those that are
+    going on. `state` is `listed`; `none` where the tenant has no history, and so no status,
+    operation; `denied` for a credential that may not read it; `unclear` where it failed; `unread`
+    where nobody asked."""
 
     state: HistoryState
     ids: list[str] = field(default_factory=list)
+    running: list[DbtSyncRun] = field(default_factory=list)
 
 
 def read_known(
@@ -93,7 +96,8 @@ def read_known(
         if must_tell or not failed_itself:
             raise
         return KnownSyncs("unclear")
-    return KnownSyncs("listed", [run.sync_job_id for run in history.runs])
+    running = [run for run in history.runs if run.status == RUNNING]
+    return KnownSyncs("listed", [run.sync_job_id for run in history.runs], running)
 
 
 @dataclass(frozen=True)
@@ -280,6 +284,21 @@ def find_started(
             where=where,
         )
     return None
+
+
+def find_equal(
+    running: Collection[DbtSyncRun], body: StartDbtSyncInput
+) -> tuple[DbtSyncRun | None, list[DbtSyncRun]]:
+    """Of the syncs that are going on, the newest that does what `body` asks for, None where there
+    is none; and the others that write the same branch.
+
+    A sync is equal if it writes the same branch from the same ref of the repository; a sync without
+    a ref in the history is equal only to one that asks for none.
+    """
+    same_branch = [run for run in running if run.branch_name == body.branch_name]
+    equal = [run for run in same_branch if run.git_ref == body.ref and run.source in (None, "git")]
+    newest = max(equal, key=lambda run: _began(run) or 0.0, default=None)
+    return newest, [run for run in same_branch if run not in equal]
 
 
 def _is_own(

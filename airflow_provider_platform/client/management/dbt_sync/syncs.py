@@ -20,6 +20,8 @@ from airflow_provider_platform.client.operations.models import (
 from airflow_provider_platform.client.operations.operation import DeploymentId, endpoint
 from airflow_provider_platform.client.operations.paging import Page, PageQuery
 
+RUNNING = "RUNNING"
+"""A sync that is going on, in the words of the history."""
 SUCCEEDED = "COMPLETED"
 FAILED = "FAILED"
 CANCELLED = "CANCELLED"

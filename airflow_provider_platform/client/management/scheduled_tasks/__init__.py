@@ -1,0 +1,1 @@
+"""Scheduled tasks of the agent."""

@@ -1,0 +1,190 @@
+"""Deliveries and scheduled tasks that are run now: started once, followed and read.
+
+The ids of such a run hold `run_id`, whether this task `started` it or follows a run that was going
+on already, whether the end is waited for (`waits`), and of the time before the start the `known`
+runs and the `success_before`. Nothing stops a run, so it goes on after a deadline and after a task
+that was ended, and the next try follows it further.
+"""
+
+# ruff: noqa: ARG002 - a kind need not use all that it is given
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from airflow_provider_platform.client.config import PlatformConfig, fingerprint
+from airflow_provider_platform.client.errors import PlatformError
+from airflow_provider_platform.client.management.deliveries.run import DeliveryRuns
+from airflow_provider_platform.client.management.runs_now import (
+    FoundRun,
+    IfRunning,
+    RunNowOutcome,
+    RunsNow,
+    already_running,
+    can_be_followed,
+    find_new,
+    look_before,
+    poll_run,
+    start_once,
+    wait_for_run,
+)
+from airflow_provider_platform.client.management.scheduled_tasks.run import ScheduledTaskRuns
+from airflow_provider_platform.client.operations.program import Clock, Notify, Program
+from airflow_provider_platform.runs.run_kind import (
+    LOOK_SECONDS,
+    Ids,
+    Intended,
+    RunAccepted,
+    RunEnvironment,
+    RunKind,
+    say,
+    warn,
+)
+
+
+@dataclass(frozen=True)
+class RunNowKind(RunKind[RunNowOutcome]):
+    """A run that is started now, by the arguments of its operator.
+
+    A trigger follows the run without them: its ids name all that it needs.
+    """
+
+    id_field = "run_id"
+    outcome_class = RunNowOutcome
+    can_stop = False
+    service: ClassVar[type[RunsNow]]
+    """What is run."""
+
+    subject_id: int | str = ""
+    if_running: IfRunning = "follow"
+    wait_for_completion: bool | str = True
+    deployment_id: int | None = None
+
+    def idempotency_key(self, config: PlatformConfig) -> str:
+        config.require_management_url()
+        deployment_id = config.resolve_deployment_id(self.deployment_id)
+        noun = self.service.noun
+        return fingerprint(noun, config.management_url, deployment_id, self.subject_id)
+
+    def submit(
+        self, env: RunEnvironment, earlier: Ids | None, *, until_end: bool
+    ) -> Program[RunNowOutcome | None]:
+        deployment_id = env.config.resolve_deployment_id(self.deployment_id)
+        service = self.service(deployment_id, self.subject_id)
+        before, success_before = yield from look_before(service, deadline=env.deadline)
+        run: Ids = {
+            "deployment_id": deployment_id,
+            "subject_id": self.subject_id,
+            "submitted_at": env.now,
+            "success_before": success_before,
+        }
+        if before.running is not None:
+            found = already_running(service, before.running, self.if_running)
+        else:
+            yield Notify(Intended({**run, "known": before.known}))
+            found = yield from start_once(service, before, self.if_running, deadline=env.deadline)
+        run |= self._about(found)
+        yield Notify(RunAccepted({**run}))
+        yield say(_line(service, found))
+        if run["waits"] and not (yield from can_be_followed(service, found)):
+            run["waits"] = False
+            yield Notify(RunAccepted({**run}))
+        if run["waits"]:
+            return None
+        if self.wait_for_completion is True:
+            raise PlatformError(
+                f"The run of the {service.noun} was started, but this tenant does not report how "
+                "it goes. See in the platform how it ends. To end the task after the start, set "
+                "wait_for_completion to 'if_supported' or False.",
+                where=f"run {found.run_id or 'without an id'}, {service}",
+            )
+        if self.wait_for_completion is not False:
+            yield warn(
+                f"This tenant does not report how a run of a {service.noun} goes. The task ends "
+                "after it started the run, with status None."
+            )
+        return RunNowOutcome(found.run_id)
+
+    def find(self, env: RunEnvironment, ids: Ids) -> Program[tuple[bool, Ids]]:
+        """Whether the list of runs shows the run of a lost start. Raises
+        PlatformOutcomeUnknownError if it cannot tell."""
+        service = self._of(ids)
+        found = yield from find_new(service, ids.get("known"), deadline=env.now + LOOK_SECONDS)
+        if found is None:
+            return False, ids
+        yield say(_line(service, found))
+        known = {name: value for name, value in ids.items() if name != "known"}
+        return True, {**known, **self._about(found)}
+
+    def follow(self, env: RunEnvironment, ids: Ids) -> Program[RunNowOutcome]:
+        if not ids["waits"]:
+            return RunNowOutcome(ids["run_id"])
+        return (
+            yield from wait_for_run(
+                self._of(ids),
+                ids["run_id"],
+                ids["success_before"],
+                env.clock,
+                deadline=env.deadline,
+                poll_interval=env.poll_interval,
+                stagger_first_poll=env.in_triggerer,
+            )
+        )
+
+    def poll_once(self, env: RunEnvironment, ids: Ids) -> Program[RunNowOutcome | None]:
+        if not ids["waits"]:
+            return RunNowOutcome(ids["run_id"])
+        return (yield from poll_run(self._of(ids), ids["run_id"], ids["success_before"], env.clock))
+
+    def stop(
+        self, config: PlatformConfig, clock: Clock, ids: Ids, *, seconds: float | None = None
+    ) -> Program[bool]:
+        """False: the service has no operation for it."""
+        yield from ()
+        return False
+
+    def read(
+        self, env: RunEnvironment, ids: Ids, outcome: RunNowOutcome
+    ) -> Program[dict[str, Any]]:
+        """The result of the task; what a later try needs of it is kept in the ids."""
+        service = self._of(ids)
+        if outcome.status is not None:
+            yield say(f"The run of the {service.noun} succeeded (run {outcome.run_id})")
+        result = {
+            service.id_field: ids["subject_id"],
+            "run_id": outcome.run_id,
+            "started": ids["started"],
+            "status": outcome.status,
+            "run": outcome.run,
+        }
+        if service.reports_success:
+            result["last_success_at"] = outcome.last_success_at
+        return env.secrets.redact(result)
+
+    def _about(self, found: FoundRun) -> Ids:
+        waits = self.wait_for_completion is not False
+        return {"run_id": found.run_id, "started": found.own, "waits": waits}
+
+    def _of(self, ids: Ids) -> RunsNow:
+        return self.service(ids["deployment_id"], ids["subject_id"])
+
+
+@dataclass(frozen=True)
+class DeliveryRunKind(RunNowKind):
+    """A run of a report delivery, by the arguments of `PlatformRunDeliveryOperator`."""
+
+    service = DeliveryRuns
+
+
+@dataclass(frozen=True)
+class ScheduledTaskRunKind(RunNowKind):
+    """A run of a scheduled task, by the arguments of `PlatformRunScheduledTaskOperator`."""
+
+    service = ScheduledTaskRuns
+
+
+def _line(service: RunsNow, found: FoundRun) -> str:
+    run = f"run {found.run_id}" if found.run_id else "run without an id"
+    if found.own:
+        return f"Started {service}: {run}"
+    return f"{service} is running already. Following this run instead of starting one: {run}"

@@ -1,0 +1,79 @@
+"""Check the data, then write it to a spreadsheet, with the schedule of the delivery paused.
+
+The delivery has a schedule of its own for readers, and this DAG delivers after each load. While the
+DAG runs, the schedule is paused, so that no run reads half of the data. A run that began before the
+pause may have read older data: the task does not follow it (`if_running="fail"`), and its retry
+starts a new run. In the end a scheduled task lets the agent write its summary; nobody waits for it.
+
+The platform's support activates deliveries (release v0.17.0 or later) and scheduled tasks (v0.15.0
+or later) for an account.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Param, task
+
+from airflow_provider_platform.operators.deliveries import (
+    PlatformPauseDeliveryOperator,
+    PlatformResumeDeliveryOperator,
+    PlatformRunDeliveryOperator,
+    PlatformRunScheduledTaskOperator,
+)
+from airflow_provider_platform.operators.query import PlatformQueryOperator
+
+with DAG(
+    dag_id="deliveries",
+    description="A report delivery run after a check, and a scheduled task",
+    doc_md=__doc__,
+    schedule=None,
+    catchup=False,
+    tags=["analytics platform"],
+    params={
+        "delivery_id": Param(
+            None,
+            type="integer",
+            title="Delivery",
+            description="The id of the report delivery to run.",
+        ),
+        "scheduled_task_id": Param(
+            None,
+            type="integer",
+            title="Scheduled task",
+            description="The id of the scheduled task to run.",
+        ),
+    },
+):
+    pause = PlatformPauseDeliveryOperator(task_id="pause", delivery_id="{{ params.delivery_id }}")
+    count = PlatformQueryOperator(task_id="count", sql="SELECT COUNT(*) AS orders FROM orders")
+
+    @task
+    def check(result: dict[str, Any]) -> int:
+        """Deliver only if there are orders."""
+        orders = int(result["rows"][0][0])
+        if orders == 0:
+            raise ValueError("There are no orders to deliver.")
+        return orders
+
+    deliver = PlatformRunDeliveryOperator(
+        task_id="deliver",
+        delivery_id="{{ params.delivery_id }}",
+        if_running="fail",
+        deferrable=True,
+        retries=3,
+        retry_delay=timedelta(minutes=10),
+    )
+    resume = PlatformResumeDeliveryOperator(
+        task_id="resume", delivery_id="{{ params.delivery_id }}"
+    ).as_teardown(setups=[pause])
+    summary = PlatformRunScheduledTaskOperator(
+        task_id="summary",
+        scheduled_task_id="{{ params.scheduled_task_id }}",
+        wait_for_completion=False,
+    )
+
+    checked = check(count.output)  # type: ignore[arg-type]
+    pause >> count
+    checked >> deliver >> [resume, summary]

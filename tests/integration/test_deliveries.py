@@ -1,0 +1,118 @@
+"""Deliveries and scheduled tasks against the sandbox: both ways to wait give the same XComs, errors
+and states."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_provider_platform.client.management.deliveries.deliveries import run_report_delivery
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators.deliveries import (
+    PlatformPauseDeliveryOperator,
+    PlatformResumeDeliveryOperator,
+    PlatformRunDeliveryOperator,
+    PlatformRunScheduledTaskOperator,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.demo.dag_runs import FinishedTask
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.conftest import RunDag
+
+WAYS = {"on the worker": False, "deferred": True}
+
+
+@pytest.fixture(params=WAYS.values(), ids=WAYS.keys())
+def run_now(request: pytest.FixtureRequest, run_dag: RunDag) -> Any:
+    """Run a delivery or a task in a DAG of its own; returns the finished task."""
+
+    def run(operator: Any = PlatformRunDeliveryOperator, **arguments: Any) -> FinishedTask:
+        ids = {"delivery_id": "{{ params.id }}"}
+        if operator is PlatformRunScheduledTaskOperator:
+            ids = {"scheduled_task_id": "{{ params.task }}"}
+        with DAG(dag_id="run", params={"id": 501, "task": 601, "nothing": None}) as dag:
+            operator(
+                task_id="run",
+                deferrable=request.param,
+                retries=0,
+                **{**ids, "poll_interval": 0.1, **arguments},
+            )
+        return run_dag(dag).task("run")
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "operator", [PlatformRunDeliveryOperator, PlatformRunScheduledTaskOperator]
+)
+def test_result_and_its_keys_are_the_same_in_both_ways(
+    run_now: Any, operator: Any, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(delivery_seconds=0.4, task_seconds=0.4)
+    task = run_now(operator, if_running="{{ params.nothing }}")
+    assert task.error is None
+    result = task.xcoms["return_value"]
+    assert {key: task.xcoms[key] for key in result} == result
+    assert result["started"] is True
+    assert result["status"] in ("succeeded", "complete")
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "error", "words"),
+    [
+        ({"delivery_outcome": "failed"}, {}, "ReportDeliveryFailedError", "overwrite"),
+        ({"deliveries_activated": False}, {}, "AirflowFailException", "not activated"),
+        ({"release": "0.2.1"}, {}, "AirflowFailException", "v0.17.0 or later"),
+        ({}, {"delivery_id": 999}, "AirflowFailException", "No report delivery has this id"),
+        ({"delivery_seconds": 600}, {"timeout": 0.5}, "PlatformDeadlineError", "it goes on"),
+    ],
+)
+def test_failures_are_the_same_in_both_ways(
+    run_now: Any,
+    platform_sandbox: Sandbox,
+    settings: dict[str, Any],
+    arguments: dict[str, Any],
+    error: str,
+    words: str,
+) -> None:
+    platform_sandbox.control.set(**settings)
+    task = run_now(**arguments)
+    assert task.error.startswith(error)
+    assert words in task.error
+
+
+@pytest.mark.parametrize(("if_running", "state"), [("fail", "failed"), ("skip", "skipped")])
+def test_run_that_is_going_on_fails_or_skips_the_task_in_both_ways(
+    run_now: Any, platform_sandbox: Sandbox, if_running: str, state: str
+) -> None:
+    platform_sandbox.control.set(delivery_seconds=600)
+    PlatformHook().run(run_report_delivery(delivery_id=501))
+    task = run_now(if_running=if_running)
+    assert task.state == state
+
+
+def test_run_that_is_going_on_is_followed_in_both_ways(
+    run_now: Any, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(delivery_seconds=2)
+    started = PlatformHook().run(run_report_delivery(delivery_id=501))
+    task = run_now()
+    assert task.error is None
+    assert (task.xcoms["run_id"], task.xcoms["started"]) == (started.key, False)
+
+
+def test_schedule_is_resumed_after_a_failed_delivery(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(delivery_outcome="failed")
+    with DAG(dag_id="paused") as dag:
+        pause = PlatformPauseDeliveryOperator(task_id="pause", delivery_id=502)
+        deliver = PlatformRunDeliveryOperator(task_id="deliver", delivery_id=502, retries=0)
+        resume = PlatformResumeDeliveryOperator(task_id="resume", delivery_id=502)
+        pause >> deliver >> resume.as_teardown(setups=[pause])
+    run = run_dag(dag)
+    assert run.states == {"pause": "success", "deliver": "failed", "resume": "success"}
+    assert run.xcom("resume")["status"] == "active"

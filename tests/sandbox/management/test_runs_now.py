@@ -1,0 +1,140 @@
+"""Deliveries and scheduled tasks that are run now: what starts, what is refused, what is seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.sandbox.raw_client import Platform
+
+DELIVERIES = "deployments/1/report-deliveries"
+TASKS = "deployments/1/scheduled-tasks"
+
+
+def get(platform: Platform, path: str, **parameters: Any) -> Any:
+    response = platform.call("GET", path, **({"params": parameters} if parameters else {}))
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def test_a_delivery_runs_and_then_has_succeeded(platform: Platform) -> None:
+    platform.control.set(delivery_seconds=60, delivery_success_delay=5)
+    started = platform.call("POST", f"{DELIVERIES}/501/runs")
+    assert started.status_code == 202
+    run_id = started.json()["runId"]
+    path = f"{DELIVERIES}/501/runs/{run_id}"
+    assert get(platform, path)["status"] == "running"
+    assert get(platform, f"{DELIVERIES}/501")["status"] == "running"
+    assert platform.call("POST", f"{DELIVERIES}/501/runs").status_code == 409
+    platform.control.advance(61)
+    assert get(platform, path)["status"] == "succeeded"
+    assert get(platform, f"{DELIVERIES}/501")["lastSuccessAt"] is None
+    platform.control.advance(5)
+    delivery = get(platform, f"{DELIVERIES}/501")
+    assert delivery["lastSuccessAt"] > delivery["lastRunAt"]
+    (row,) = get(platform, f"{DELIVERIES}/501/runs")["items"]
+    assert row["id"] == run_id
+
+
+def test_a_run_that_failed_leaves_the_last_success(platform: Platform) -> None:
+    platform.call("POST", f"{DELIVERIES}/501/runs")
+    before = get(platform, f"{DELIVERIES}/501")["lastSuccessAt"]
+    platform.control.advance(10)
+    platform.control.set(delivery_outcome="failed", delivery_ends="finished")
+    run_id = platform.call("POST", f"{DELIVERIES}/501/runs").json()["runId"]
+    run = get(platform, f"{DELIVERIES}/501/runs/{run_id}")
+    assert (run["status"], run["error"]) == (
+        "finished",
+        platform.control.settings()["delivery_error"],
+    )
+    assert get(platform, f"{DELIVERIES}/501")["lastSuccessAt"] == before
+
+
+def test_the_runs_are_listed_newest_first(platform: Platform) -> None:
+    platform.control.set(run_ids="runId")
+    ids = []
+    for _ in range(3):
+        ids.append(platform.call("POST", f"{DELIVERIES}/501/runs").json()["runId"])
+        platform.control.advance(1)
+    rows = get(platform, f"{DELIVERIES}/501/runs")["items"]
+    assert [row["runId"] for row in rows] == ids[::-1]
+
+
+def test_a_paused_delivery_runs_and_is_resumed(platform: Platform) -> None:
+    assert platform.call("POST", f"{DELIVERIES}/502/pause").json()["status"] == "paused"
+    assert [one["id"] for one in get(platform, DELIVERIES, status="paused")["items"]] == [502]
+    assert platform.call("POST", f"{DELIVERIES}/502/runs").status_code == 202
+    assert platform.call("POST", f"{DELIVERIES}/502/pause").status_code == 200
+    platform.control.set(delivery_pause_again="409")
+    assert platform.call("POST", f"{DELIVERIES}/502/pause").status_code == 409
+    assert platform.call("POST", f"{DELIVERIES}/502/resume").json()["status"] == "active"
+
+
+def test_who_is_no_administrator_sees_own_deliveries_only(platform: Platform) -> None:
+    assert [one["id"] for one in get(platform, DELIVERIES)["items"]] == [501, 502, 503]
+    platform.control.set(token_lacks=["Admin"])
+    assert [one["id"] for one in get(platform, DELIVERIES)["items"]] == [501, 502]
+    assert platform.call("POST", f"{DELIVERIES}/503/runs").status_code == 404
+    assert platform.call("GET", f"{DELIVERIES}/503").status_code == 404
+
+
+def test_every_path_is_404_until_the_feature_is_activated(platform: Platform) -> None:
+    platform.control.set(deliveries_activated=False)
+    for method, path in (
+        ("GET", DELIVERIES),
+        ("GET", f"{DELIVERIES}/501"),
+        ("POST", f"{DELIVERIES}/501/runs"),
+        ("POST", f"{DELIVERIES}/501/pause"),
+    ):
+        assert platform.call(method, path).status_code == 404
+
+
+@pytest.mark.parametrize("permission", ["ReportRead", "ReportEdit"])
+def test_looking_and_changing_need_their_permissions(platform: Platform, permission: str) -> None:
+    platform.control.set(token_lacks=[permission])
+    looked = platform.call("GET", DELIVERIES).status_code
+    changed = platform.call("POST", f"{DELIVERIES}/501/runs").status_code
+    assert (looked, changed) == ((403, 202) if permission == "ReportRead" else (200, 403))
+
+
+@pytest.mark.parametrize("busy", ["start", "409"])
+def test_a_task_that_is_running_is_started_again_or_refused(platform: Platform, busy: str) -> None:
+    platform.control.set(task_seconds=60, task_while_running=busy)
+    assert platform.call("POST", f"{TASKS}/601/run").status_code == 200
+    again = platform.call("POST", f"{TASKS}/601/run")
+    assert again.status_code == (200 if busy == "start" else 409)
+    runs = get(platform, f"{TASKS}/601/runs")["items"]
+    assert {run["status"] for run in runs} == {"running"}
+    platform.control.advance(60)
+    assert get(platform, f"{TASKS}/601/runs")["items"][0]["status"] == "complete"
+
+
+def test_a_task_keeps_its_newest_fifty_runs(platform: Platform) -> None:
+    for _ in range(52):
+        platform.call("POST", f"{TASKS}/601/run")
+    page = get(platform, f"{TASKS}/601/runs", first=40)
+    assert len(page["items"]) == 40
+    rest = get(platform, f"{TASKS}/601/runs", after=page["pageInfo"]["endCursor"])
+    assert len(rest["items"]) == 10
+
+
+def test_a_task_is_run_by_its_creator_or_an_administrator(platform: Platform) -> None:
+    assert platform.call("POST", f"{TASKS}/602/run").status_code == 200
+    platform.control.set(token_lacks=["Admin"])
+    assert platform.call("POST", f"{TASKS}/602/run").status_code == 403
+    assert platform.call("POST", f"{TASKS}/601/run").status_code == 200
+
+
+def test_tasks_are_403_until_the_feature_is_enabled(platform: Platform) -> None:
+    platform.control.set(tasks_enabled=False)
+    assert platform.call("GET", TASKS).status_code == 403
+    assert platform.call("POST", f"{TASKS}/601/run").status_code == 403
+
+
+def test_what_a_start_and_a_run_do_not_say_is_a_setting(platform: Platform) -> None:
+    platform.control.set(task_start_answer="empty", task_run_status="none", run_ids="none")
+    assert platform.call("POST", f"{TASKS}/601/run").json() == {}
+    (row,) = get(platform, f"{TASKS}/601/runs")["items"]
+    assert not {"id", "runId", "status"} & set(row)

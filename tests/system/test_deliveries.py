@@ -1,0 +1,156 @@
+"""Deliveries and scheduled tasks start once, wherever the worker or the triggerer dies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.system.airflow_processes import kill
+
+if TYPE_CHECKING:
+    import psutil
+
+    from tests.system.fixtures import StartTask
+    from tests.system.sandbox_server import PatientControl
+
+pytestmark = pytest.mark.system
+
+MODES = pytest.mark.parametrize("deferrable", [False, True], ids=["sync", "deferrable"])
+DAGS = pytest.mark.parametrize("dag", ["deliver", "scheduled_task"])
+START = {"method": "POST", "path": "/(runs|run)$"}
+LONG = 3600
+"""Seconds of a run by the sandbox's clock, which only a test moves that far."""
+
+
+def starts(sandbox: PatientControl) -> int:
+    state = sandbox.state()
+    return len([*state.changed("report-delivery-runs"), *state.changed("scheduled-task-runs")])
+
+
+def slow(sandbox: PatientControl) -> None:
+    sandbox.set(delivery_seconds=LONG, task_seconds=LONG)
+
+
+@MODES
+@DAGS
+def test_run_is_followed_to_its_end(
+    start_task: StartTask, sandbox: PatientControl, dag: str, deferrable: bool
+) -> None:
+    sandbox.set(delivery_seconds=0.5, task_seconds=0.5)
+    task = start_task(dag, "run", deferrable=deferrable)
+    task.wait("success", try_number=1)
+    result = task.result
+    assert result["started"] is True
+    assert result["status"] in ("succeeded", "complete")
+    assert task.xcom("run_id") == result["run_id"]
+    assert starts(sandbox) == 1
+
+
+@MODES
+def test_second_task_follows_the_run_of_the_first(
+    start_task: StartTask, sandbox: PatientControl, deferrable: bool
+) -> None:
+    slow(sandbox)
+    first = start_task("deliver", "run", deferrable=deferrable)
+    first.wait_record(phase="running")
+    second = start_task("deliver", "run", deferrable=deferrable)
+    second.wait_record(phase="running")
+    sandbox.advance(LONG)
+    first.wait("success", try_number=1)
+    second.wait("success", try_number=1)
+    assert (first.result["started"], second.result["started"]) == (True, False)
+    assert first.result["run_id"] == second.result["run_id"]
+    assert starts(sandbox) == 1
+
+
+def test_second_task_is_skipped_if_its_author_says_so(
+    start_task: StartTask, sandbox: PatientControl
+) -> None:
+    slow(sandbox)
+    first = start_task("deliver", "run", deferrable=True)
+    first.wait_record(phase="running")
+    second = start_task("deliver", "run", deferrable=True, if_running="skip")
+    second.wait("skipped", try_number=1)
+    sandbox.advance(LONG)
+    first.wait("success", try_number=1)
+    assert starts(sandbox) == 1
+
+
+@DAGS
+def test_killed_worker_starts_no_second_run(
+    start_task: StartTask, sandbox: PatientControl, dag: str
+) -> None:
+    slow(sandbox)
+    task = start_task(dag, "run")
+    task.wait_record(phase="running")
+    task.kill()
+    sandbox.advance(LONG)
+    task.wait("success", try_number=2)
+    assert task.result["started"] is True
+    assert starts(sandbox) == 1
+
+
+def test_killed_triggerer_starts_no_second_run(
+    start_task: StartTask, sandbox: PatientControl, only_triggerer: list[psutil.Process]
+) -> None:
+    slow(sandbox)
+    task = start_task("deliver", "run", deferrable=True)
+    task.wait("deferred")
+    task.wait_trigger()
+    kill(only_triggerer)
+    task.until(lambda _: task.starts_of_trigger(1) == 2, "its trigger's next start")
+    sandbox.advance(LONG)
+    task.wait("success", try_number=1)
+    assert starts(sandbox) == 1
+
+
+@MODES
+@DAGS
+def test_worker_killed_before_the_answer_starts_no_second_run(
+    start_task: StartTask, sandbox: PatientControl, dag: str, deferrable: bool
+) -> None:
+    sandbox.hold("before_answer", **START)
+    task = start_task(dag, "run", deferrable=deferrable)
+    sandbox.wait_held("before_answer")
+    task.kill()
+    sandbox.wait_gone()
+    sandbox.release()
+    task.wait("success", try_number=2)
+    assert task.result["started"] is True
+    assert starts(sandbox) == 1
+
+
+@MODES
+def test_worker_killed_before_the_start_starts_one_run(
+    start_task: StartTask, sandbox: PatientControl, deferrable: bool
+) -> None:
+    sandbox.hold("before_call", **START)
+    task = start_task("deliver", "run", deferrable=deferrable)
+    sandbox.wait_held("before_call")
+    task.kill()
+    sandbox.wait_gone()
+    sandbox.release()
+    task.wait("success", try_number=2)
+    assert starts(sandbox) == 1
+
+
+@MODES
+def test_task_marked_failed_leaves_its_run_and_says_so(
+    start_task: StartTask, sandbox: PatientControl, deferrable: bool
+) -> None:
+    slow(sandbox)
+    task = start_task("deliver", "run", deferrable=deferrable)
+    task.wait_record(phase="running")
+    if deferrable:
+        task.wait("deferred")
+        task.wait_trigger()
+    task.mark("failed")
+    task.until(lambda _: "it goes on" in task.logs(), "the line about its run")
+    assert starts(sandbox) == 1
+    task.clear()
+    task.wait_record(phase="running", try_number=2)
+    sandbox.advance(LONG)
+    task.wait("success")
+    assert task.result["started"] is False
+    assert starts(sandbox) == 1

@@ -1,0 +1,334 @@
+"""Runs that are started now: one start is never made twice, and an end is judged by the service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_platform.client.errors import (
+    AlreadyRunningError,
+    PlatformConflictError,
+    PlatformDeadlineError,
+    PlatformError,
+    PlatformOutcomeUnknownError,
+    PlatformTransportError,
+    ReportDeliveryFailedError,
+    ScheduledTaskFailedError,
+)
+from airflow_provider_platform.client.management.deliveries.run import DeliveryRuns
+from airflow_provider_platform.client.management.runs_now import (
+    LOOKS,
+    SUCCESS_GRACE,
+    FoundRun,
+    IfRunning,
+    RunNowOutcome,
+    RunsBefore,
+    StartedRunNow,
+    already_running,
+    as_result,
+    start_once,
+    wait_for_run,
+)
+from airflow_provider_platform.client.management.runs_now import RunNow as Run
+from airflow_provider_platform.client.management.scheduled_tasks.run import ScheduledTaskRuns
+from airflow_provider_platform.client.operations.program import Call, Notify, Program, Sleep
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.client.operations.operation import Operation
+
+T = TypeVar("T")
+NOON = 1_800_000_000.0
+LOST = PlatformTransportError("the connection was lost")
+BUSY = PlatformConflictError("already running", status=409)
+
+
+def run(**fields: Any) -> Run:
+    return Run.model_validate(fields)
+
+
+@dataclass
+class PlayedService:
+    """The service of one delivery or task. `starts` says what becomes of each start: `accepted`,
+    `done and lost`, `lost`, `busy` (another run is going on, and then over) or `busy unseen`."""
+
+    starts: list[str] = field(default_factory=lambda: ["accepted"])
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    own: int = 0
+    now: float = NOON
+    posts: int = 0
+    scheduled_run_begins: bool = False
+    answers: list[Any] = field(default_factory=list)
+    """What the operations answer that read a run and its delivery, the last one for ever."""
+
+    def clock(self) -> float:
+        return self.now
+
+    def play(self, program: Program[T]) -> T:
+        outcome: Any = None
+        error: PlatformError | None = None
+        try:
+            while True:
+                effect = program.throw(error) if error else program.send(outcome)
+                outcome, error = None, None
+                if isinstance(effect, Sleep):
+                    self.now += effect.seconds
+                elif isinstance(effect, Call):
+                    try:
+                        outcome = self._answer(effect.operation)
+                    except PlatformError as failure:
+                        error = failure
+                else:
+                    assert isinstance(effect, Notify)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _answer(self, operation: Operation[Any]) -> Any:
+        if operation.method == "POST":
+            return self._start(operation)
+        if operation.path.endswith("/runs"):
+            if self.rows and self.rows[0].get("passing"):
+                shown = list(self.rows)
+                self.rows[0] = {**self.rows[0], "status": "succeeded", "passing": False}
+                return operation.read({"items": shown})
+            return operation.read({"items": self.rows})
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, PlatformError):
+            raise answer
+        return operation.read(answer)
+
+    def _start(self, operation: Operation[Any]) -> Any:
+        self.posts += 1
+        what = self.starts.pop(0) if len(self.starts) > 1 else self.starts[0]
+        if self.scheduled_run_begins:
+            self.rows.insert(0, {"id": "by schedule", "status": "succeeded", "trigger": "schedule"})
+            self.scheduled_run_begins = False
+        if what == "busy":
+            self.rows.insert(0, {"id": f"other {self.posts}", "status": "running", "passing": True})
+            raise BUSY
+        if what == "busy unseen":
+            raise BUSY
+        if what != "lost":
+            self.own += 1
+            name = f"own {self.own}"
+            self.rows.insert(0, {"id": name, "status": "running", "trigger": "manual"})
+            if what == "accepted":
+                return operation.read({"runId": name})
+        raise LOST
+
+
+def delivery() -> DeliveryRuns:
+    return DeliveryRuns(1, "501")
+
+
+def start(service: PlayedService, if_running: IfRunning = "follow", **before: Any) -> FoundRun:
+    known = [row["id"] for row in service.rows]
+    return service.play(start_once(delivery(), RunsBefore(known, **before), if_running))
+
+
+@given(
+    starts=st.lists(
+        st.sampled_from(["accepted", "done and lost", "lost", "busy", "busy unseen"]),
+        min_size=1,
+        max_size=5,
+    ),
+    old=st.integers(0, 3),
+    scheduled=st.booleans(),
+    if_running=st.sampled_from(["follow", "fail", "skip"]),
+)
+def test_a_start_begins_one_run_at_most_and_names_the_one_it_began(
+    starts: list[str], old: int, scheduled: bool, if_running: IfRunning
+) -> None:
+    service = PlayedService(
+        list(starts),
+        rows=[{"id": f"old {n}", "status": "succeeded"} for n in range(old)],
+        scheduled_run_begins=scheduled,
+    )
+    try:
+        found = start(service, if_running)
+    except AlreadyRunningError:
+        assert service.own == 0
+    except PlatformTransportError:
+        assert service.own == 0
+    else:
+        assert service.own <= 1
+        if found.own:
+            assert (found.run_id, service.own) == ("own 1", 1)
+        else:
+            assert if_running == "follow"
+            assert (found.run_id or "").startswith("other")
+            assert service.own == 0
+
+
+def test_a_run_of_the_schedule_is_not_taken_for_the_lost_one() -> None:
+    service = PlayedService(["lost"], scheduled_run_begins=True)
+    with pytest.raises(PlatformTransportError, match="no new run"):
+        start(service)
+
+
+def test_two_new_runs_leave_the_outcome_unknown() -> None:
+    service = PlayedService(["done and lost"])
+    known: list[str] = []
+    service.rows = [{"id": "of a colleague", "status": "succeeded"}]
+    with pytest.raises(PlatformOutcomeUnknownError, match="several new runs"):
+        service.play(start_once(delivery(), RunsBefore(known), "follow"))
+    assert service.posts == 1
+
+
+@pytest.mark.parametrize("known", [None, []])
+def test_runs_without_ids_leave_a_lost_start_unknown(known: list[str] | None) -> None:
+    service = PlayedService(["lost"], rows=[{"status": "succeeded"}])
+    with pytest.raises(PlatformOutcomeUnknownError, match="no ids"):
+        service.play(start_once(delivery(), RunsBefore(known), "follow"))
+
+
+def test_a_refusal_because_of_a_run_that_nothing_shows_ends_after_three_starts() -> None:
+    service = PlayedService(["busy unseen"])
+    with pytest.raises(AlreadyRunningError, match="shows no run that is going on"):
+        start(service)
+    assert service.posts == LOOKS
+
+
+def test_a_start_without_an_id_is_found_by_the_list() -> None:
+    service = PlayedService()
+    assert start(service).run_id == "own 1"
+    no_answer = PlayedService(rows=[{"id": "old"}, {"id": "own 1"}])
+
+    class Silent(ScheduledTaskRuns):
+        def start(self, deadline: float | None = None) -> Program[StartedRunNow]:
+            yield from ()
+            return StartedRunNow.model_validate(None)
+
+    found = no_answer.play(start_once(Silent(1, "601"), RunsBefore(["old"]), "follow"))
+    assert found == FoundRun("own 1", own=True)
+    found = no_answer.play(start_once(Silent(1, "601"), RunsBefore(["old", "own 1"]), "follow"))
+    assert found == FoundRun(None, own=True)
+
+
+def test_a_run_without_an_id_cannot_be_followed() -> None:
+    with pytest.raises(AlreadyRunningError, match="no id of that run"):
+        already_running(delivery(), run(status="running"), "follow")
+
+
+SUCCESS = "2026-11-23T06:00:30.000Z"
+EARLIER = "2026-11-23T05:00:00Z"
+
+
+def wait_for(*answers: Any, before: str | None = EARLIER, seconds: float = 600.0) -> Any:
+    service = PlayedService(answers=list(answers))
+    program = wait_for_run(
+        delivery(), "r1", before, service.clock, deadline=NOON + seconds, poll_interval=5.0
+    )
+    return service.play(program)
+
+
+@given(word=st.text(min_size=1).filter(lambda text: text.strip()), failed=st.booleans())
+def test_any_other_word_than_running_is_an_end_that_error_and_success_judge(
+    word: str, failed: bool
+) -> None:
+    if word.strip().lower() == "running" or run(status=word).says_failure:
+        return
+    ended = {"runId": "r1", "status": word, "error": "no such tab" if failed else None}
+    waiting = {"runId": "r1", "status": "running"}
+    if failed:
+        with pytest.raises(ReportDeliveryFailedError, match="no such tab"):
+            wait_for(waiting, ended)
+        return
+    outcome = wait_for(waiting, ended, {"lastSuccessAt": SUCCESS})
+    assert isinstance(outcome, RunNowOutcome)
+    assert (outcome.status, outcome.last_success_at) == (word, SUCCESS)
+
+
+@pytest.mark.parametrize("word", ["failed", "Error", "SKIPPED", "cancelled"])
+def test_a_status_that_names_a_failure_is_one(word: str) -> None:
+    with pytest.raises(ReportDeliveryFailedError, match="without a reason"):
+        wait_for({"runId": "r1", "status": word}, {"lastSuccessAt": SUCCESS})
+
+
+@pytest.mark.parametrize(
+    ("success", "before", "began", "is_success"),
+    [
+        (SUCCESS, None, None, True),
+        (SUCCESS, EARLIER, None, True),
+        (SUCCESS, SUCCESS, None, False),
+        (EARLIER, SUCCESS, None, False),
+        (None, None, None, False),
+        ("2026-11-23T06:00:30Z", EARLIER, "2026-11-23T06:00:30.900Z", True),
+        ("2026-11-23T06:00:30Z", EARLIER, "2026-11-23T06:00:31.000Z", False),
+        ("2026-11-23T06:00:30Z", "2026-11-23T08:00:29+02:00", None, True),
+    ],
+)
+def test_a_success_is_newer_than_the_one_before_and_than_the_start(
+    success: str | None, before: str | None, began: str | None, is_success: bool
+) -> None:
+    ended = {"runId": "r1", "status": "ended", "startedAt": began}
+    answers = (ended, *[{"lastSuccessAt": success, "runId": "r1", "status": "ended"}])
+    if is_success:
+        assert wait_for(*answers, before=before).last_success_at == success
+        return
+    both = {**ended, "lastSuccessAt": success}
+    with pytest.raises(ReportDeliveryFailedError, match="no success since its start"):
+        wait_for(both, before=before)
+
+
+def test_a_success_may_be_reported_later_than_the_end() -> None:
+    service = PlayedService(
+        answers=[
+            {"status": "ended"},
+            {"lastSuccessAt": EARLIER},
+            {"status": "ended"},
+            {"lastSuccessAt": SUCCESS},
+        ]
+    )
+    program = wait_for_run(
+        delivery(), "r1", EARLIER, service.clock, deadline=NOON + 600, poll_interval=5.0
+    )
+    assert service.play(program).last_success_at == SUCCESS
+    assert service.now < NOON + SUCCESS_GRACE
+
+
+def test_a_run_without_a_status_goes_on_until_the_deadline() -> None:
+    with pytest.raises(PlatformDeadlineError, match="goes on, and a retry follows it"):
+        wait_for({"runId": "r1"})
+
+
+@pytest.mark.parametrize(
+    ("said", "step"),
+    [
+        ("Please reconnect Google", "connect Google again"),
+        ("The owner has no access to the sheet", "access to the sheet in Google"),
+        ("Block would overwrite filled cells", "Nothing was written"),
+        ("Column 'x' vanished", "delivery's columns"),
+    ],
+)
+def test_a_failure_says_what_a_person_can_do(said: str, step: str) -> None:
+    with pytest.raises(ReportDeliveryFailedError, match=step):
+        wait_for({"status": "failed", "error": said})
+
+
+def test_an_error_that_is_an_object_is_quoted() -> None:
+    with pytest.raises(ReportDeliveryFailedError, match="SHEET_FULL"):
+        wait_for({"status": "failed", "error": {"code": "SHEET_FULL"}})
+
+
+@pytest.mark.parametrize(
+    ("word", "ended"),
+    [("running", False), ("Queued", False), (None, False), ("complete", True), ("Failed", True)],
+)
+def test_a_task_is_over_only_by_a_word_that_is_known(word: str | None, ended: bool) -> None:
+    assert ScheduledTaskRuns(1, "601").has_ended(run(status=word)) is ended
+
+
+def test_a_task_that_failed_says_the_status_where_no_reason_is_given() -> None:
+    error = ScheduledTaskRuns(1, "601").failed(run(id="r1", status="Failed"))
+    assert isinstance(error, ScheduledTaskFailedError)
+    assert "its status is failed, without a reason" in error.reason
+
+
+def test_a_run_that_is_too_large_is_no_part_of_a_result() -> None:
+    assert as_result(run(id="r1", threadId="t1")) == {"id": "r1", "threadId": "t1"}
+    assert as_result(run(id="r1", text="x" * 20_000)) is None

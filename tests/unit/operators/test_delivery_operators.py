@@ -1,0 +1,447 @@
+"""Deliveries and scheduled tasks that a task runs now: started once, followed, judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_platform._airflow import AirflowFailException, AirflowSkipException
+from airflow_provider_platform.client.errors import (
+    AlreadyRunningError,
+    PlatformDeadlineError,
+    PlatformInputError,
+    PlatformServerError,
+    PlatformTransportError,
+    ReportDeliveryFailedError,
+    ScheduledTaskFailedError,
+)
+from airflow_provider_platform.client.management import runs_now
+from airflow_provider_platform.client.management.deliveries.deliveries import run_report_delivery
+from airflow_provider_platform.client.management.scheduled_tasks.scheduled_tasks import (
+    run_scheduled_task,
+)
+from airflow_provider_platform.hooks.platform import PlatformHook
+from airflow_provider_platform.operators._submission.record import STORE_KEY
+from airflow_provider_platform.operators.deliveries import (
+    PlatformPauseDeliveryOperator,
+    PlatformResumeDeliveryOperator,
+    PlatformRunDeliveryOperator,
+    PlatformRunScheduledTaskOperator,
+)
+from tests.unit.operators.task_context import TaskTries, deferral
+
+if TYPE_CHECKING:
+    from airflow_provider_platform.sandbox.control.client import SandboxControl
+    from airflow_provider_platform.sandbox.server import Sandbox
+    from tests.unit.operators.captured_log import Capture
+
+RUNS = {"method": "POST", "path": "/(runs|run)$"}
+"""The requests that start a run."""
+LISTS = {"method": "GET", "path": "/runs$"}
+LONG = 1000.0
+"""Seconds of a run by the sandbox's clock, which only a test moves that far."""
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs_now, "LOOK_PAUSE", 0.02)
+    monkeypatch.setattr(runs_now, "SUCCESS_GRACE", 0.3)
+
+
+def deliver(**arguments: Any) -> PlatformRunDeliveryOperator:
+    return PlatformRunDeliveryOperator(
+        task_id="deliver",
+        **{"delivery_id": 501, "poll_interval": 0.05, "deferrable": False, **arguments},
+    )
+
+
+def run_task(**arguments: Any) -> PlatformRunScheduledTaskOperator:
+    return PlatformRunScheduledTaskOperator(
+        task_id="run",
+        **{"scheduled_task_id": 601, "poll_interval": 0.05, "deferrable": False, **arguments},
+    )
+
+
+KINDS = {"delivery": deliver, "scheduled task": run_task}
+BOTH = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS.keys())
+
+
+def slow(control: SandboxControl) -> None:
+    """Runs take long from now on."""
+    control.set(delivery_seconds=LONG, task_seconds=LONG)
+
+
+def starts(control: SandboxControl) -> int:
+    state = control.state()
+    return len([*state.changed("report-delivery-runs"), *state.changed("scheduled-task-runs")])
+
+
+def start_elsewhere(make: Any) -> str:
+    """Start a run as somebody else would; its id."""
+    result = make(wait_for_completion=False).execute(TaskTries().context())
+    run_id: str = result["run_id"]
+    return run_id
+
+
+def test_a_delivery_that_succeeds_is_returned_with_its_run(control: SandboxControl) -> None:
+    control.set(delivery_seconds=0.2)
+    result = deliver().execute(TaskTries().context())
+    fields = {"delivery_id", "run_id", "started", "status", "run", "last_success_at"}
+    assert set(result) == fields
+    assert (result["delivery_id"], result["started"], result["status"]) == (
+        501,
+        True,
+        "succeeded",
+    )
+    assert result["run"]["runId"] == result["run_id"]
+    assert result["last_success_at"].startswith("20")
+    assert starts(control) == 1
+
+
+def test_a_task_that_completes_is_returned_with_its_run(control: SandboxControl) -> None:
+    control.set(task_seconds=0.2)
+    result = run_task().execute(TaskTries().context())
+    assert set(result) == {"scheduled_task_id", "run_id", "started", "status", "run"}
+    assert (result["scheduled_task_id"], result["status"]) == (601, "complete")
+    assert result["run"]["threadId"] == f"thread-{result['run_id']}"
+    assert starts(control) == 1
+
+
+@pytest.mark.parametrize("ends", ["states", "finished"])
+def test_the_end_of_a_delivery_is_judged_by_its_error_and_its_last_success(
+    ends: str, control: SandboxControl
+) -> None:
+    control.set(delivery_ends=ends)
+    assert deliver().execute(TaskTries().context())["last_success_at"]
+    control.advance(5)
+    control.set(delivery_outcome="failed")
+    with pytest.raises(ReportDeliveryFailedError, match="overwrite filled cells") as caught:
+        deliver().execute(TaskTries().context())
+    assert "Clear the cells" in str(caught.value)
+
+
+def test_an_end_without_error_and_without_success_is_a_failure(control: SandboxControl) -> None:
+    deliver().execute(TaskTries().context())
+    control.advance(5)
+    control.set(delivery_outcome="unreported")
+    with pytest.raises(ReportDeliveryFailedError, match="no success since its start"):
+        deliver().execute(TaskTries().context())
+
+
+def test_a_success_that_is_reported_late_is_waited_for(
+    control: SandboxControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs_now, "SUCCESS_GRACE", 60)
+    control.set(delivery_success_delay=0.4)
+    assert deliver().execute(TaskTries().context())["status"] == "succeeded"
+
+
+def test_a_task_that_fails_says_why(control: SandboxControl) -> None:
+    control.set(task_outcome="failed")
+    with pytest.raises(ScheduledTaskFailedError, match="time limit"):
+        run_task().execute(TaskTries().context())
+
+
+@BOTH
+def test_a_run_that_is_not_waited_for_has_no_status(make: Any, control: SandboxControl) -> None:
+    slow(control)
+    result = make(wait_for_completion=False).execute(TaskTries().context())
+    assert (result["started"], result["status"], result["run"]) == (True, None, None)
+    assert result["run_id"]
+
+
+@BOTH
+def test_a_run_that_is_going_on_is_followed(make: Any, control: SandboxControl) -> None:
+    control.set(delivery_seconds=0.5, task_seconds=0.5)
+    run_id = start_elsewhere(make)
+    result = make().execute(TaskTries().context())
+    assert (result["run_id"], result["started"]) == (run_id, False)
+    assert starts(control) == 1
+
+
+@BOTH
+def test_a_run_that_is_going_on_fails_the_try_if_its_author_says_so(
+    make: Any, control: SandboxControl
+) -> None:
+    slow(control)
+    run_id = start_elsewhere(make)
+    tries = TaskTries()
+    with pytest.raises(AlreadyRunningError, match=run_id) as caught:
+        make(if_running="fail").execute(tries.context())
+    assert "Nothing was started" in str(caught.value)
+    control.advance(LONG)
+    control.set(delivery_seconds=0, task_seconds=0)
+    assert make(if_running="fail").execute(tries.context())["started"] is True
+    assert starts(control) == 2
+
+
+@BOTH
+def test_a_run_that_is_going_on_skips_the_task_if_its_author_says_so(
+    make: Any, control: SandboxControl
+) -> None:
+    slow(control)
+    start_elsewhere(make)
+    with pytest.raises(AirflowSkipException, match="The task is skipped"):
+        make(if_running="skip").execute(TaskTries().context())
+    assert starts(control) == 1
+
+
+START = {
+    "delivery": run_report_delivery(delivery_id=501),
+    "scheduled task": run_scheduled_task(task_id=601),
+}
+
+
+@pytest.mark.parametrize("if_running", ["follow", "fail", "skip"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_begins_between_the_look_and_the_start_is_treated_alike(
+    kind: str, if_running: str, control: SandboxControl, task: Any
+) -> None:
+    control.set(task_while_running="409", delivery_seconds=LONG, task_seconds=LONG)
+    control.hold("before_answer", **LISTS)
+    running = task(KINDS[kind](if_running=if_running, timeout=0.5), TaskTries())
+    control.wait_held("before_answer")
+    PlatformHook().run(START[kind])
+    control.release()
+    error = running.end()
+    if if_running == "follow":
+        assert isinstance(error, PlatformDeadlineError)
+    else:
+        assert isinstance(
+            error, {"fail": AlreadyRunningError, "skip": AirflowSkipException}[if_running]
+        )
+    assert starts(control) == 1
+
+
+@BOTH
+def test_a_lost_answer_is_looked_up_and_the_run_followed(
+    make: Any, control: SandboxControl
+) -> None:
+    control.fault("lost_response", **RUNS)
+    assert make().execute(TaskTries().context())["started"] is True
+    assert starts(control) == 1
+
+
+@BOTH
+def test_a_start_that_never_arrived_is_sent_by_the_retry(
+    make: Any, control: SandboxControl
+) -> None:
+    tries = TaskTries()
+    control.fault("status", **RUNS, status=500)
+    with pytest.raises(PlatformTransportError, match=r"no new run\. A retry starts a run"):
+        make().execute(tries.context())
+    assert starts(control) == 0
+    assert make().execute(tries.context())["started"] is True
+    assert starts(control) == 1
+
+
+@BOTH
+def test_a_retry_finds_the_run_of_a_try_that_was_lost_at_the_start(
+    make: Any, control: SandboxControl
+) -> None:
+    tries = TaskTries()
+    control.fault("lost_response", **RUNS)
+    control.fault("status", **LISTS, nth=2, status=502, body="html", count=20)
+    with pytest.raises(PlatformTransportError, match="A retry reads the list again"):
+        make().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "intent"
+    control.clear_faults()
+    assert make().execute(tries.context())["started"] is True
+    assert starts(control) == 1
+
+
+@BOTH
+def test_a_lost_start_that_nothing_names_is_unknown_and_not_repeated(
+    make: Any, control: SandboxControl
+) -> None:
+    start_elsewhere(make)
+    control.set(run_ids="none")
+    control.fault("lost_response", **RUNS)
+    tries = TaskTries()
+    with pytest.raises(AirflowFailException, match="the list of its runs has no ids") as caught:
+        make().execute(tries.context())
+    assert "mark this task as successful" in str(caught.value)
+    assert tries.store[STORE_KEY]["phase"] == "lost"
+    assert starts(control) == 2
+
+
+@BOTH
+def test_a_retry_follows_the_run_that_outlived_the_deadline(
+    make: Any, control: SandboxControl
+) -> None:
+    slow(control)
+    tries = TaskTries()
+    with pytest.raises(PlatformDeadlineError, match="a retry follows it"):
+        make(timeout=0.3).execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    control.advance(LONG)
+    assert make(timeout=30).execute(tries.context())["started"] is True
+    assert starts(control) == 1
+
+
+@BOTH
+def test_a_retry_starts_a_failed_run_again(make: Any, control: SandboxControl) -> None:
+    control.set(delivery_outcome="failed", task_outcome="failed")
+    tries = TaskTries()
+    with pytest.raises((ReportDeliveryFailedError, ScheduledTaskFailedError)):
+        make().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "failed"
+    control.set(delivery_outcome="succeeded", task_outcome="complete")
+    assert make().execute(tries.context())["started"] is True
+    assert starts(control) == 2
+
+
+@BOTH
+def test_a_clear_runs_again(make: Any, control: SandboxControl) -> None:
+    tries = TaskTries()
+    make().execute(tries.context())
+    control.advance(5)
+    tries.clear()
+    make().execute(tries.context())
+    assert starts(control) == 2
+
+
+@BOTH
+def test_short_outages_during_the_wait_are_tolerated(make: Any, control: SandboxControl) -> None:
+    control.set(delivery_seconds=0.3, task_seconds=0.3)
+    tries = TaskTries()
+    control.fault("status", method="GET", nth=3, status=503, count=3)
+    assert make().execute(tries.context())["status"]
+
+
+@BOTH
+def test_an_outage_during_the_wait_leaves_the_run_to_the_retry(
+    make: Any, control: SandboxControl
+) -> None:
+    slow(control)
+    tries = TaskTries()
+    control.fault("status", method="GET", path="/runs(/[^/]*)?$", nth=3, status=502, count=9)
+    with pytest.raises(PlatformServerError):
+        make().execute(tries.context())
+    assert tries.store[STORE_KEY]["phase"] == "running"
+    control.clear_faults()
+    control.advance(LONG)
+    assert make().execute(tries.context())["status"]
+    assert starts(control) == 1
+
+
+def test_deliveries_that_are_not_activated_are_named(control: SandboxControl) -> None:
+    control.set(deliveries_activated=False)
+    for operator in (
+        deliver(),
+        PlatformPauseDeliveryOperator(task_id="pause", delivery_id=501),
+        PlatformResumeDeliveryOperator(task_id="resume", delivery_id=501),
+    ):
+        with pytest.raises(AirflowFailException, match="not activated on this tenant") as caught:
+            operator.execute(TaskTries().context())
+        assert "v0.17.0 or later" in str(caught.value)
+
+
+def test_tasks_that_are_not_activated_are_named(control: SandboxControl) -> None:
+    control.set(tasks_enabled=False)
+    with pytest.raises(AirflowFailException, match="not activated for this account"):
+        run_task().execute(TaskTries().context())
+
+
+@pytest.mark.parametrize("answer", ["html", "404", "405"])
+def test_an_older_tenant_is_told_from_a_wrong_id(answer: str, control: SandboxControl) -> None:
+    control.set(release="0.14.0", missing_operation=answer)
+    with pytest.raises(AirflowFailException, match=r"need release v0\.17\.0 or later"):
+        deliver().execute(TaskTries().context())
+    with pytest.raises(AirflowFailException, match=r"need release v0\.15\.0 or later"):
+        run_task().execute(TaskTries().context())
+
+
+def test_a_wrong_id_is_named(control: SandboxControl) -> None:
+    with pytest.raises(AirflowFailException, match="No report delivery has this id"):
+        deliver(delivery_id=999).execute(TaskTries().context())
+    with pytest.raises(AirflowFailException, match="No scheduled task has this id"):
+        run_task(scheduled_task_id=999).execute(TaskTries().context())
+    assert starts(control) == 0
+
+
+def test_a_wrong_deployment_keeps_the_error_of_the_service(control: SandboxControl) -> None:
+    for make in KINDS.values():
+        with pytest.raises(AirflowFailException, match="Deployment 9 not found"):
+            make(deployment_id=9).execute(TaskTries().context())
+    assert starts(control) == 0
+
+
+def test_a_task_of_another_user_says_who_may_run_it(control: SandboxControl) -> None:
+    control.set(token_lacks=["Admin"])
+    with pytest.raises(AirflowFailException, match="creator"):
+        run_task(scheduled_task_id=602).execute(TaskTries().context())
+
+
+def test_a_tenant_that_reports_no_status_ends_the_task_after_the_start(
+    control: SandboxControl, capture: Capture
+) -> None:
+    control.set(task_run_status="none")
+    result = run_task().execute(TaskTries().context())
+    assert (result["status"], result["started"]) == (None, True)
+    assert "does not report how a run of a scheduled task goes" in "\n".join(capture.lines())
+    with pytest.raises(AirflowFailException, match="was started, but this tenant does not report"):
+        run_task(wait_for_completion=True).execute(TaskTries().context())
+
+
+def test_a_start_without_an_id_is_found_in_the_list(control: SandboxControl) -> None:
+    control.set(task_start_answer="empty")
+    assert run_task().execute(TaskTries().context())["status"] == "complete"
+    assert starts(control) == 1
+
+
+@BOTH
+def test_the_trigger_is_given_the_run_and_starts_nothing(
+    make: Any, control: SandboxControl
+) -> None:
+    slow(control)
+    deferred = deferral(make(deferrable=True).execute, TaskTries().context())
+    _, arguments = deferred.trigger.serialize()
+    assert arguments["run"]["run_id"]
+    assert "known" not in arguments["run"]
+    assert starts(control) == 1
+
+
+def test_a_delivery_is_paused_and_resumed(control: SandboxControl) -> None:
+    pause = PlatformPauseDeliveryOperator(task_id="pause", delivery_id=502)
+    resume = PlatformResumeDeliveryOperator(task_id="resume", delivery_id=502)
+    assert pause.execute(TaskTries().context())["status"] == "paused"
+    assert deliver(delivery_id=502).execute(TaskTries().context())["status"] == "succeeded"
+    assert resume.execute(TaskTries().context())["status"] == "active"
+
+
+def test_a_pause_whose_answer_was_lost_is_sent_again(control: SandboxControl) -> None:
+    control.fault("lost_response", path="/pause$")
+    pause = PlatformPauseDeliveryOperator(task_id="pause", delivery_id=502)
+    assert pause.execute(TaskTries().context())["status"] == "paused"
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "field"),
+    [
+        (deliver, {"delivery_id": ""}, "delivery_id"),
+        (deliver, {"delivery_id": None}, "delivery_id"),
+        (deliver, {"if_running": "wait"}, "if_running"),
+        (deliver, {"wait_for_completion": "if_supported"}, "wait_for_completion"),
+        (deliver, {"timeout": 0}, "timeout"),
+        (run_task, {"scheduled_task_id": ""}, "scheduled_task_id"),
+        (run_task, {"if_running": "start"}, "if_running"),
+        (run_task, {"wait_for_completion": "maybe"}, "wait_for_completion"),
+    ],
+)
+def test_what_is_known_to_be_wrong_is_refused_when_the_dag_is_parsed(
+    make: Any, arguments: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(PlatformInputError) as caught:
+        make(**arguments)
+    assert caught.value.field == field
+
+
+def test_an_id_with_a_slash_names_no_other_path(
+    control: SandboxControl, platform_sandbox: Sandbox
+) -> None:
+    with pytest.raises(AirflowFailException):
+        deliver(delivery_id="501/../502").execute(TaskTries().context())
+    assert starts(control) == 0
+    assert platform_sandbox.control.state().requests
