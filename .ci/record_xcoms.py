@@ -22,6 +22,7 @@ ITEMS = 2
 LONGEST = 160
 PARAMETERS: dict[str, dict[str, Any]] = {
     "answer_to_slack": {"channel": "#revenue"},
+    "model_to_production": {"delivery_id": 501, "workbook_id": 301, "dashboard_id": 501},
     "nightly_pipeline": {"report_id": 101},
     "deliveries": {"delivery_id": 502, "scheduled_task_id": 601},
     "notifications": {"dashboard_id": 501, "email": "analyst@acme.example.com"},

@@ -42,6 +42,14 @@ PREFIXES = {
 _REST = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 _OF_THE_FUNCTION = {"python_callable", "op_args", "op_kwargs", "prompt", "sql"}
 """What a decorated function gives, or Airflow of it."""
+TASK_GROUPS = (
+    (
+        "airflow_provider_platform.operators.branches",
+        "branch_gate",
+        "../branches.md#a-gate-around-any-tasks",
+    ),
+)
+"""Functions that make a group of tasks: the module, the name, and the page that describes it."""
 AIRFLOWS_SENSOR_PARAMETERS = """\
 The parameters of Airflow's sensors work as everywhere: `poke_interval` (seconds or timedelta, 60),
 `timeout` (seconds or timedelta, 7 days), `mode` (`poke` or `reschedule`), `soft_fail`,
@@ -122,6 +130,11 @@ def _overview(found: list[Subject]) -> str:
             says = _split(subject.doc)[0][0]
             lines.append(f"| [`{subject.name}`]({subject.page}.md) | {_cell(says)} |")
         lines.append("")
+    lines += ["## Task groups", "", "| | |", "| --- | --- |"]
+    for module, name, page in TASK_GROUPS:
+        says = _split(inspect.getdoc(getattr(import_module(module), name)) or "")[0][0]
+        lines.append(f"| [`{name}`]({page}) | {_cell(says)} |")
+    lines.append("")
     names = "\n".join(subject.page for subject in found)
     lines += [f"```{{toctree}}\n:hidden:\n\n{names}\n```", "", MADE, ""]
     return "\n".join(lines)

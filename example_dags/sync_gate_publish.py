@@ -92,7 +92,7 @@ with DAG(
     merge = PlatformMergeBranchOperator(
         task_id="merge",
         branch_name=sync.output["branch_name"],
-        hash=open_branch.output["hash"],
+        hash=open_branch.output["opened_hash"],
         message="Checked by Airflow, run {{ run_id }}",
         deferrable=True,
     )

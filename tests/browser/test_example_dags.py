@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tests.browser.demo_ui import DemoUi
 
 REQUIRED: dict[str, dict[str, Any]] = {
+    "model_to_production": {"delivery_id": 501, "workbook_id": 301, "dashboard_id": 501},
     "nightly_pipeline": {"report_id": 101},
     "deliveries": {"delivery_id": 502, "scheduled_task_id": 601},
     "notifications": {"dashboard_id": 501, "email": "analyst@acme.example.com"},
@@ -38,6 +39,13 @@ REQUIRED: dict[str, dict[str, Any]] = {
 CHANGED: dict[str, dict[str, Any]] = {
     "answer_to_slack": {"question": "top 5 products", "channel": "#other"},
     "deliveries": {"delivery_id": 501, "scheduled_task_id": 602},
+    "model_to_production": {
+        "least_orders": 50,
+        "delivery_id": 502,
+        "workbook_id": 302,
+        "dashboard_id": 502,
+        "output_path": "{folder}/night.pdf",
+    },
     "nightly_pipeline": {
         "question": "top 5 products",
         "output_folder": "{folder}/nightly",

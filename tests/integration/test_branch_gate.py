@@ -9,7 +9,11 @@ from airflow.sdk import DAG, task, task_group
 
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.management.data_model.branches import (
+    MergeToDefaultBranchRequest,
+    RemoveBranchQuery,
     StartDevModeRequest,
+    merge_to_default,
+    remove_branch,
     start_dev_mode,
 )
 from airflow_provider_platform.hooks.platform import PlatformHook
@@ -239,6 +243,94 @@ def test_branch_with_new_commits_during_the_checks_is_not_merged(
     run = run_dag(gated(first=lambda: platform_sandbox.control.add_branch(BRANCH)))
     assert "was checked, but the branch is now at commit" in errors(run)["branch_gate.merge"]
     assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
+
+
+def test_branch_that_is_never_built_is_closed_and_kept(
+    run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.report_build(BRANCH, "building")
+    run = run_dag(gated(timeout=1))
+    assert run.states["branch_gate.built"] == "failed"
+    assert "not built before the deadline" in errors(run)["branch_gate.built"]
+    assert run.xcom("branch_gate.close")["closed"] is True
+    assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
+
+
+def delete_by_hand() -> None:
+    PlatformHook().run(remove_branch(query=RemoveBranchQuery.build(branch_name=BRANCH)))
+
+
+def merge_by_hand() -> None:
+    body = MergeToDefaultBranchRequest.build(
+        branch_name=BRANCH, message="by hand", delete_branch=False
+    )
+    PlatformHook().run(merge_to_default(body=body))
+
+
+@environments
+def test_branch_that_somebody_deletes_during_the_checks_fails_the_check_that_asks_it(
+    environment: Any, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    run = run_dag(gated(first=delete_by_hand, environment=environment))
+    assert run.state == "failed"
+    assert "branch_gate.close" not in errors(run)
+    assert run.states["branch_gate.delete"] == "success"
+    assert merged(platform_sandbox) == []
+
+
+@pytest.mark.parametrize(
+    ("merge_commit", "state", "words"),
+    [
+        ("own", "failed", "merged nothing"),
+        ("fast_forward", "success", None),
+    ],
+)
+def test_branch_that_somebody_merges_during_the_checks_is_not_merged_twice(
+    merge_commit: Any, state: str, words: str | None, run_dag: RunDag, platform_sandbox: Sandbox
+) -> None:
+    platform_sandbox.control.set(merge_commit=merge_commit)
+    run = run_dag(gated(first=merge_by_hand))
+    assert run.state == run.states["branch_gate.merge"] == state
+    assert words is None or words in errors(run)["branch_gate.merge"]
+    assert merged(platform_sandbox) == [BRANCH]
+    assert (BRANCH in platform_sandbox.control.branches()) == (state == "failed")
+
+
+class TestTwoGatesOnOneBranch:
+    """Both have opened the branch; the second one checks it when the first one is done."""
+
+    @staticmethod
+    def two_gates(**first: Any) -> DAG:
+        with DAG(dag_id="two_gates", default_args={"retries": 0}) as dag:
+            with branch_gate(BRANCH, group_id="one", **{**soon, **first}) as one:
+                early = counting(one)
+            environment = {"environment": first.get("environment", "staging")}
+            with branch_gate(BRANCH, group_id="two", **soon, **environment) as two:
+                late = counting(two)
+        dag.get_task("two.built") >> early
+        dag.get_task("one.close") >> late
+        return dag
+
+    @environments
+    def test_branch_is_merged_once_and_the_second_gate_fails(
+        self, environment: Any, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        run = run_dag(self.two_gates(environment=environment))
+        assert (run.state, run.states["one.merge"]) == ("failed", "success")
+        assert run.states["two.count"] == "failed"
+        assert run.states["two.merge"] == "upstream_failed"
+        assert merged(platform_sandbox) == [BRANCH]
+        assert platform_sandbox.control.branches() == ["dev", "main"]
+
+    @environments
+    def test_gate_that_only_proves_closes_the_branch_for_the_second_one_which_merges_nothing(
+        self, environment: Any, run_dag: RunDag, platform_sandbox: Sandbox
+    ) -> None:
+        run = run_dag(self.two_gates(environment=environment, merge="never", delete="never"))
+        assert (run.state, run.states["one.passed"]) == ("failed", "success")
+        assert set(errors(run)) == {"two.count"}
+        assert merged(platform_sandbox) == []
+        assert BRANCH in platform_sandbox.control.branches()
 
 
 def test_mapped_gates_do_not_affect_each_other(run_dag: RunDag, platform_sandbox: Sandbox) -> None:

@@ -1,4 +1,4 @@
-"""``python -m airflow_provider_platform.sandbox.demo``: the example pipeline from end to end.
+"""``python -m airflow_provider_platform.sandbox.demo``: an example DAG from end to end.
 
 The sandbox and Airflow each run in a process of their own and are stopped at the end, on Ctrl-C
 too. What is kept lies in ``.demo`` of the checkout, or of the folder that it is run in: Airflow's
@@ -23,13 +23,15 @@ from typing import Any
 from airflow_provider_platform.sandbox.demo.airflow_home import kept
 from airflow_provider_platform.sandbox.demo.airflow_log import Unfolded, read_line
 from airflow_provider_platform.sandbox.demo.checkout import (
-    DAG_FILE,
+    CONF,
     DAG_ID,
     DEMO_COMMAND,
     FOLDER,
     FRESH_COMMAND,
     HOME,
     UI_COMMAND,
+    dag_file,
+    menu,
     shown,
 )
 from airflow_provider_platform.sandbox.demo.dag_runs import FinishedRun, FinishedTask
@@ -45,8 +47,6 @@ from airflow_provider_platform.sandbox.demo.run_report import report
 from airflow_provider_platform.sandbox.demo.task_logs import TaskLogWriter
 
 _LOG = FOLDER / "airflow.log"
-REPORT = 101
-"""The sandbox's report that the demo connects to a spreadsheet."""
 
 
 def main() -> int:
@@ -63,14 +63,14 @@ def main() -> int:
             with running_sandbox(FOLDER) as sandbox:
                 print(f"Sandbox   {sandbox['url']}, a platform in one process with sample data,")
                 print("          until the demo ends")
-                run = _run_pipeline(sandbox["connection"])
+                run = _run_dag(options.dag, sandbox["connection"])
     except DemoError as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\nStopped; nothing is left running.", file=sys.stderr)
         return 130
-    print(f"\n{report(run)}\n\n{_next_steps(sandbox['url'])}\n")
+    print(f"\n{report(run)}\n\n{_next_steps(options.dag, sandbox['url'])}\n")
     outcome = "worked" if run.state == "success" else f"ended as {run.state}"
     print(
         f"The pipeline {outcome} ({time.monotonic() - started:.0f} s). Airflow's log: {shown(_LOG)}"
@@ -79,7 +79,15 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog=DEMO_COMMAND, description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog=DEMO_COMMAND,
+        description=__doc__,
+        epilog=menu(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "dag", nargs="?", choices=CONF, default=DAG_ID, help=f"the DAG to run (default: {DAG_ID})"
+    )
     parser.add_argument(
         "--fresh", action="store_true", help="forget the runs and changes of earlier demos first"
     )
@@ -91,25 +99,21 @@ def _forget() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run_pipeline(connection: dict[str, Any]) -> FinishedRun:
-    """Run the DAG in an Airflow of its own, showing what its tasks say. Raises `DemoError`."""
+def _run_dag(dag_id: str, connection: dict[str, Any]) -> FinishedRun:
+    """Run a DAG in an Airflow of its own, showing what its tasks say. Raises `DemoError`."""
     again = (HOME / "airflow.db").exists()
     result = HOME / "result.json"
     result.unlink(missing_ok=True)
-    env = kept(os.environ, HOME, DAG_FILE.parent)
+    file = dag_file(dag_id)
+    env = kept(os.environ, HOME, file.parent)
     env["AIRFLOW__LOGGING__JSON_LOGS"] = "True"
     env["PYTHONUNBUFFERED"] = "1"
     command = [sys.executable, "-m", "airflow_provider_platform.sandbox.demo.airflow_process"]
-    conf = {
-        "report_id": REPORT,
-        "output_folder": str(FOLDER / "files"),
-        "charts": ["png"] if _draws_charts() else [],
-    }
-    command += [str(DAG_FILE), DAG_ID, json.dumps(conf)]
+    command += [str(file), dag_id, json.dumps(_conf(dag_id))]
     command += [str(write_connection(HOME, connection)), str(result)]
     earlier = ", with the runs of earlier demos" if again else ""
     print(f"Airflow   home {shown(HOME)}{earlier}; connection platform_default")
-    print(f"DAG       {shown(DAG_FILE)}")
+    print(f"DAG       {shown(file)}")
     print("\nStarting Airflow ...", flush=True)
     # Airflow puts SIGTERM off until its task has ended.
     stop = signal.SIGINT
@@ -125,6 +129,16 @@ def _run_pipeline(connection: dict[str, Any]) -> FinishedRun:
     run = json.loads(result.read_text())
     result.unlink()
     return FinishedRun(**run | {"tasks": [FinishedTask(**task) for task in run["tasks"]]})
+
+
+def _conf(dag_id: str) -> dict[str, Any]:
+    """The parameters of the run; files go to the demo's folder."""
+    files = FOLDER / "files"
+    conf = CONF[dag_id]
+    if dag_id != DAG_ID:
+        return {**conf, "output_path": str(files / f"{dag_id}.pdf")}
+    charts = ["png"] if _draws_charts() else []
+    return {**conf, "output_folder": str(files), "charts": charts}
 
 
 def _draws_charts() -> bool:
@@ -149,11 +163,11 @@ def _show_progress(process: subprocess.Popen[str]) -> None:
                 print(f"  {line.message}", flush=True)
 
 
-def _next_steps(sandbox_url: str) -> str:
+def _next_steps(dag_id: str, sandbox_url: str) -> str:
     return (
         "What to do next\n"
         "---------------\n"
-        f"  Look at the pipeline          {shown(DAG_FILE)}\n"
+        f"  Look at the pipeline          {shown(dag_file(dag_id))}\n"
         f"  See the run in Airflow's UI   {UI_COMMAND}\n"
         f"  Open the links of the tasks   {UI_COMMAND}: while it runs, it serves\n"
         f"                                {sandbox_url} again\n"

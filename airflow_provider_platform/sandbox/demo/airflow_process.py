@@ -13,7 +13,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from airflow_provider_platform.sandbox.demo import dag_runs
-from airflow_provider_platform.sandbox.demo.stored_settings import store_settings
+from airflow_provider_platform.sandbox.demo.stored_settings import (
+    export_connection,
+    store_settings,
+)
 from airflow_provider_platform.sandbox.demo.task_logs import announced_task_logs
 
 
@@ -21,6 +24,7 @@ def main(file: str, dag_id: str, conf: str, connection: str, result: str) -> int
     """Run the DAG; the exit code is 0 when there is a result, whatever the run's state."""
     dag_runs.initialise_database()
     store_settings(Path(connection))
+    export_connection()
     with announced_task_logs():
         run = dag_runs.run_dag(dag_runs.load_dag(Path(file), dag_id), json.loads(conf))
     Path(result).write_text(json.dumps(asdict(run), default=str))

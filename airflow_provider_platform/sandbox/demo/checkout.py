@@ -6,9 +6,11 @@ with it and keeps what it makes in the folder that it is run in.
 
 from __future__ import annotations
 
+import ast
 import os
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 DAG_ID = "nightly_pipeline"
@@ -22,6 +24,28 @@ _MODULE = "python -m airflow_provider_platform.sandbox.demo"
 DEMO_COMMAND = "make demo" if IN_CHECKOUT else _MODULE
 FRESH_COMMAND = "make demo ARGS=--fresh" if IN_CHECKOUT else f"{_MODULE} --fresh"
 UI_COMMAND = "make ui" if IN_CHECKOUT else f"{_MODULE}.ui"
+
+
+CONF: dict[str, dict[str, Any]] = {
+    DAG_ID: {"report_id": 101},
+    "model_to_production": {"delivery_id": 501, "workbook_id": 301, "dashboard_id": 501},
+}
+"""The DAGs that the demo can run, and what the sandbox has for their parameters without a
+default."""
+
+
+def dag_file(dag_id: str) -> Path:
+    """The file of one of these DAGs."""
+    return DAG_FILE.with_name(f"{dag_id}.py")
+
+
+def menu() -> str:
+    """The DAGs that the demo can run, each with what it does: the first line of its file."""
+    rows = []
+    for dag_id in CONF:
+        says = ast.get_docstring(ast.parse(dag_file(dag_id).read_text())) or ""
+        rows.append(f"  {dag_id:<{max(map(len, CONF))}}  {says.splitlines()[0]}")
+    return "\n".join(["The DAGs:", *rows])
 
 
 def shown(path: Path) -> str:

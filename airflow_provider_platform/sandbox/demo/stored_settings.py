@@ -7,6 +7,7 @@ AIRFLOW_HOME, if need be, and stores the connection that FILE holds as JSON, and
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,17 @@ def store_settings(file: Path) -> None:
     for conn_id in (CONN_ID, NEXT_CONN_ID):
         _store_connection(conn_id, connection)
     _store_pool()
+
+
+def export_connection() -> None:
+    """Give this process the stored connection as a variable too: triggers that Airflow runs inside
+    of a process do not see its database."""
+    from airflow.models import Connection
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        stored = session.query(Connection).filter_by(conn_id=CONN_ID).one()
+        os.environ[f"AIRFLOW_CONN_{CONN_ID.upper()}"] = stored.as_json()
 
 
 def _store_connection(conn_id: str, wanted: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from airflow_provider_platform.client.management.data_model.branches import Bran
 from airflow_provider_platform.client.management.data_model.build_status import (
     ACTIVATION_GRACE,
     Build,
+    BuildSeen,
 )
 from airflow_provider_platform.client.management.data_model.merging import (
     MADE,
@@ -95,6 +97,10 @@ class TestPlan:
             planned(tenant(), checked_hash="b0")
         assert planned(tenant(), checked_hash="b1").source_hash == "b1"
 
+    def test_service_that_names_no_commit_of_the_branch_is_believed(self) -> None:
+        played = tenant(commits={"main": "m1"})
+        assert planned(played, checked_hash="b1").source_hash is None
+
     def test_production_branch_is_not_merged_into_itself(self) -> None:
         with pytest.raises(BranchNotMergedError, match="this is the production branch"):
             tenant().run(plan_merge(1, "main", "default"))
@@ -156,6 +162,16 @@ class TestSend:
         del played.branches[BRANCH]
         with pytest.raises(BranchNotFoundError, match="deleted the branch a moment ago"):
             sent(played, merge)
+
+    def test_refusal_by_the_parent_does_not_blame_the_setting_of_production(self) -> None:
+        played = tenant(
+            settings={"deployBranchMergeAllowed": False},
+            branches={BRANCH: "staging", "staging": "main"},
+            faults={"mergeIntoParentBranch": [PlatformPermissionError("refused.", status=403)]},
+        )
+        with pytest.raises(PlatformPermissionError, match=r"^refused\.") as raised:
+            sent(played, planned(played, "parent"))
+        assert "deployBranchMergeAllowed" not in str(raised.value)
 
     def test_refusal_names_the_setting_that_forbids_merges(self) -> None:
         played = tenant(
@@ -240,6 +256,26 @@ class TestLostAnswer:
         words = "main changed from commit m1 to commit x. The branch changed from commit b1 to "
         with pytest.raises(PlatformOutcomeUnknownError, match=f"{words}commit y"):
             judge_lost(merge, branches, delete_branch=False)
+
+    def test_error_in_doubt_names_the_branch_and_its_requests_keep_to_the_deadline(self) -> None:
+        played = tenant(faults={"mergeToDefaultBranch": [NO_ANSWER]})
+        with pytest.raises(PlatformTransportError, match=rf"branch {BRANCH}, deployment 1"):
+            sent(played, planned(played), deadline=NOON + 60)
+        assert set(played.deadlines[-2:]) == {NOON + 60}
+
+    def test_answer_lost_while_both_branches_moved_leaves_the_outcome_unknown(self) -> None:
+        played = tenant(faults={"mergeToDefaultBranch": [NO_ANSWER]})
+        merge = planned(played)
+        played.commits |= {"main": "theirs", BRANCH: "b2"}
+        with pytest.raises(PlatformOutcomeUnknownError):
+            sent(played, merge)
+
+    def test_answer_lost_while_the_branch_was_deleted_names_the_branch(self) -> None:
+        played = tenant(faults={"mergeToDefaultBranch": [NO_ANSWER]})
+        merge = planned(played)
+        del played.branches[BRANCH]
+        with pytest.raises(BranchNotFoundError, match="deleted before it was merged"):
+            sent(played, merge)
 
 
 class TestBuild:
@@ -328,6 +364,36 @@ class TestBuild:
         built = {"status": "built", "lastHash": "b1"}
         assert self.waited(played, merge, old, failed, built).hash == "b1"
         assert len(played.times("buildStatus")) == 3
+
+    def test_build_of_another_commit_is_shown_with_its_commit(self) -> None:
+        played = tenant()
+        merge = sent(played, planned(played))
+        old = {"status": "built", "lastHash": "m1"}
+        self.waited(played, merge, old, {"status": "built", "lastHash": "m1+b1"})
+        [seen] = [event for event in played.events if isinstance(event, BuildSeen)]
+        assert "(of commit m1)" in str(seen)
+
+    def test_build_counts_if_the_commit_of_production_before_is_unknown(self) -> None:
+        played = tenant()
+        merge = replace(sent(played, planned(played)), target_hash=None)
+        assert self.waited(played, merge, {"status": "built", "lastHash": "any"}).hash == "any"
+
+    def test_build_counts_if_production_moved_on_and_nothing_was_merged(self) -> None:
+        played = tenant(fast_forward=True)
+        merge = planned(played)
+        sent(played, merge)  # by somebody else
+        merge = sent(played, merge)
+        played.commits["main"] = "later"
+        assert self.waited(played, merge, {"status": "built", "lastHash": "b1"}).hash == "b1"
+
+    @pytest.mark.parametrize("listed", [True, False])
+    def test_build_counts_if_the_list_of_branches_names_no_commit_of_production(
+        self, listed: bool
+    ) -> None:
+        played = tenant()
+        merge = sent(played, planned(played))
+        played.commits = {BRANCH: "b1"} if listed else {}
+        assert self.waited(played, merge, {"status": "built", "lastHash": "m1+b1"}).hash == "m1+b1"
 
     def test_service_that_names_no_commits_is_believed(self) -> None:
         played = tenant()
