@@ -131,8 +131,8 @@ def _check(
     if rows_read:
         raise PlatformInputError(
             f"to_{library}() needs the whole result, but {rows_read} of its rows were already "
-            "read. Run the query again. For several kinds of frames, call to_arrow() once and "
-            "convert its table."
+            "read. Run the query again. To get data frames of several libraries, call to_arrow() "
+            "once and convert its table."
         )
     return wanted
 

@@ -88,7 +88,8 @@ class Stream:
     async def aclose(self) -> None:
         """Give the connection back or close it."""
         self._failure = self._failure or PlatformClosedError(
-            f"{self._name.action}: closed before its end.", where=self._name.where
+            f"{self._name.action}: this client closed the stream before the stream ended.",
+            where=self._name.where,
         )
         self._progress.set()
         self._arrivals.cancel()

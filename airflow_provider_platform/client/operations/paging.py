@@ -223,7 +223,7 @@ def check_listing(operation: object) -> None:
     advice = (
         f"{operation.description} gives no list of pages: write run(…) instead of iterate(…)"
         if operation.described
-        else "iterate takes a list: write raw_listing(path) instead of raw_operation"
+        else "iterate needs a list operation: write raw_listing(path) instead of raw_operation"
     )
     _refuse(advice, field="operation")
 
@@ -340,16 +340,16 @@ class PageWalk(Generic[T]):
         elif not self._parameters:
             self.truncated = True
             log.warning(
-                "%s: the list is incomplete. The service has more than the %s items it sent but "
-                "offers no way to request them.",
+                "%s: the list is incomplete. The service has more items than the %s that it sent, "
+                "but this operation cannot request the others.",
                 self._start,
                 self._received,
             )
             return None
         else:
             return self._stopped(
-                f"has more than the {self._received} items it sent but offers no way to request "
-                "them"
+                f"has more items than the {self._received} that it sent, but this operation "
+                "cannot request the others"
             )
         return self._page_of(query)
 

@@ -122,7 +122,10 @@ def _run_dag(dag_id: str, connection: dict[str, Any]) -> FinishedRun:
         code = process.wait()
     if code or not result.exists():
         tail = "".join(_LOG.read_text().splitlines(keepends=True)[-20:])
-        remedy = f"\nThe home is of an earlier demo: {FRESH_COMMAND} begins anew." * again
+        remedy = (
+            f"\nThe folder {shown(HOME)} is from an earlier demo. To delete it and run the demo "
+            f"again: {FRESH_COMMAND}" * again
+        )
         raise DemoError(
             f"Airflow ended with code {code}; its log ({shown(_LOG)}) ends:\n\n{tail}{remedy}"
         )

@@ -126,7 +126,7 @@ class Fault(Match):
         if self.kind not in known:
             raise ValueError(f"no fault {self.kind!r}; known are {', '.join(sorted(known))}")
         if self.kind in RUN_KINDS and (self.method or self.path):
-            raise ValueError(f"{self.kind} concerns a run, which has no method and no path")
+            raise ValueError(f"{self.kind} applies to a run, so leave out method and path")
         if self.kind == "odd_field" and not self.field:
             raise ValueError("odd_field needs the field that it changes")
         extra = set(self.as_json()) - _PARAMETERS.get(self.kind, set()) - _COMMON

@@ -36,7 +36,7 @@ class Hold(Match):
         if self.name not in known:
             raise ValueError(f"no hold point {self.name!r}; known are {', '.join(sorted(known))}")
         if self.name in RUN_POINTS and (self.method or self.path):
-            raise ValueError(f"{self.name} concerns a run, which has no method and no path")
+            raise ValueError(f"{self.name} applies to a run, so leave out method and path")
 
 
 class _Place:

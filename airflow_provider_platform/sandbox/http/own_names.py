@@ -40,7 +40,7 @@ def refusal(scope: Scope) -> Response | None:
         return _refused(403, "the sandbox answers to 127.0.0.1, localhost and [::1] only")
     own = f"http://{hosts[0]}".lower()
     if any(origin.lower() != own for origin in headers.getlist("origin")):
-        return _refused(403, "the sandbox answers no request of a page from elsewhere")
+        return _refused(403, "the sandbox refuses requests from web pages of other addresses")
     control = scope["path"].startswith(CONTROL) and scope["method"] not in _WITHOUT_EFFECT
     if control and not is_json(headers):
         return _refused(415, "a control request must have the Content-Type application/json")

@@ -405,7 +405,7 @@ def test_line_separators_and_a_huge_line(platform: Platform) -> None:
         ({"kind": "cut", "status": 500}, "cut takes no status"),
         ({"kind": "cut", "nth": 0}, "nth counts from 1"),
         ({"kind": "cut", "path": "("}, "not a regular expression"),
-        ({"kind": "suspend", "path": "/abort"}, "concerns a run"),
+        ({"kind": "suspend", "path": "/abort"}, "applies to a run"),
     ],
 )
 def test_faults_that_make_no_sense(

@@ -466,8 +466,8 @@ def _settings(
     yield from check_tenant(deployment_id, missing, deadline)
     raise BranchUnsupportedError(
         f"Nothing was merged: this tenant runs a release before {SETTINGS_SINCE}. Such a release "
-        "does not report how production is built. Merge the branch in the platform, then mark this "
-        "task as successful.",
+        "does not report the deploy mode, so the task does not know whether a merge builds "
+        "production. Merge the branch in the platform, then mark this task as successful.",
         where=where,
     ) from missing
 

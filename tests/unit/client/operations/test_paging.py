@@ -226,7 +226,7 @@ def test_warning_if_a_log_has_more_lines_than_the_service_returns(
     assert len(found.items) == 2
     assert found.truncated
     assert queries == [{}]
-    assert "more than the 2 items it sent but offers no way to request them" in caplog.text
+    assert "more items than the 2 that it sent, but this operation cannot request" in caplog.text
 
 
 def legacy_service(total: int, default: int, base: int = 0, numbered: bool = False) -> Service:
@@ -294,7 +294,7 @@ def test_a_tenant_that_repeats_its_pages_is_an_error() -> None:
 
 
 def test_a_rest_that_cannot_be_asked_for_is_an_error() -> None:
-    with pytest.raises(PlatformProtocolError, match="offers no way"):
+    with pytest.raises(PlatformProtocolError, match="cannot request the others"):
         play(
             collect(list_folders(deployment_id=7)),
             lambda _: {"data": reports([1]), "count": 2},
