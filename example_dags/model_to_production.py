@@ -114,7 +114,7 @@ with DAG(
     # Writes the data model to a new branch for this run. A retry picks up the running sync.
     sync = PlatformDbtSyncOperator(
         task_id="sync_dbt",
-        branch_name="candidate-{{ dag_run.run_after | ts_nodash }}",
+        branch_name="model-{{ dag_run.run_after | ts_nodash }}",
         deferrable=True,
     )
 
