@@ -126,7 +126,7 @@ reference: $(ENVIRONMENT) ## write docs/reference from the code of operators, se
 
 .PHONY: xcoms
 xcoms: $(ENVIRONMENT) ## write docs/reference/xcoms.json from the results of the example DAGs, then the pages
-	@$(IN_PROJECT) $(VENV_PYTHON) .ci/record_xcoms.py
+	@$(IN_PROJECT) $(VENV_PYTHON) .ci/reference_xcoms.py
 	@$(MAKE) --no-print-directory reference
 
 .PHONY: docs

@@ -2,7 +2,8 @@
 
 Made of signatures, docstrings and the example DAGs; --check says whether the pages are current.
 A parameter that no docstring describes, a class without "Use it ..." or without an example is an
-error: it is mended at the source. The examples of XComs are those of docs/reference/xcoms.json.
+error: it is mended at the source. The examples of XComs are those of docs/reference/xcoms.json,
+which `reference_xcoms.py` records.
 """
 
 from __future__ import annotations

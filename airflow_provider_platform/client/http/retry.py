@@ -2,7 +2,7 @@
 
 GET, PUT and DELETE are repeated after connection errors, time-outs, 408, 429 and 5xx. What must
 not be processed twice is repeated only when it cannot have been processed at all: no connection
-was made, 429, or 503 with `Retry-After`.
+was made, 429, or 503 with `Retry-After`. `transport` repeats the request and counts the attempts.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The sandbox and Airflow each run in a process of their own and are stopped at the end, on Ctrl-C
 too. What is kept lies in ``.demo`` of the checkout, or of the folder that it is run in: Airflow's
 home with its metadata database and logs, and what the sandbox remembers. The next demo goes on from
-it, unless ``--fresh`` is given.
+it, unless ``--fresh`` is given. `airflow_ui` starts the UI with what is kept there.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _run_dag(dag_id: str, connection: dict[str, Any]) -> FinishedRun:
     env = kept(os.environ, HOME, file.parent)
     env["AIRFLOW__LOGGING__JSON_LOGS"] = "True"
     env["PYTHONUNBUFFERED"] = "1"
-    command = [sys.executable, "-m", "airflow_provider_platform.sandbox.demo.airflow_process"]
+    command = [sys.executable, "-m", "airflow_provider_platform.sandbox.demo.run_one_dag"]
     command += [str(file), dag_id, json.dumps(_conf(dag_id))]
     command += [str(write_connection(HOME, connection)), str(result)]
     earlier = ", with the runs of earlier demos" if again else ""

@@ -1,6 +1,6 @@
 """The demo's Airflow process: runs one DAG and writes what came of it to a file as JSON.
 
-``python -m airflow_provider_platform.sandbox.demo.airflow_process FILE DAG_ID CONF CONNECTION
+``python -m airflow_provider_platform.sandbox.demo.run_one_dag FILE DAG_ID CONF CONNECTION
 RESULT``; the environment says where AIRFLOW_HOME is. CONF holds the run's parameters as JSON,
 CONNECTION is the file of a connection as JSON.
 """
