@@ -146,7 +146,7 @@ def test_task_marked_failed_leaves_its_run_and_says_so(
         task.wait("deferred")
         task.wait_trigger()
     task.mark("failed")
-    task.until(lambda _: "it goes on" in task.logs(), "the line about its run")
+    task.until(lambda _: "so the run continues" in task.logs(), "the line about its run")
     assert starts(sandbox) == 1
     task.clear()
     task.wait_record(phase="running", try_number=2)
