@@ -137,6 +137,25 @@ def test_the_form_of_a_new_run_offers_questions(
     take(page, pictures / "trigger.png")
 
 
+def test_the_graph_of_a_dag_with_a_gate_shows_the_tasks_of_the_gate(
+    page: Page, demo_ui: DemoUi, pictures: Path
+) -> None:
+    dag_id = "model_to_production"
+    # In Airflow's own direction, to the right, the tasks are too small to read in a picture.
+    page.add_init_script(f"localStorage.setItem('direction-{dag_id}', JSON.stringify('DOWN'))")
+    page.set_viewport_size({"width": 1000, "height": 1200})
+    page.goto(f"{demo_ui.airflow}/dags/{dag_id}")
+    page.get_by_role("button", name="Show Graph").click()
+    page.get_by_role("button", name="Collapse Details Panel").click()
+    page.get_by_role("button", name="Expand all task groups").click()
+    graph = page.locator(".react-flow")
+    for task in ("sync_dbt", "open", "built", "merge", "close", "delete", "deliver_report"):
+        expect(graph.get_by_text(task, exact=True)).to_be_visible()
+    page.get_by_role("button", name="Fit View").click()
+    page.add_style_tag(content=".react-flow__panel { display: none }")  # its map and buttons
+    graph.screenshot(path=pictures / "model_to_production.png", animations="disabled")
+
+
 def test_the_page_of_a_failed_task_shows_why(page: Page, demo_ui: DemoUi) -> None:
     """On a screen of a notebook's size the reason is in sight; the log has link and SQL too."""
     page.set_viewport_size({"width": 1400, "height": 760})

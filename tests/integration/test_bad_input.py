@@ -175,7 +175,8 @@ def test_settings_of_a_task_are_refused_with_a_service_token(
         assert run.task(task_id).state == "failed"
         said = run.task(task_id).error
         assert said.startswith("AirflowFailException")
-        assert "'platform_default' uses Chat service token (chat_service_token)" in said
+        assert "Chat service token (chat_service_token) of" in said
+        assert "'platform_default' already names the user" in said
     with pytest.raises(PlatformInputError, match="chat_service_token"):
         PlatformHook().chat("revenue", session_settings=own)
     with pytest.raises(PlatformInputError, match="chat_service_token"):

@@ -100,7 +100,7 @@ def test_builds_of_a_month_reach_its_last_day(month: str, last: str) -> None:
     [
         ({}, None),
         ({"jobs_outcome": "failure"}, "statement timeout"),
-        ({"jobs_outcome": "no_rows"}, "verify_sql returned no value"),
+        ({"jobs_outcome": "no_rows"}, "the result of verify_sql is empty"),
         ({"default_api_scopes": ["meta", "data", "graphql"]}, "API scope is missing: jobs"),
     ],
 )

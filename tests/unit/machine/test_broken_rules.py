@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client.management.data_model import merging
-from airflow_provider_platform.operators._submission import kills, remote_run
+from airflow_provider_platform.operators._submission import kills, submit_or_reattach
 from airflow_provider_platform.operators._submission.record import Step, Submission
 from airflow_provider_platform.operators._submission.submit_or_reattach import RemoteRunOperator
 from airflow_provider_platform.runs import merges
@@ -76,7 +76,7 @@ def _take_any_event(patch: pytest.MonkeyPatch) -> None:
 
 @breaks("a dead run is not asked anew", STARTED_ONCE)
 def _stay_with_the_dead(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(remote_run, "run_is_dead", lambda _: False)
+    patch.setattr(submit_or_reattach, "run_is_dead", lambda _: False)
 
 
 @breaks("a retry looks nothing up", STARTED_ONCE)

@@ -133,7 +133,7 @@ def test_format_and_options_say_what_the_ending_does_not(
         ({"compression": "bz2"}, "compression: must be 'none'"),
         ({"csv_safe": "maybe"}, "csv_safe: must be true or false"),
         ({"row_group_size": 0}, "row_group_size: must be at least 1"),
-        ({"row_group_size": True}, "row_group_size: must be a whole number"),
+        ({"row_group_size": True}, "row_group_size: must be a number, not true or false"),
         ({"partition_by": ["a", "a"]}, "partition_by: must contain each column once"),
         ({"partition_by": ["_a"]}, "partition_by: contains the column '_a', but readers ignore"),
         ({"max_rows_per_file": 0}, "max_rows_per_file: must be at least 1"),
