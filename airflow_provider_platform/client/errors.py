@@ -10,7 +10,8 @@ A message begins with the reason: what failed, what the service said, the next s
 `where` in brackets: ids, the method and path of a request, the connection, the task. Log viewers
 show one line of a message, and a reader needs the reason there. Messages never contain a secret:
 callers pass only addresses, ids and text of the service. The text of the service goes through
-`formats.service_text`, and the client removes a credential that the service quotes (`redaction`).
+`formats.service_text`, and the client removes a credential that the service quotes
+(`known_secrets`).
 """
 
 from __future__ import annotations

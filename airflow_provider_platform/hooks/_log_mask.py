@@ -3,8 +3,8 @@
 Which values are secrets is decided elsewhere: `PlatformConfig.secrets` for those of a connection,
 `client.operations.secret_names` for those of requests and responses.
 
-This package redacts what it logs and stores (`client.redaction`). Airflow's mask is for what a DAG
-author prints, for example a token that a method of the hook returned. For each new secret, Airflow
+This package redacts what it logs and stores (`client.known_secrets`). Airflow's mask is for what a
+DAG author prints, for example a token that a method of the hook returned. For each new secret, Airflow
 compiles one pattern of all secrets again, in the task and once more in its supervisor or on the
 triggerer's loop. So the time grows with the square of their number: 400 secrets take a minute.
 Hence a process masks each secret once, all secrets of one response together, and never on an event
@@ -20,7 +20,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from airflow_provider_platform import _airflow
-from airflow_provider_platform.client.redaction import maskable
+from airflow_provider_platform.client.known_secrets import maskable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -159,8 +159,8 @@ class PlatformApiOperator(SingleCallOperator):
 
     def _chosen(self, answer: Any, client: PlatformClient) -> Any:
         """Return the chosen part of the response. Raises PlatformCredentialAnswerError."""
+        from airflow_provider_platform.client.known_secrets import Redactor
         from airflow_provider_platform.client.operations.secret_names import credentials_in
-        from airflow_provider_platform.client.redaction import Redactor
 
         found = [*credentials_in(answer)]
         if not found and client.secrets.redact(answer) != answer:

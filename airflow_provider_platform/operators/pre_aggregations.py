@@ -200,7 +200,7 @@ class PlatformBuildPreAggregationsOperator(DeploymentOperator, RemoteRunOperator
         self.validate_known_arguments()
 
     def run_kind(self) -> PreAggregationsRunKind:
-        from airflow_provider_platform.client.data_api.pre_aggregations import BuildSelector
+        from airflow_provider_platform.client.data_api.pre_aggregation_builds import BuildSelector
         from airflow_provider_platform.runs.pre_aggregations import PreAggregationsRunKind
 
         with self.named_errors():

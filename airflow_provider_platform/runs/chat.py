@@ -22,13 +22,13 @@ from airflow_provider_platform.client.chat.result import (
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
 from airflow_provider_platform.client.errors import ChatSuspendedError, PlatformError
 from airflow_provider_platform.client.formats.service_text import shortened
+from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations.program import (
     Clock,
     Notify,
     Program,
     with_events,
 )
-from airflow_provider_platform.client.redaction import KnownSecrets
 from airflow_provider_platform.runs.run_kind import (
     LOOK_SECONDS,
     MAX_EVENT_BYTES,

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from airflow_provider_platform.client.config import PlatformConfig, fingerprint
-from airflow_provider_platform.client.data_api.pre_aggregations import (
+from airflow_provider_platform.client.data_api.pre_aggregation_builds import (
     MISSING_GRACE,
     START_AGAIN,
     BuildOutcome,

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_platform.client.config import PlatformConfig
+    from airflow_provider_platform.client.known_secrets import KnownSecrets
     from airflow_provider_platform.client.operations.event_logger import Log
     from airflow_provider_platform.client.operations.program import Clock, Notify, Program
-    from airflow_provider_platform.client.redaction import KnownSecrets
 
 Ids = dict[str, Any]
 """What names a run at the service, as plain JSON; `submitted_at` is in Unix time."""

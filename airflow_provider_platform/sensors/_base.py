@@ -5,7 +5,7 @@ triggerer.
     trigger     polls at the sensor's interval until its deadline
     complete    the value, the time-out or the error, as a poke would have returned it
 
-The condition is plain data (`client.conditions`), so that every mode gives the same result.
+The condition is plain data (`client.sensor_conditions`), so that every mode gives the same result.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_platform._airflow import Context, PokeReturnValue
-    from airflow_provider_platform.client.conditions import Condition
     from airflow_provider_platform.client.http.client import PlatformClient
+    from airflow_provider_platform.client.known_secrets import KnownSecrets
     from airflow_provider_platform.client.polling.failure_budget import FailureBudget
-    from airflow_provider_platform.client.redaction import KnownSecrets
+    from airflow_provider_platform.client.sensor_conditions import Condition
     from airflow_provider_platform.operators._base.operator import Checks
 
 STORE_KEY = "platform_sensor"
@@ -53,7 +53,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         "deferrable": arguments.boolean,
     }
     condition_kind: ClassVar[str]
-    """A name of `client.conditions.KINDS`."""
+    """A name of `client.sensor_conditions.KINDS`."""
 
     def __init__(self, *, deferrable: bool | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -160,7 +160,7 @@ class PlatformSensor(PlatformOperator, BaseSensorOperator):
         return log_changes(self.log)
 
     def _condition(self) -> Condition:
-        from airflow_provider_platform.client.conditions import Condition
+        from airflow_provider_platform.client.sensor_conditions import Condition
 
         return Condition(self.condition_kind, self.subject())
 

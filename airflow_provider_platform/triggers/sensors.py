@@ -10,11 +10,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_platform._airflow import BaseTrigger, TriggerEvent
-from airflow_provider_platform.client.conditions import Condition
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.operations.event_logger import log_changes
 from airflow_provider_platform.client.polling.failure_budget import FailureBudget
 from airflow_provider_platform.client.polling.poll_until import PollInterval, poll_until
+from airflow_provider_platform.client.sensor_conditions import Condition
 from airflow_provider_platform.hooks.platform import PlatformHook
 from airflow_provider_platform.runs.run_kind import MAX_EVENT_BYTES
 from airflow_provider_platform.triggers._remote_run import unexpected
@@ -29,7 +29,7 @@ class PlatformSensorTrigger(BaseTrigger):
     """Poll until the condition holds or the deadline has passed.
 
     `look` names the kind of condition and `subject` what the sensor waits for (see
-    `client.conditions`); `pace` and `tolerance` are the fields of `PollInterval` and
+    `client.sensor_conditions`); `pace` and `tolerance` are the fields of `PollInterval` and
     `FailureBudget`, under the names that stored triggers have; `deadline` is in Unix time. The
     event is `{"status": "seen" | "timeout" | "error", "wait": {...}, ...}`. With "seen" it contains
     `value`, None if the value exceeds 256 KB; with "error" the `error` as the client describes it.

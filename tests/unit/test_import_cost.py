@@ -50,7 +50,7 @@ def test_importing_all_operators_sensors_and_decorators_is_cheap() -> None:
         "client.errors",
         "client.operations.event_logger",
         "client.operations.rules",
-        "client.redaction",
+        "client.known_secrets",
     )
     allowed = (
         "notifications.answer",

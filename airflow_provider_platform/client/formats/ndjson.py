@@ -11,7 +11,7 @@ from typing import Any
 from airflow_provider_platform.client.errors import PlatformProtocolError
 from airflow_provider_platform.client.formats.json_text import read_json
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.client.redaction import CUT
+from airflow_provider_platform.client.known_secrets import CUT
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 MAX_LINE_CONTAINERS = 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from airflow_provider_platform.client.redaction import CUT, printable
+from airflow_provider_platform.client.known_secrets import CUT, printable
 
 MAX_SERVICE_TEXT = 500
 MAX_CHART_CHARACTERS = 4 << 20

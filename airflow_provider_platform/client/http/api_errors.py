@@ -32,9 +32,9 @@ from airflow_provider_platform.client.formats.database_words import TIME_OUT_ADV
 from airflow_provider_platform.client.formats.json_text import read_json
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.retry import parse_retry_after
+from airflow_provider_platform.client.known_secrets import HIDDEN, SHORTEST_SECRET
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.secret_names import is_credential_name
-from airflow_provider_platform.client.redaction import HIDDEN, SHORTEST_SECRET
 
 TRANSIENT_CONFLICTS = frozenset({"upsert_branch_changed"})
 """Codes of a 409 that mean: try again."""

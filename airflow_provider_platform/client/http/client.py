@@ -24,11 +24,11 @@ from airflow_provider_platform.client.http.driver import drive, keeping
 from airflow_provider_platform.client.http.events import Events, RunningProgram
 from airflow_provider_platform.client.http.loop_thread import LoopThread
 from airflow_provider_platform.client.http.transport import Transport
+from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations import paging
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.paging import Page
 from airflow_provider_platform.client.operations.program import Clock, Program
-from airflow_provider_platform.client.redaction import KnownSecrets
 
 T = TypeVar("T")
 OnEvent = Callable[[Any], None]

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from airflow_provider_platform.client.errors import PlatformError, PlatformInterruptedError
 from airflow_provider_platform.client.http.stream import Stream
 from airflow_provider_platform.client.http.transport import Transport
+from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import (
     Call,
@@ -29,7 +30,6 @@ from airflow_provider_platform.client.operations.program import (
     Sleep,
     as_program,
 )
-from airflow_provider_platform.client.redaction import KnownSecrets
 
 T = TypeVar("T")
 

@@ -34,13 +34,13 @@ from airflow_provider_platform.client.http.api_errors import (
     rpc_error,
     service_message,
 )
+from airflow_provider_platform.client.known_secrets import Redactor
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import DataRefusal
 from airflow_provider_platform.client.operations.secret_names import (
     hide_credentials,
     shown_credentials,
 )
-from airflow_provider_platform.client.redaction import Redactor
 
 T = TypeVar("T")
 

@@ -36,6 +36,7 @@ from airflow_provider_platform.client.http.bodies import (
 from airflow_provider_platform.client.http.connections import Connections
 from airflow_provider_platform.client.http.retry import tenacity_policy
 from airflow_provider_platform.client.http.stream import Stream
+from airflow_provider_platform.client.known_secrets import KnownSecrets, Redactor, redactor
 from airflow_provider_platform.client.operations.operation import Operation
 from airflow_provider_platform.client.operations.program import (
     Call,
@@ -47,7 +48,6 @@ from airflow_provider_platform.client.operations.program import (
     steady_clock,
 )
 from airflow_provider_platform.client.operations.secret_names import may_hold_secrets, secrets_in
-from airflow_provider_platform.client.redaction import KnownSecrets, Redactor, redactor
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_platform.client.redaction import KnownSecrets
+    from airflow_provider_platform.client.known_secrets import KnownSecrets
 
 
 class Log(Protocol):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVa
 
 from airflow_provider_platform.client.errors import PlatformInputError
 from airflow_provider_platform.client.formats.input_values import in_seconds, read_boolean
-from airflow_provider_platform.client.redaction import CUT, printable
+from airflow_provider_platform.client.known_secrets import CUT, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

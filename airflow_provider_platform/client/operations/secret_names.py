@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, SecretStr
 
-from airflow_provider_platform.client.redaction import SHORTEST_SECRET
+from airflow_provider_platform.client.known_secrets import SHORTEST_SECRET
 
 SECRET_NAMES: tuple[str, ...] = (
     "secret",

@@ -1,7 +1,7 @@
 """Waiting until something at the service is as wanted: poll, pause, poll again.
 
-A condition is a program that gives plain JSON once the wait is over, and None until then. The
-conditions there are stand in `client.conditions`; here stands how often and how long to poll.
+A condition is a program that returns plain JSON once the wait is over, and None until then.
+`client.sensor_conditions` has the conditions; this module decides how often and how long to poll.
 """
 
 from __future__ import annotations

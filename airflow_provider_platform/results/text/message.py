@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from airflow_provider_platform.client.formats.service_text import log_line
-from airflow_provider_platform.client.redaction import printable
+from airflow_provider_platform.client.known_secrets import printable
 from airflow_provider_platform.results.text.bars import bar_chart
 from airflow_provider_platform.results.text.table import aligned_table
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.redaction import CUT
+from airflow_provider_platform.client.known_secrets import CUT
 from airflow_provider_platform.results.text.markdown import ZERO_WIDTH
 from airflow_provider_platform.results.text.message import line, lines
 

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_platform.client.redaction import CUT, printable
+from airflow_provider_platform.client.known_secrets import CUT, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

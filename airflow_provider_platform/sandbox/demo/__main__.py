@@ -44,7 +44,7 @@ from airflow_provider_platform.sandbox.demo.processes import (
     write_connection,
 )
 from airflow_provider_platform.sandbox.demo.run_report import report
-from airflow_provider_platform.sandbox.demo.task_logs import TaskLogWriter
+from airflow_provider_platform.sandbox.demo.task_log_writer import TaskLogWriter
 
 _LOG = FOLDER / "airflow.log"
 

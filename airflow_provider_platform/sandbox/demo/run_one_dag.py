@@ -17,7 +17,7 @@ from airflow_provider_platform.sandbox.demo.stored_settings import (
     export_connection,
     store_settings,
 )
-from airflow_provider_platform.sandbox.demo.task_logs import announced_task_logs
+from airflow_provider_platform.sandbox.demo.task_log_writer import announced_task_logs
 
 
 def main(file: str, dag_id: str, conf: str, connection: str, result: str) -> int:

@@ -25,6 +25,7 @@ from airflow_provider_platform.client.errors import (
 from airflow_provider_platform.client.formats.ndjson import parse_line
 from airflow_provider_platform.client.http.api_errors import service_message
 from airflow_provider_platform.client.http.client import AsyncPlatformClient, PlatformClient
+from airflow_provider_platform.client.known_secrets import Redactor, base64_forms, forms
 from airflow_provider_platform.client.management.account.oauth import (
     CreateOAuthIntegrationInput,
     create_oauth_integration,
@@ -44,7 +45,6 @@ from airflow_provider_platform.client.management.embed.sessions import (
 from airflow_provider_platform.client.operations import secret_names
 from airflow_provider_platform.client.operations.operation import Operation, raw_operation
 from airflow_provider_platform.client.operations.secret_names import credentials_in
-from airflow_provider_platform.client.redaction import Redactor, base64_forms, forms
 
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox import Sandbox

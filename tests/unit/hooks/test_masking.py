@@ -17,6 +17,7 @@ from airflow_provider_platform.client.errors import (
     PlatformError,
     PlatformPermissionError,
 )
+from airflow_provider_platform.client.known_secrets import maskable
 from airflow_provider_platform.client.management.account.oauth import (
     CreateOAuthIntegrationInput,
     create_oauth_integration,
@@ -26,7 +27,6 @@ from airflow_provider_platform.client.management.deployments.deployments import 
     create_deployment_token,
 )
 from airflow_provider_platform.client.operations.operation import raw_operation
-from airflow_provider_platform.client.redaction import maskable
 from airflow_provider_platform.hooks import platform
 from airflow_provider_platform.hooks._log_mask import ENCODED, MOST_MASKED, LogMask
 from airflow_provider_platform.hooks.platform import PlatformHook

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_platform.client.conditions import Condition
+from airflow_provider_platform.client.sensor_conditions import Condition
 from airflow_provider_platform.hooks.platform import PlatformHook
 
 if TYPE_CHECKING:

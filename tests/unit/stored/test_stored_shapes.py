@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_platform.client import errors
-from airflow_provider_platform.client.conditions import KINDS
 from airflow_provider_platform.client.errors import PlatformError, from_payload
+from airflow_provider_platform.client.sensor_conditions import KINDS
 from airflow_provider_platform.links import PlatformLink
 from airflow_provider_platform.operators._submission.orphaned_runs import RECORD_KEY
 from airflow_provider_platform.operators._submission.record import STORE_KEY, read_record

@@ -7,7 +7,7 @@ from typing import Any
 from airflow_provider_platform.client.chat.result import ChatResult, with_changed_texts
 from airflow_provider_platform.client.chat.thread import ChatThread, ThreadTurn
 from airflow_provider_platform.client.chat.tool_calls import Query, Search
-from airflow_provider_platform.client.redaction import KnownSecrets
+from airflow_provider_platform.client.known_secrets import KnownSecrets
 
 KEY = "key-of-the-connection"
 

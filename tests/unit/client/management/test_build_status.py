@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.conditions import Condition
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import (
     BranchClosedError,
@@ -35,6 +34,7 @@ from airflow_provider_platform.client.polling.failure_budget import (
     FailureBudget,
 )
 from airflow_provider_platform.client.polling.poll_until import PollInterval, poll_until
+from airflow_provider_platform.client.sensor_conditions import Condition
 from tests.unit.client.fakes.played_branches import BUILT, PlayedBranches
 from tests.unit.client.fakes.played_tenant import NO_ANSWER, NOON
 

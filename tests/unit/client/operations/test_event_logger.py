@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from airflow_provider_platform.client.chat.log_events import StageChanged, Thought
+from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations.event_logger import SHOWN_STEPS, EventLog
-from airflow_provider_platform.client.redaction import KnownSecrets
 
 
 class Lines:

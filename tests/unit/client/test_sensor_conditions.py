@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from airflow_provider_platform.client.chat.thread import read_streaming
-from airflow_provider_platform.client.conditions import has_status, is_fresh, is_switched
 from airflow_provider_platform.client.errors import ChatRpcError, ChatStreamError
 from airflow_provider_platform.client.management.account.oauth import UserOAuthToken
 from airflow_provider_platform.client.management.notifications.notifications import Notification
 from airflow_provider_platform.client.management.reports.reports import Report
+from airflow_provider_platform.client.sensor_conditions import has_status, is_fresh, is_switched
 
 NOON = datetime(2026, 7, 20, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

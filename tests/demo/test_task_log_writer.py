@@ -6,7 +6,10 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from airflow_provider_platform.sandbox.demo.task_logs import TaskLogWriter, announced_task_logs
+from airflow_provider_platform.sandbox.demo.task_log_writer import (
+    TaskLogWriter,
+    announced_task_logs,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

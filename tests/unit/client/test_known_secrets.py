@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_platform.client.errors import PlatformError
 from airflow_provider_platform.client.formats.service_text import quote_service
-from airflow_provider_platform.client.redaction import (
+from airflow_provider_platform.client.known_secrets import (
     FULLY_ENCODED,
     HIDDEN,
     LONG_RUN,

@@ -1,6 +1,7 @@
 """Takes known secrets out of texts, whole, shortened or encoded.
 
-client/operations/secret_names.py recognises secrets that the service sends, by the names of fields.
+`operations.secret_names` recognises secrets that the service sends by the names of fields, and
+`http.api_errors` those in a message of the service.
 
 The rule: every run of `SHORTEST_SECRET` or more characters of a secret is hidden, in every form in
 which a service may write it. A service shortens a secret in the middle (`sk-live_9f8A…xyz12345`),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from airflow_provider_platform.client.config import PlatformConfig
-from airflow_provider_platform.client.data_api.pre_aggregations import (
+from airflow_provider_platform.client.data_api.pre_aggregation_builds import (
     BuildOutcome,
     BuildProgress,
     BuildSelector,
@@ -42,6 +42,7 @@ from airflow_provider_platform.client.errors import (
     ResultEmptyError,
 )
 from airflow_provider_platform.client.http.responses import read_data_document
+from airflow_provider_platform.client.known_secrets import KnownSecrets
 from airflow_provider_platform.client.operations.program import (
     Call,
     CallData,
@@ -52,7 +53,6 @@ from airflow_provider_platform.client.operations.program import (
     ReadStream,
     Sleep,
 )
-from airflow_provider_platform.client.redaction import KnownSecrets
 from airflow_provider_platform.runs.pre_aggregations import PreAggregationsRunKind
 from airflow_provider_platform.runs.run_kind import RunEnvironment
 
