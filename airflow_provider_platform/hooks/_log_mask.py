@@ -4,9 +4,9 @@ Which values are secrets is decided elsewhere: `PlatformConfig.secrets` for thos
 `client.operations.secret_names` for those of requests and responses.
 
 This package redacts what it logs and stores (`client.known_secrets`). Airflow's mask is for what a
-DAG author prints, for example a token that a method of the hook returned. For each new secret, Airflow
-compiles one pattern of all secrets again, in the task and once more in its supervisor or on the
-triggerer's loop. So the time grows with the square of their number: 400 secrets take a minute.
+DAG author prints, for example a token that a method of the hook returned. For each new secret,
+Airflow compiles one pattern of all secrets again, in the task and once more in its supervisor or on
+the triggerer's loop. So the time grows with the square of their number: 400 secrets take a minute.
 Hence a process masks each secret once, all secrets of one response together, and never on an event
 loop. The first few secrets of responses are masked in every form in which a log may show them. The
 others are masked as they are. Beyond `MOST_MASKED` no secret is masked, and one warning says so.
