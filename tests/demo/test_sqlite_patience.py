@@ -21,6 +21,7 @@ with settings.engine.connect() as connection:
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("part", "milliseconds"), [("scheduler", 120_000), ("api-server", 5_000)])
 def test_only_the_api_server_gives_up_a_lock_of_the_database_soon(
     tmp_path: Path, part: str, milliseconds: int

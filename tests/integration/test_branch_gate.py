@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
     from tests.conftest import RunDag
 
-pytestmark = pytest.mark.one_case_in(4)
+pytestmark = pytest.mark.one_case_in(8)
 
 COUNT = "SELECT COUNT(*) AS orders FROM orders"
 BRANCH = "dbt-sync/main-1"
@@ -98,6 +98,7 @@ def test_branch_whose_checks_succeed_is_merged_and_gone(
     assert (result["merged"], result["status"]) == (True, "built")
 
 
+@pytest.mark.exhaustive
 @environments
 def test_question_sql_and_own_tasks_inside_ask_the_branch(
     environment: Any, run_dag: RunDag, platform_sandbox: Sandbox
@@ -123,6 +124,7 @@ def test_question_sql_and_own_tasks_inside_ask_the_branch(
     assert asked.startswith("dev-") == (environment == "dev_mode")
 
 
+@pytest.mark.exhaustive
 @modes
 @environments
 def test_branch_whose_check_fails_is_closed_and_kept(
@@ -144,6 +146,7 @@ def test_branch_whose_check_fails_is_closed_and_kept(
     assert "The branch is kept; it can be opened again" in capsys.readouterr().out
 
 
+@pytest.mark.exhaustive
 @modes
 def test_branch_whose_model_does_not_compile_is_closed_and_kept(
     deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox
@@ -202,6 +205,7 @@ class TestTeardownThatFails:
         assert BRANCH not in platform_sandbox.control.branches()  # which closes it too
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("delete", "branches"),
     [("on_success", ["dev", "main"]), ("never", [BRANCH, "dev", "main"])],
@@ -237,6 +241,7 @@ def test_branch_is_deleted_after_a_failure_if_asked_for(
     assert platform_sandbox.control.branches() == ["dev", "main"]
 
 
+@pytest.mark.exhaustive
 def test_branch_with_new_commits_during_the_checks_is_not_merged(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
@@ -245,6 +250,7 @@ def test_branch_with_new_commits_during_the_checks_is_not_merged(
     assert (merged(platform_sandbox), BRANCH in platform_sandbox.control.branches()) == ([], True)
 
 
+@pytest.mark.exhaustive
 def test_branch_that_is_never_built_is_closed_and_kept(
     run_dag: RunDag, platform_sandbox: Sandbox
 ) -> None:
@@ -267,6 +273,7 @@ def merge_by_hand() -> None:
     PlatformHook().run(merge_to_default(body=body))
 
 
+@pytest.mark.exhaustive
 @environments
 def test_branch_that_somebody_deletes_during_the_checks_fails_the_check_that_asks_it(
     environment: Any, run_dag: RunDag, platform_sandbox: Sandbox
@@ -278,6 +285,7 @@ def test_branch_that_somebody_deletes_during_the_checks_fails_the_check_that_ask
     assert merged(platform_sandbox) == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("merge_commit", "state", "words"),
     [
@@ -311,6 +319,7 @@ class TestTwoGatesOnOneBranch:
         dag.get_task("one.close") >> late
         return dag
 
+    @pytest.mark.exhaustive
     @environments
     def test_branch_is_merged_once_and_the_second_gate_fails(
         self, environment: Any, run_dag: RunDag, platform_sandbox: Sandbox
@@ -322,6 +331,7 @@ class TestTwoGatesOnOneBranch:
         assert merged(platform_sandbox) == [BRANCH]
         assert platform_sandbox.control.branches() == ["dev", "main"]
 
+    @pytest.mark.exhaustive
     @environments
     def test_gate_that_only_proves_closes_the_branch_for_the_second_one_which_merges_nothing(
         self, environment: Any, run_dag: RunDag, platform_sandbox: Sandbox
@@ -333,6 +343,7 @@ class TestTwoGatesOnOneBranch:
         assert BRANCH in platform_sandbox.control.branches()
 
 
+@pytest.mark.exhaustive
 def test_mapped_gates_do_not_affect_each_other(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
     names = ["one", "two", "three"]
     for name in names:
@@ -367,6 +378,7 @@ def test_mapped_gates_do_not_affect_each_other(run_dag: RunDag, platform_sandbox
 
 
 class TestDevMode:
+    @pytest.mark.exhaustive
     def test_second_gate_of_a_token_is_refused_and_the_first_continues(
         self, run_dag: RunDag, platform_sandbox: Sandbox
     ) -> None:

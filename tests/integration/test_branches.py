@@ -33,6 +33,7 @@ def builds(platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(dbt_pace=0.02, build_delay=0.1, build_seconds=0.2, pace=0.01)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.one_case_in(3)
 @modes
 @pytest.mark.parametrize("environment", ["staging", "dev_mode"])
@@ -74,6 +75,7 @@ def test_a_synced_branch_is_opened_asked_queried_and_closed(
     assert run.task("close").xcoms["return_value"]["closed"] is True
 
 
+@pytest.mark.exhaustive
 @modes
 def test_a_sync_opens_its_branch_itself(
     deferrable: bool, run_dag: RunDag, platform_sandbox: Sandbox

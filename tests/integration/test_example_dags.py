@@ -55,6 +55,7 @@ def xcoms(run: FinishedRun) -> dict[str, Any]:
     return {name: comparable(values) for name, values in found.items()}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("deferrable", ["False", "True"])
 def test_the_pipeline_hands_the_answer_to_a_downstream_task(
     platform_sandbox: Sandbox,
@@ -109,6 +110,7 @@ def test_both_modes_give_the_same_xcoms(
     assert found[0] == found[1]
 
 
+@pytest.mark.exhaustive
 def test_a_task_that_reads_the_result_twice_gets_plain_json(
     platform_sandbox: Sandbox, run_dag: RunDag
 ) -> None:

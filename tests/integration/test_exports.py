@@ -80,6 +80,7 @@ def test_an_export_that_is_gone_says_so(export: Any, platform_sandbox: Sandbox) 
     assert "no longer has the dashboard export" in task.error
 
 
+@pytest.mark.exhaustive
 def test_a_deadline_is_kept(export: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(export_pace=60)
     task = export(timeout=2)

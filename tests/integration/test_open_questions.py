@@ -55,6 +55,7 @@ def test_a_lost_start_is_found_in_a_history_of_either_order(
     assert len(platform_sandbox.control.state().syncs) == 6
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("not_yet", ["404", "null", "empty"])
 def test_a_result_that_comes_late_is_waited_for(platform_sandbox: Sandbox, not_yet: str) -> None:
     platform_sandbox.control.set(dbt_result_delay=1, dbt_no_result_yet=not_yet)

@@ -98,6 +98,7 @@ def test_failures_are_the_same_in_both_ways(
     assert words in task.error
 
 
+@pytest.mark.exhaustive
 def test_a_deadline_names_what_is_not_done(build: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(jobs_build_seconds=600)
     task = build(cubes=["customers"], timeout=1)

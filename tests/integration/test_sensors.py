@@ -166,6 +166,7 @@ class TestUserOAuthToken:
         assert task.error.startswith("AirflowSensorTimeout")
 
 
+@pytest.mark.exhaustive
 def test_a_sensor_that_is_rescheduled(run_dag: RunDag, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(dbt_pace=0.02)
     sync_job_id = start_sync(branch_name="nightly")

@@ -185,6 +185,7 @@ def test_line_separators_inside_a_text_are_text(platform_sandbox: Sandbox) -> No
     assert_asked_once(platform_sandbox)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "answer",
     [

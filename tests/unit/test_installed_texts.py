@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.exhaustive
+
 PROJECT = Path(__file__).parents[2]
 PACKAGE = PROJECT / "airflow_provider_platform"
 TARGETS = re.findall(r"^([a-z][a-z-]*):.*##", (PROJECT / "Makefile").read_text(), re.MULTILINE)

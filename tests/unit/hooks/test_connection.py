@@ -106,6 +106,7 @@ def test_json(document: dict[str, Any], through_environment: Any) -> None:
     assert through_environment(json.dumps(document)) == EXPECTED
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS.keys())
 def test_the_uri_that_airflow_makes_of_a_connection(
     document: dict[str, Any], through_environment: Any

@@ -144,6 +144,7 @@ def test_a_list_is_read_page_by_page() -> None:
     assert [report.id for report in reports] == [2]
 
 
+@pytest.mark.exhaustive
 def test_importing_the_hook_does_not_import_the_models_of_its_methods() -> None:
     code = (
         "import sys, airflow_provider_platform.hooks.platform\n"

@@ -368,6 +368,7 @@ def test_results_of_concurrent_tasks(hook: PlatformHook, whole: list[int]) -> No
     assert asyncio.run(read_all()) == [whole] * 6
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("path", ["/deployments/1", "/token", "cubesql"])
 @pytest.mark.parametrize("kind", ["silence", "status"])
 def test_timeout_applies_to_every_request(

@@ -121,6 +121,7 @@ class TestWriting:
         path = f"{WORKBOOKS}/by-slug/nightly"
         assert call(method="PUT", path=path, body={"name": "Nightly"})["slug"] == "nightly"
 
+    @pytest.mark.exhaustive
     def test_a_server_error_on_a_read_can_be_retried(self, platform_sandbox: Sandbox) -> None:
         fault = {"method": "GET", "status": 501, "count": None}
         platform_sandbox.control.fault("status", **fault)

@@ -218,6 +218,7 @@ class TestOpen:
         found = through(opening(wait_for_build=False), TaskTries())
         assert (found["environment"], found["status"]) == ("staging", None)
 
+    @pytest.mark.exhaustive
     @both_ways
     def test_retry_reopens_a_branch_that_was_closed_meanwhile(
         self, environment: str, control: SandboxControl
@@ -409,6 +410,7 @@ class TestSync:
         with pytest.raises(BuildFailedError, match="which does not exist"):
             through(task, TaskTries())
 
+    @pytest.mark.exhaustive
     @both_modes
     @pytest.mark.parametrize("open_branch", WAYS)
     def test_a_retry_opens_the_branch_of_the_same_sync(

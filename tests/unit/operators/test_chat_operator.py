@@ -421,6 +421,7 @@ def test_a_deadline_stops_the_run(control: SandboxControl, given: bool) -> None:
     assert tries.store[STORE_KEY]["phase"] == "failed"
 
 
+@pytest.mark.exhaustive
 def test_without_cancel_on_kill_nothing_is_stopped(control: SandboxControl) -> None:
     control.hold("mid_stream")
     with pytest.raises(PlatformDeadlineError):

@@ -205,6 +205,7 @@ def test_nothing_is_started_on_a_tenant_that_is_too_old(
     assert platform_sandbox.control.state().syncs == []
 
 
+@pytest.mark.exhaustive
 def test_retry_does_not_reattach_to_a_later_sync_of_somebody_else(
     platform_sandbox: Sandbox,
 ) -> None:

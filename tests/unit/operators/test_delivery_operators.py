@@ -236,6 +236,7 @@ def test_a_start_that_never_arrived_is_sent_by_the_retry(
     assert starts(control) == 1
 
 
+@pytest.mark.exhaustive
 @BOTH
 def test_a_retry_finds_the_run_of_a_try_that_was_lost_at_the_start(
     make: Any, control: SandboxControl
@@ -310,6 +311,7 @@ def test_short_outages_during_the_wait_are_tolerated(make: Any, control: Sandbox
     assert make().execute(tries.context())["status"]
 
 
+@pytest.mark.exhaustive
 @BOTH
 def test_an_outage_during_the_wait_leaves_the_run_to_the_retry(
     make: Any, control: SandboxControl

@@ -37,6 +37,7 @@ def starts(sandbox: Sandbox) -> int:
     return sum(request.method == "POST" for request in sandbox.control.state().requests)
 
 
+@pytest.mark.exhaustive
 def test_a_retry_takes_up_the_export_that_runs(platform_sandbox: Sandbox, tmp_path: Path) -> None:
     tries = TaskTries()
     fault = {"method": "GET", "path": "dashboard-exports", "status": 500, "count": 6}

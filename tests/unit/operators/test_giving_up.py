@@ -45,6 +45,7 @@ def test_a_wait_that_ends_for_good_stops_what_it_waited_for(platform_sandbox: Sa
     assert started.cancelled_at is not None
 
 
+@pytest.mark.exhaustive
 def test_a_wait_that_a_retry_takes_up_again_stops_nothing(
     platform_sandbox: Sandbox,
 ) -> None:

@@ -77,6 +77,7 @@ def test_retry_searches_the_question_again_after_a_failed_search(
     assert result["message_id"] == state.runs[-1].message_id
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("retries", [0, 1])
 def test_last_try_stops_the_run_after_a_failed_search(
     control: SandboxControl, retries: int
@@ -291,6 +292,7 @@ def test_a_message_that_is_accepted_in_no_known_thread_is_sent_again_under_its_i
     assert first == second
 
 
+@pytest.mark.exhaustive
 def test_run_with_known_thread_is_stopped_at_the_deadline_before_acceptance(
     control: SandboxControl,
 ) -> None:
@@ -348,6 +350,7 @@ def test_question_that_its_thread_never_shows_is_sent_at_most_twice_in_all_tries
     assert len(set(sent)) == 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("given", [False, True])
 def test_a_stop_reads_a_rotated_key_again(
     control: SandboxControl, monkeypatch: pytest.MonkeyPatch, task: Any, given: bool
@@ -381,6 +384,7 @@ def test_a_history_that_asks_for_a_long_pause_is_left_to_the_next_try(
         assert tries.store[STORE_KEY]["phase"] == "intent"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("given", [False, True])
 def test_the_hook_stops_a_run_that_was_named_and_not_accepted(
     control: SandboxControl, given: bool

@@ -242,6 +242,7 @@ class TestCreate:
         result = create(if_exists=if_exists).execute(TaskTries().context())
         assert created(platform_sandbox) == [result["id"]]
 
+    @pytest.mark.exhaustive
     def test_lost_creation_is_unknown_if_the_list_does_not_report_all_settings(
         self, platform_sandbox: Sandbox
     ) -> None:
@@ -266,6 +267,7 @@ class TestCreate:
         result = create(if_exists="fail").execute(tries.context())
         assert created(platform_sandbox) == [result["id"]]
 
+    @pytest.mark.exhaustive
     def test_a_refused_request_is_made_anew(self, platform_sandbox: Sandbox) -> None:
         tries = TaskTries()
         fault = {"method": "POST", "path": "notifications$", "count": 1}

@@ -240,6 +240,7 @@ def test_a_selector_that_matches_nothing_is_an_error(answer: str, control: Sandb
     assert starts(control) == 0
 
 
+@pytest.mark.exhaustive
 def test_slow_start_is_repeated_until_it_returns_tokens(control: SandboxControl) -> None:
     control.set(jobs_start_seconds=0.8, query_wait=0.1)
     assert build().execute(TaskTries().context())["status"] == "done"

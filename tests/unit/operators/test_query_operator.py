@@ -320,6 +320,7 @@ def test_result_in_pages_is_the_whole_result(
     assert len(pages) == 8  # 70 rows, 69 new ones on each of the others, none on the last one
 
 
+@pytest.mark.exhaustive
 @pytest.mark.one_case_in(3)
 @pytest.mark.parametrize(
     ("sql", "page_by", "rows"),
@@ -578,12 +579,14 @@ def test_rows_that_end_with_the_connection_count_as_truncated(
             assert path.exists()
 
 
+@pytest.mark.exhaustive
 def test_a_query_that_takes_its_time(query: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(query_seconds=1.0, query_wait=0.2)
     assert query("SELECT 1 AS one")["rows"] == [[1]]
     assert queries(platform_sandbox) >= 2
 
 
+@pytest.mark.exhaustive
 def test_a_deadline(query: Any, platform_sandbox: Sandbox) -> None:
     platform_sandbox.control.set(query_seconds=60.0, query_wait=0.1)
     with pytest.raises(PlatformDeadlineError, match="no result before the deadline"):

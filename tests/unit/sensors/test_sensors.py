@@ -253,6 +253,7 @@ class TestDeferred:
         with pytest.raises(AirflowSkipException):
             skipping.execute_complete(TaskTries().context(), event)
 
+    @pytest.mark.exhaustive
     def test_a_silent_failure_waits_on(self, platform_sandbox: Sandbox) -> None:
         waiting, deferral = self.deferred(report_id=999, silent_fail=True)
         platform_sandbox.control.fault("status", status=500, count=6)

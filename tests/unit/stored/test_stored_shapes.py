@@ -58,7 +58,7 @@ from tests.unit.operators.task_context import TaskTries, deferral
 if TYPE_CHECKING:
     from airflow_provider_platform.sandbox.server import Sandbox
 
-pytestmark = pytest.mark.one_case_in(3)
+pytestmark = pytest.mark.one_case_in(6)
 
 SHAPES: dict[str, Any] = json.loads(Path(__file__).with_name("shapes.json").read_text())
 RUNS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -241,6 +241,7 @@ def test_a_stored_trigger_can_be_made(example: dict[str, Any]) -> None:
     assert stored(list(trigger.serialize())) == example["trigger"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [name for name in RUNS if name != "export"])
 def test_a_stored_event_is_taken(name: str, platform_sandbox: Sandbox) -> None:
     example = SHAPES["runs"][name]

@@ -345,6 +345,7 @@ def test_an_unknown_machine_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> No
         confinement.confine()
 
 
+@pytest.mark.exhaustive
 def test_real_charts_are_drawn_where_the_kernel_has_no_landlock(
     under_profile: Callable[[list[list[int | None]]], None],
 ) -> None:

@@ -121,6 +121,7 @@ def test_too_many_rows_and_unknown_formats_are_refused_before_anything_starts() 
         assert pid_of(renderer) is None
 
 
+@pytest.mark.exhaustive
 def test_chart_that_takes_too_long_is_killed_and_the_next_one_is_drawn() -> None:
     endless = {**BARS, "data": {"sequence": {"start": 0, "stop": 3e7, "as": "country"}}}
     with ChartRenderer(ChartLimits(seconds=120, memory_bytes=1 << 40)) as renderer:

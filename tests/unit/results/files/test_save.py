@@ -258,6 +258,7 @@ except ResultWriteError as error:
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.one_case_in(4)
 @pytest.mark.parametrize("most", [0, 1, 100_000])
 @pytest.mark.parametrize("kind", FORMATS)
