@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from airflow_provider_platform.client.data_api.statements import why_not_a_query
+from airflow_provider_platform.client.data_api.statement_check import why_not_a_query
 from airflow_provider_platform.client.errors import (
     PlatformClosedError,
     PlatformInputError,

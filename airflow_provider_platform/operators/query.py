@@ -55,7 +55,7 @@ CACHES = ("stale-if-slow", "stale-while-revalidate", "must-revalidate", "no-cach
 
 def one_query(name: str, value: Any) -> str:
     """Return one query. Raises PlatformInputError."""
-    from airflow_provider_platform.client.data_api.statements import why_not_a_query
+    from airflow_provider_platform.client.data_api.statement_check import why_not_a_query
 
     found = arguments.text(name, value)
     problem = why_not_a_query(found)

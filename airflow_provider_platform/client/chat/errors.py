@@ -1,4 +1,7 @@
-"""The errors that a chat run ends with: what failed, what the service said, what to do next."""
+"""The errors that a chat run ends with: what failed, what the service said, what to do next.
+
+Only the error of failed queries and tool calls is made elsewhere: `result.check_tools`.
+"""
 
 from __future__ import annotations
 

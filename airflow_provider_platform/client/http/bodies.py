@@ -19,7 +19,7 @@ from airflow_provider_platform.client.errors import (
 )
 from airflow_provider_platform.client.formats.service_text import quote_service
 from airflow_provider_platform.client.http.connections import OpenResponse
-from airflow_provider_platform.client.http.content import (
+from airflow_provider_platform.client.http.content_coding import (
     ACCEPTED,
     BrokenContentError,
     RefusedCodingError,

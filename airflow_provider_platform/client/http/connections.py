@@ -23,7 +23,7 @@ import httpx
 
 from airflow_provider_platform.client.config import PlatformConfig
 from airflow_provider_platform.client.errors import PlatformClosedError, PlatformConfigError
-from airflow_provider_platform.client.http.content import (
+from airflow_provider_platform.client.http.content_coding import (
     ACCEPTED,
     BrokenContentError,
     RefusedCodingError,

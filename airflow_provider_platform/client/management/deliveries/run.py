@@ -1,4 +1,7 @@
-"""A delivery that is run now: how its runs are read, and when one has succeeded.
+"""A delivery that is run now, paused or resumed: how its runs are read, and when one has succeeded.
+
+The start itself, and what happens if a run is already going on, are in `management.runs_now`, which
+scheduled tasks share.
 
 A run reports `running` until it ends; the spelling of the ends is not documented. So a run that has
 ended failed if it reports an error. It succeeded if the delivery's `lastSuccessAt` is later than

@@ -13,7 +13,7 @@ from airflow_provider_platform.client.data_api.limits import (
     has_limit,
     own_limit,
 )
-from airflow_provider_platform.client.data_api.statements import why_not_a_query
+from airflow_provider_platform.client.data_api.statement_check import why_not_a_query
 from airflow_provider_platform.sandbox.data_api import limits as of_the_sandbox
 
 LIMITED = [

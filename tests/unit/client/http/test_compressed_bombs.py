@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_platform.client.http.content import STEP_BYTES
+from airflow_provider_platform.client.http.content_coding import STEP_BYTES
 from tests.unit.client.http.http_server import answer, serving
 
 pytestmark = pytest.mark.exhaustive

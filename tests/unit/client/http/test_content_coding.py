@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_platform.client.http import content
-from airflow_provider_platform.client.http.content import (
+from airflow_provider_platform.client.http import content_coding
+from airflow_provider_platform.client.http.content_coding import (
     STEP_BYTES,
     BrokenContentError,
     GzipReader,
@@ -91,7 +91,7 @@ def test_an_empty_body_has_no_content() -> None:
 
 def test_what_zlib_holds_back_comes_with_its_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has taken in all bytes of a piece before all of their content is out."""
-    monkeypatch.setattr(content, "STEP_BYTES", 10)
+    monkeypatch.setattr(content_coding, "STEP_BYTES", 10)
     body = gzip.compress(bytes(10_000))
     reader = GzipReader()
     came = [sum(map(len, reader.feed(body[at : at + 1]))) for at in range(len(body))]
