@@ -67,7 +67,7 @@ test-machine: .venv ## run the state machine tests with many examples (EXAMPLES=
 test-system: $(ENVIRONMENT) ## run the tests on a whole running Airflow (REPEAT=3 repeats them)
 	@for i in $$(seq $(REPEAT)); do \
 	  echo "system tests, round $$i of $(REPEAT)"; \
-	  $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n $(WORKERS) $(ARGS) tests/system tests/supervisor || exit 1; \
+	  $(IN_PROJECT) $(VENV_PYTHON) $(PYTEST) -n auto $(ARGS) tests/system tests/supervisor || exit 1; \
 	done
 
 .PHONY: test-browser
