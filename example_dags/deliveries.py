@@ -36,13 +36,13 @@ with DAG(
             None,
             type="integer",
             title="Delivery",
-            description="The id of the report delivery to run.",
+            description="The id of the report delivery to run. In the sandbox: 502.",
         ),
         "scheduled_task_id": Param(
             None,
             type="integer",
             title="Scheduled task",
-            description="The id of the scheduled task to run.",
+            description="The id of the scheduled task to run. In the sandbox: 601.",
         ),
     },
 ):
